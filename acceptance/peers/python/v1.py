@@ -1,0 +1,96 @@
+"""A peer made with version 1 of the Python SDK, which knows the revisions up to 2025-11-25."""
+
+from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
+from pydantic import AnyUrl
+
+import common
+
+
+class Peer:
+    """The steps, in the words of version 1."""
+
+    def __init__(self, session, notes):
+        self.session = session
+        self.notes = notes
+
+    async def every(self, page, field):
+        """All the entries of a listing, page after page."""
+        entries, cursor = [], None
+        while True:
+            result = await page(params=types.PaginatedRequestParams(cursor=cursor))
+            entries += getattr(result, field)
+            cursor = result.nextCursor
+            if not cursor:
+                return entries
+
+    async def tools(self):
+        return [tool.name for tool in await self.every(self.session.list_tools, "tools")]
+
+    async def resources(self):
+        listed = await self.every(self.session.list_resources, "resources")
+        return [str(resource.uri) for resource in listed]
+
+    async def prompts(self):
+        return [prompt.name for prompt in await self.every(self.session.list_prompts, "prompts")]
+
+    async def call(self, name, arguments, heard=None):
+        return common.plain(await self.session.call_tool(name, arguments, progress_callback=heard))
+
+    async def read(self, uri):
+        return common.plain(await self.session.read_resource(AnyUrl(uri)))
+
+    async def prompt(self, name, arguments):
+        return common.plain(await self.session.get_prompt(name, arguments))
+
+    async def changed(self, calling):
+        result = await calling
+        await self.notes.tools_changed.wait()
+        return result
+
+
+async def talk(options, notes):
+    """Connects, and performs the steps asked for."""
+    if options.mode not in ("default", "legacy"):
+        raise SystemExit(f"version 1 of the Python SDK cannot be made to speak {options.mode}")
+
+    async def elicit(_context, params):
+        notes.elicited = True
+        schema = getattr(params, "requestedSchema", None)
+        return types.ElicitResult(action="accept", content=common.answer(schema))
+
+    async def sample(_context, _params):
+        notes.sampled = True
+        said = types.TextContent(type="text", text=common.SAMPLED)
+        return types.CreateMessageResult(role="assistant", content=said, model="peer-model")
+
+    async def roots(_context):
+        notes.rooted = True
+        return types.ListRootsResult(roots=[types.Root(**common.ROOT)])
+
+    async def message(heard):
+        if isinstance(heard, Exception):
+            notes.failed("transport", heard)
+        elif isinstance(getattr(heard, "root", None), types.ToolListChangedNotification):
+            notes.tools_changed.set()
+
+    parameters = common.server_parameters(StdioServerParameters, options)
+    async with stdio_client(parameters) as (read, write):
+        async with ClientSession(
+            read,
+            write,
+            sampling_callback=sample,
+            elicitation_callback=elicit,
+            list_roots_callback=roots,
+            message_handler=message,
+        ) as session:
+            welcome = await session.initialize()
+            done = await common.perform(Peer(session, notes), notes, options)
+            return {
+                "protocol": welcome.protocolVersion,
+                "server": common.plain(welcome.serverInfo),
+            } | done
+
+
+if __name__ == "__main__":
+    common.main("python-v1", talk)

@@ -1,0 +1,102 @@
+"""A peer made with version 2 of the Python SDK, which knows 2026-07-28 and the revisions before."""
+
+import mcp_types as types
+from mcp import Client, StdioServerParameters
+
+import common
+
+MODES = {"auto": "auto", "legacy": "legacy", "modern": "2026-07-28"}
+"""The SDK's name of each mode; `modern` starts without asking `server/discover` first."""
+
+
+class Peer:
+    """The steps, in the words of version 2."""
+
+    def __init__(self, client, notes):
+        self.client = client
+        self.notes = notes
+
+    async def every(self, page, field):
+        """All the entries of a listing, page after page."""
+        entries, cursor = [], None
+        while True:
+            result = await page(cursor=cursor)
+            entries += getattr(result, field)
+            cursor = result.next_cursor
+            if not cursor:
+                return entries
+
+    async def tools(self):
+        return [tool.name for tool in await self.every(self.client.list_tools, "tools")]
+
+    async def resources(self):
+        listed = await self.every(self.client.list_resources, "resources")
+        return [str(resource.uri) for resource in listed]
+
+    async def prompts(self):
+        return [prompt.name for prompt in await self.every(self.client.list_prompts, "prompts")]
+
+    async def call(self, name, arguments, heard=None):
+        return common.plain(await self.client.call_tool(name, arguments, progress_callback=heard))
+
+    async def read(self, uri):
+        return common.plain(await self.client.read_resource(uri))
+
+    async def prompt(self, name, arguments):
+        return common.plain(await self.client.get_prompt(name, arguments))
+
+    async def changed(self, calling):
+        if self.client.protocol_version < MODES["modern"]:
+            result = await calling
+            await self.notes.tools_changed.wait()
+            return result
+        async with self.client.listen(tools_list_changed=True) as subscription:
+            result = await calling
+            async for _ in subscription:
+                self.notes.tools_changed.set()
+                break
+            return result
+
+
+async def talk(options, notes):
+    """Connects, and performs the steps asked for."""
+
+    async def elicit(_context, params):
+        notes.elicited = True
+        schema = getattr(params, "requested_schema", None)
+        return types.ElicitResult(action="accept", content=common.answer(schema))
+
+    async def sample(_context, _params):
+        notes.sampled = True
+        said = types.TextContent(type="text", text=common.SAMPLED)
+        return types.CreateMessageResult(role="assistant", content=said, model="peer-model")
+
+    async def roots(_context):
+        notes.rooted = True
+        return types.ListRootsResult(roots=[types.Root(**common.ROOT)])
+
+    async def message(heard):
+        if isinstance(heard, Exception):
+            notes.failed("transport", heard)
+        elif isinstance(heard, types.ToolListChangedNotification):
+            notes.tools_changed.set()
+
+    mode = {} if options.mode == "default" else {"mode": MODES[options.mode]}
+    async with Client(
+        common.server_parameters(StdioServerParameters, options),
+        sampling_callback=sample,
+        elicitation_callback=elicit,
+        list_roots_callback=roots,
+        message_handler=message,
+        **mode,
+    ) as client:
+        done = await common.perform(Peer(client, notes), notes, options)
+        server = client.server_info
+        return {
+            "protocol": client.protocol_version,
+            "server": common.plain(server) if server else None,
+        } | done
+
+
+if __name__ == "__main__":
+    common.main("python-v2", talk)

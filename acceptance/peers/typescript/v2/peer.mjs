@@ -1,0 +1,43 @@
+// A peer made with version 2 of the TypeScript SDK, which knows 2026-07-28 and the revisions before.
+
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+
+import { CAPABILITIES, IDENTITY, STEP_MILLISECONDS, start } from './common.mjs';
+
+/** The SDK's name of each mode; by default it speaks legacy. */
+const MODES = { auto: 'auto', legacy: 'legacy', modern: { pin: '2026-07-28' } };
+
+async function connect({ mode, server, notes }) {
+  const negotiation = mode === 'default' ? {} : { versionNegotiation: { mode: MODES[mode] } };
+  const client = new Client(IDENTITY, { capabilities: CAPABILITIES, ...negotiation });
+  client.setRequestHandler('elicitation/create', notes.elicit);
+  client.setRequestHandler('sampling/createMessage', notes.sample);
+  client.setRequestHandler('roots/list', notes.roots);
+  client.setNotificationHandler('notifications/tools/list_changed', notes.heardToolsChanged);
+  client.onerror = error => notes.failed('transport', error);
+  const within = { timeout: STEP_MILLISECONDS };
+  await client.connect(new StdioClientTransport(server), within);
+  const names = (entries, key) => entries.map(entry => entry[key]);
+  return {
+    protocol: client.getNegotiatedProtocolVersion(),
+    identity: client.getServerVersion(),
+    // Without a cursor this version walks all pages itself.
+    tools: async () => names((await client.listTools(undefined, within)).tools, 'name'),
+    resources: async () => names((await client.listResources(undefined, within)).resources, 'uri'),
+    prompts: async () => names((await client.listPrompts(undefined, within)).prompts, 'name'),
+    call: params => client.callTool(params, within),
+    heed: handler => client.setNotificationHandler('notifications/progress', handler),
+    read: params => client.readResource(params, within),
+    prompt: params => client.getPrompt(params, within),
+    subscribed: async work => {
+      if (client.getProtocolEra() === 'modern') {
+        await client.listen({ toolsListChanged: true }, within);
+      }
+      return work();
+    },
+    close: () => client.close(),
+  };
+}
+
+start('typescript-v2', '@modelcontextprotocol/client', connect);

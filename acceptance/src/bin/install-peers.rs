@@ -1,0 +1,16 @@
+//! Installs the peers that the acceptance tests talk to, unless they are installed already.
+
+use std::process::ExitCode;
+
+use creole_acceptance::peers;
+
+#[expect(clippy::print_stderr, reason = "nobody else can be told why it failed")]
+fn main() -> ExitCode {
+    match peers::install_all() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(missing) => {
+            eprintln!("{missing}");
+            ExitCode::FAILURE
+        }
+    }
+}

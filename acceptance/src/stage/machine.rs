@@ -1,0 +1,216 @@
+//! The stage `machine`: the pure protocol machine with a clock that can be moved, its calls polled by hand.
+//!
+//! No transport, no driver, no channel: what a transcript shows here is the protocol alone.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use creole::proto::framing::{Line, Lines};
+use creole::proto::model::Question;
+use creole::proto::op::{Event, Outcome};
+use creole::proto::server::{Action, Answer, AskKey, CallKey, Machine, Outbox};
+use creole::{BoxFuture, Outlet, Service};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+use super::Stage;
+
+/// The name in a `Skip` header.
+pub const NAME: &str = "machine";
+
+/// A machine, its clock, and the calls that it asked for.
+pub struct MachineStage {
+    /// Lends timers and threads to handlers; the machine itself needs none.
+    runtime: Runtime,
+    service: Service,
+    machine: Machine,
+    lines: Lines,
+    outbox: Outbox,
+    sent: std::collections::VecDeque<String>,
+    calls: BTreeMap<CallKey, Pin<Box<dyn Future<Output = Outcome> + Send>>>,
+    asks: BTreeMap<AskKey, oneshot::Sender<Answer>>,
+    queue: Arc<Queue>,
+    now: Duration,
+}
+
+impl MachineStage {
+    /// A machine of the service, in its first state.
+    pub fn new(service: Service) -> Result<Self, String> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let profile = Arc::clone(service.profile());
+        Ok(Self {
+            runtime: runtime.map_err(|error| error.to_string())?,
+            service,
+            lines: Lines::new(profile.dialect.max_message),
+            machine: Machine::new(profile),
+            outbox: Outbox::default(),
+            sent: std::collections::VecDeque::new(),
+            calls: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            queue: Arc::default(),
+            now: Duration::ZERO,
+        })
+    }
+
+    /// Does what the machine wants, until it wants nothing more at this moment.
+    fn settle(&mut self) {
+        loop {
+            while let Some(action) = self.outbox.next_action() {
+                self.obey(action);
+            }
+            let moved = self.take_reports() | self.poll_calls();
+            if !moved && self.outbox.bytes().is_empty() {
+                return;
+            }
+            let bytes = self.outbox.take_bytes();
+            let text = String::from_utf8_lossy(&bytes);
+            self.sent.extend(text.lines().map(str::to_owned));
+        }
+    }
+
+    fn obey(&mut self, action: Action) {
+        match action {
+            Action::Start(call) => {
+                let key = call.key;
+                let outlet = Arc::clone(&self.queue) as Arc<dyn Outlet>;
+                let (future, _) = self.service.run(call, outlet, "local".into());
+                self.calls.insert(key, Box::pin(future));
+            }
+            Action::Cancel(call, _) => _ = self.calls.remove(&call),
+            Action::Answer(ask, answer) => {
+                if let Some(waiting) = self.asks.remove(&ask) {
+                    _ = waiting.send(answer);
+                }
+            }
+            Action::Observe(_) => {}
+        }
+    }
+
+    fn take_reports(&mut self) -> bool {
+        let reports = self.queue.take();
+        let moved = !reports.is_empty();
+        for report in reports {
+            match report {
+                Report::Event(call, event) => {
+                    self.machine.event(call, &event, self.now, &mut self.outbox);
+                }
+                Report::Ask(call, question, answer) => {
+                    if let Some(ask) = self.machine.ask(call, &question, self.now, &mut self.outbox) {
+                        self.asks.insert(ask, answer);
+                    }
+                }
+            }
+        }
+        moved
+    }
+
+    fn poll_calls(&mut self) -> bool {
+        let guard = self.runtime.enter();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut done = Vec::new();
+        for (key, call) in &mut self.calls {
+            if let Poll::Ready(outcome) = call.as_mut().poll(&mut context) {
+                done.push((*key, outcome));
+            }
+        }
+        drop(guard);
+        let moved = !done.is_empty();
+        if moved {
+            self.take_reports();
+        }
+        for (key, outcome) in done {
+            self.calls.remove(&key);
+            self.machine.finish(key, outcome, self.now, &mut self.outbox);
+        }
+        moved
+    }
+}
+
+impl Stage for MachineStage {
+    fn send(&mut self, bytes: &[u8]) {
+        let mut chunk = bytes;
+        while let Some(line) = self.lines.next(&mut chunk) {
+            match line {
+                Line::Complete(frame) => self.machine.receive(frame, self.now, &mut self.outbox),
+                Line::TooLong => self.machine.overlong(&mut self.outbox),
+            }
+        }
+        self.settle();
+    }
+
+    fn receive(&mut self, wait: Duration) -> Option<String> {
+        let start = Instant::now();
+        loop {
+            self.settle();
+            if let Some(message) = self.sent.pop_front() {
+                return Some(message);
+            }
+            if start.elapsed() >= wait {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn advance(&mut self, by: Duration) -> bool {
+        self.now += by;
+        self.machine.tick(self.now, &mut self.outbox);
+        self.settle();
+        true
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        match self.lines.finish() {
+            Some(Line::Complete(frame)) => self.machine.receive(frame, self.now, &mut self.outbox),
+            Some(Line::TooLong) => self.machine.overlong(&mut self.outbox),
+            None => {}
+        }
+        let start = Instant::now();
+        while self.machine.in_flight() > 0 && start.elapsed() < Duration::from_secs(5) {
+            self.settle();
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.machine.close(&mut self.outbox);
+        self.settle();
+        Ok(())
+    }
+}
+
+/// What calls tell, until it is taken.
+#[derive(Default)]
+struct Queue {
+    reports: Mutex<Vec<Report>>,
+}
+
+enum Report {
+    Event(CallKey, Event),
+    Ask(CallKey, Question, oneshot::Sender<Answer>),
+}
+
+impl Queue {
+    fn push(&self, report: Report) {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+    }
+
+    fn take(&self) -> Vec<Report> {
+        std::mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Outlet for Queue {
+    fn event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()> {
+        self.push(Report::Event(call, event));
+        Box::pin(std::future::ready(()))
+    }
+
+    fn ask(&self, call: CallKey, question: Question) -> BoxFuture<'_, Answer> {
+        let (answer, waiting) = oneshot::channel();
+        self.push(Report::Ask(call, question, answer));
+        Box::pin(async { waiting.await.unwrap_or_else(|_| Err("the connection is closed".into())) })
+    }
+}

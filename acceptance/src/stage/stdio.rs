@@ -1,0 +1,254 @@
+//! The stage `stdio`: the real binary as a child process, spoken to over its standard streams.
+
+use std::env;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::Stage;
+
+/// The name in a `Skip` header.
+pub const NAME: &str = "stdio";
+
+/// How long the server may take to exit after its input ended.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How long a report waits for the end of the log.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Real waiting stays under this.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+/// A running server with an empty data directory of its own; it is killed when dropped.
+pub struct StdioChild {
+    child: Child,
+    input: Option<Sender<Vec<u8>>>,
+    output: Receiver<String>,
+    log: Arc<Mutex<String>>,
+    logger: Option<JoinHandle<()>>,
+    _data: Option<TempDir>,
+}
+
+impl StdioChild {
+    /// Starts `creole serve` with these words, in the repository root.
+    pub fn serve(words: &[String]) -> Result<Self, String> {
+        let data = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let mut command = Command::new(binary()?);
+        command.arg("serve").args(words).current_dir(repository());
+        for (name, _) in env::vars_os() {
+            if name.to_string_lossy().starts_with("CREOLE_") {
+                command.env_remove(name);
+            }
+        }
+        command.env("CREOLE_DATA_DIR", data.path());
+        let mut stage = Self::start(command)?;
+        stage._data = Some(data);
+        Ok(stage)
+    }
+
+    /// Starts any other program that speaks on its standard streams.
+    pub fn start(mut command: Command) -> Result<Self, String> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
+        let (input, to_write) = channel();
+        let (heard, output) = channel();
+        let log = Arc::new(Mutex::new(String::new()));
+        if let Some(stdin) = child.stdin.take() {
+            thread::spawn(move || write_all(stdin, &to_write));
+        }
+        if let Some(stdout) = child.stdout.take() {
+            thread::spawn(move || read_lines(stdout, &heard));
+        }
+        let logger = child.stderr.take().map(|stderr| {
+            let log = Arc::clone(&log);
+            thread::spawn(move || read_log(stderr, &log))
+        });
+        Ok(Self { child, input: Some(input), output, log, logger, _data: None })
+    }
+
+    fn wait_for_exit(&mut self) -> Result<(), String> {
+        let start = Instant::now();
+        while start.elapsed() < FAREWELL {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => return Err(status.to_string()),
+                Ok(None) => thread::sleep(Duration::from_millis(2)),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Err(format!("still running {FAREWELL:?} after its input ended"))
+    }
+}
+
+impl Stage for StdioChild {
+    fn send(&mut self, bytes: &[u8]) {
+        if let Some(input) = &self.input {
+            // A server that is gone shows itself when its answer is expected.
+            let _ = input.send(bytes.to_vec());
+        }
+    }
+
+    fn receive(&mut self, wait: Duration) -> Option<String> {
+        self.output.recv_timeout(wait).ok()
+    }
+
+    fn advance(&mut self, by: Duration) -> bool {
+        let short = by < LONGEST_WAIT;
+        if short {
+            thread::sleep(by);
+        }
+        short
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        self.input = None;
+        self.wait_for_exit()
+    }
+
+    fn notes(&mut self) -> String {
+        // The last words of a server that has just ended may still be on their way.
+        let start = Instant::now();
+        let reading = |logger: &JoinHandle<()>| !logger.is_finished();
+        while self.logger.as_ref().is_some_and(reading) && start.elapsed() < LAST_WORDS {
+            thread::sleep(Duration::from_millis(2));
+        }
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for StdioChild {
+    fn drop(&mut self) {
+        // Fails only when the child has already ended, which is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The binary under test: `CREOLE_BIN`, or the one that the same build put beside the tests.
+pub fn binary() -> Result<PathBuf, String> {
+    if let Some(path) = env::var_os("CREOLE_BIN") {
+        return existing(PathBuf::from(path));
+    }
+    let test = env::current_exe().map_err(|error| error.to_string())?;
+    let profile = test.parent().and_then(Path::parent).ok_or("no directory of the build")?;
+    existing(profile.join(format!("creole{}", env::consts::EXE_SUFFIX)))
+}
+
+fn existing(path: PathBuf) -> Result<PathBuf, String> {
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(format!("{} does not exist: run `cargo build -p creole-cli` first", path.display()))
+}
+
+/// The directory that paths in a `Server` header start from.
+#[must_use]
+pub fn repository() -> PathBuf {
+    let acceptance = Path::new(env!("CARGO_MANIFEST_DIR"));
+    acceptance.parent().unwrap_or(acceptance).to_owned()
+}
+
+/// Writes in a thread of its own, so that a server that does not read cannot block the test.
+fn write_all(mut stdin: ChildStdin, to_write: &Receiver<Vec<u8>>) {
+    for bytes in to_write {
+        if stdin.write_all(&bytes).and_then(|()| stdin.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Passes lines on; what is wrong with a line is written into it, so that it matches nothing.
+fn read_lines(stdout: impl Read, heard: &Sender<String>) {
+    let mut reader = BufReader::new(stdout);
+    loop {
+        let mut line = Vec::new();
+        if !matches!(reader.read_until(b'\n', &mut line), Ok(1..)) {
+            return;
+        }
+        let complete = line.pop_if(|last| *last == b'\n').is_some();
+        let mut text = match String::from_utf8(line) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned() + " (not UTF-8)",
+        };
+        if !complete {
+            text.push_str(" (no newline at its end)");
+        }
+        if heard.send(text).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_log(stderr: impl Read, log: &Mutex<String>) {
+    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.push_str(&String::from_utf8_lossy(&line));
+        log.push('\n');
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    fn shell(script: &str) -> StdioChild {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        StdioChild::start(command).expect("a shell")
+    }
+
+    #[test]
+    fn lines_go_in_and_come_out_and_the_end_is_clean() {
+        let mut stage = shell("cat");
+        stage.send(b"one\ntwo\n");
+        assert_eq!(stage.receive(SOON).as_deref(), Some("one"));
+        assert_eq!(stage.receive(SOON).as_deref(), Some("two"));
+        assert_eq!(stage.close(), Ok(()));
+        assert_eq!(stage.receive(SOON), None);
+    }
+
+    #[test]
+    fn a_bad_exit_is_an_error_and_its_log_a_note() {
+        let mut stage = shell("read line; echo oh no >&2; exit 3");
+        stage.send(b"go\n");
+        assert_eq!(stage.receive(SOON), None);
+        assert_eq!(stage.close(), Err("exit status: 3".to_owned()));
+        assert_eq!(stage.notes(), "oh no\n");
+    }
+
+    #[test]
+    fn a_server_that_dies_is_noticed_at_once() {
+        let start = Instant::now();
+        assert_eq!(shell("exit 0").receive(Duration::from_secs(60)), None);
+        assert!(start.elapsed() < SOON);
+    }
+
+    #[test]
+    fn bytes_that_are_no_proper_line_are_marked() {
+        let mut stage = shell(r"printf '\377\n{}'");
+        assert_eq!(stage.receive(SOON).as_deref(), Some("\u{fffd} (not UTF-8)"));
+        assert_eq!(stage.receive(SOON).as_deref(), Some("{} (no newline at its end)"));
+    }
+
+    #[test]
+    fn a_server_that_never_reads_does_not_block_the_test() {
+        let mut stage = shell("echo ready; exec sleep 60");
+        stage.send(&vec![b'a'; 1 << 20]);
+        assert_eq!(stage.receive(SOON).as_deref(), Some("ready"));
+    }
+
+    #[test]
+    fn only_short_waits_are_real() {
+        let mut stage = shell("cat");
+        assert!(stage.advance(Duration::from_millis(1)));
+        assert!(!stage.advance(Duration::from_secs(30)));
+    }
+}

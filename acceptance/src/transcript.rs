@@ -1,0 +1,168 @@
+//! Transcripts: conversations between a client and a server, written down as the specification reads.
+//!
+//! One text file is one conversation. It opens with a paragraph of prose, then come header lines,
+//! a blank line, and the dialogue:
+//!
+//! ```text
+//! A second initialize is refused, and the first handshake stands.
+//! Spec: seed 002, lifecycle state machine (duplicate initialize)
+//! Server: --preset bossman
+//!
+//! > {"jsonrpc":"2.0","id":1,"method":"ping"}
+//! < {"jsonrpc":"2.0","id":1,"result":{}}
+//! ```
+//!
+//! # Headers
+//!
+//! | header | meaning |
+//! |---|---|
+//! | `Spec: …` | the clause that is shown; at least one, several allowed |
+//! | `Server: …` | the words after `creole serve`; paths are relative to the repository root |
+//! | `Skip STAGE: reason` | that stage (`stdio`, `machine`, `memory`…) leaves the file out |
+//! | `Real time: reason` | a stage without a fake clock may really wait (each step under two seconds) |
+//!
+//! # Dialogue
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `> text` | sends the text and a newline, verbatim except for `${name}`; `>` alone sends an empty line |
+//! | `>raw "a" "b"*9` | sends exactly these bytes, without a newline of its own: JSON strings, of which each may be repeated, with the extra escape `\xff` for one byte; `${name}` means nothing here |
+//! | `< json` | expects this message next; lines indented by two spaces continue it |
+//! | `<~ json` | expects this message, in any order within the block of neighbouring `<~` lines |
+//! | `+30s` | moves the clock (`ms`, `s`, `m`, `h`) |
+//! | `!` | closes the client's side; the server must finish and exit well. The end of the file implies it |
+//! | `# text` | explains the next step |
+//!
+//! What the server sends must be expected: the next expectation, or the end of the file, asserts
+//! that it was silent until then.
+//!
+//! # Matching
+//!
+//! Messages are compared as parsed JSON, the order of members apart. The `id` of a message must be
+//! byte for byte the expected token, so `1`, `1.0` and `"1"` are three different ids. The entries
+//! of a batch may come in any order. Wildcards:
+//!
+//! | expected | matches |
+//! |---|---|
+//! | `"…"` | any one JSON value |
+//! | `"a…b"` | a string with any text in place of `…` |
+//! | `"…":"…"` as a member | further members; without it an object has exactly the members shown |
+//! | `"…*"` as an element | any number of further elements |
+//! | `"${name}"` | any one JSON value, which is remembered |
+//! | `"a${name}b"` | a string; the (non-empty) text in place of `${name}` is remembered |
+//!
+//! A name that is already known must stand for the same value again. In a `>` line `"${name}"`
+//! puts the whole value back, whatever its type, and `${name}` inside a longer string its text.
+
+mod failure;
+mod matching;
+mod parse;
+mod raw;
+mod run;
+mod text;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use self::failure::Failure;
+use self::matching::Pattern;
+pub use self::parse::ParseError;
+pub use self::run::{Direction, run, update};
+
+/// One conversation, read from a file.
+#[derive(Debug)]
+pub struct Transcript {
+    file: PathBuf,
+    source: String,
+    prose: String,
+    spec: Vec<String>,
+    server: Vec<String>,
+    skips: Vec<(String, String)>,
+    real_time: Option<String>,
+    steps: Vec<Step>,
+}
+
+impl Transcript {
+    /// Reads and checks a file; a transcript without prose, clause or server is refused.
+    pub fn load(file: &Path) -> Result<Self, ParseError> {
+        let source = fs::read_to_string(file)
+            .map_err(|error| ParseError::new(file, 0, error.to_string()))?;
+        Self::parse(file, &source)
+    }
+
+    /// Reads a conversation from text; `file` only names it in reports.
+    pub fn parse(file: &Path, source: &str) -> Result<Self, ParseError> {
+        parse::transcript(file, source)
+    }
+
+    /// Where it was read from.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// What is shown, in a sentence or two.
+    #[must_use]
+    pub fn prose(&self) -> &str {
+        &self.prose
+    }
+
+    /// The clauses that are shown.
+    #[must_use]
+    pub fn spec(&self) -> &[String] {
+        &self.spec
+    }
+
+    /// The words after `creole serve`.
+    #[must_use]
+    pub fn server(&self) -> &[String] {
+        &self.server
+    }
+
+    /// Why this stage leaves the file out, if it does.
+    #[must_use]
+    pub fn skip(&self, stage: &str) -> Option<&str> {
+        self.skips.iter().find(|(name, _)| name == stage).map(|(_, reason)| reason.as_str())
+    }
+
+    /// Whether a step moves the clock and no header allows to wait for it really.
+    #[must_use]
+    pub fn needs_fake_clock(&self) -> bool {
+        let moves = self.steps.iter().any(|step| matches!(step.action, Action::Advance(_)));
+        moves && self.real_time.is_none()
+    }
+}
+
+/// One step of the dialogue and the line where it starts.
+#[derive(Debug)]
+struct Step {
+    line: usize,
+    action: Action,
+}
+
+#[derive(Debug)]
+enum Action {
+    Send(Payload),
+    /// One `<` line, or a block of `<~` lines.
+    Expect(Vec<Expectation>),
+    Advance(Duration),
+    Close,
+}
+
+#[derive(Debug)]
+enum Payload {
+    /// Text in which `${name}` is replaced and to which a newline is added.
+    Line(String),
+    Bytes(Vec<u8>),
+}
+
+/// One expected message and the lines (counted from one, both included) that write it.
+#[derive(Debug)]
+struct Expectation {
+    first_line: usize,
+    last_line: usize,
+    any_order: bool,
+    text: String,
+    pattern: Pattern,
+}

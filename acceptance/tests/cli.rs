@@ -1,0 +1,456 @@
+//! The command line of the real binary: exit code, stdout and stderr, word for word.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use creole_acceptance::stage::stdio::{binary, repository};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PRESETS: [&str; 5] = ["default", "bb-mcp-server", "bossman", "fpf-governance", "everything"];
+
+/// What a command did.
+#[derive(Debug, PartialEq)]
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs `creole` in this folder, with an empty stdin.
+fn creole_in(folder: &Path, words: &[&str]) -> Ran {
+    let output = Command::new(binary().expect("the binary under test"))
+        .args(words)
+        .current_dir(folder)
+        .env_remove("CREOLE_TEST_UNSET")
+        .env("CREOLE_TEST_NAME", "ann")
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn creole(words: &[&str]) -> Ran {
+    creole_in(&repository(), words)
+}
+
+/// Checks a configuration of this text, in a file `creole.toml`.
+fn check(text: impl AsRef<[u8]>) -> Ran {
+    let folder = folder();
+    fs::write(folder.path().join("creole.toml"), text).expect("the folder can be written");
+    creole_in(folder.path(), &["config", "check", "creole.toml"])
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a folder for the test")
+}
+
+/// A command that did what was asked and only printed its answer.
+#[track_caller]
+fn assert_prints(ran: &Ran, stdout: &str) {
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(ran.stdout, stdout);
+}
+
+/// A command that was refused, with nothing on stdout.
+#[track_caller]
+fn assert_refused(ran: &Ran, stderr: &str) {
+    assert_eq!(ran.stderr, stderr);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+}
+
+const SHORT_HELP: &str = "\
+One MCP server that speaks every dialect
+
+Usage: creole <COMMAND>
+
+Commands:
+  serve   Serve a configuration to MCP clients
+  config  Show, check and describe configurations
+  help    Print this message or the help of the given subcommand(s)
+
+Options:
+  -h, --help     Print help (see more with '--help')
+  -V, --version  Print version
+";
+
+const EXAMPLES: &str = r#"
+Examples:
+  creole serve                       serve the tools that come with it, on stdin and stdout
+  creole config show > creole.toml   begin a configuration of your own
+  creole config check creole.toml    see what it means
+  creole serve creole.toml           serve it
+
+A client such as Claude Desktop or Cursor starts Creole by itself; its configuration says:
+  { "mcpServers": { "creole": { "command": "creole", "args": ["serve"] } } }
+"#;
+
+#[test]
+fn version_prints_name_and_version() {
+    assert_prints(&creole(&["--version"]), &format!("creole {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn help_explains_itself_to_a_newcomer() {
+    assert_prints(&creole(&["-h"]), &format!("{SHORT_HELP}{EXAMPLES}"));
+    let long = creole(&["--help"]);
+    assert_eq!((long.code, long.stderr.as_str()), (Some(0), ""));
+    assert!(long.stdout.contains("over the Model Context Protocol"), "{}", long.stdout);
+    assert!(long.stdout.ends_with(EXAMPLES), "{}", long.stdout);
+}
+
+#[test]
+fn every_verb_has_help_with_an_example() {
+    let verbs: [&[&str]; 4] =
+        [&["serve"], &["config", "show"], &["config", "check"], &["config", "schema"]];
+    for verb in verbs {
+        let help = creole(&[verb, &["--help"]].concat());
+        assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{verb:?}");
+        assert!(help.stdout.contains("Example"), "{verb:?}\n{}", help.stdout);
+    }
+}
+
+#[test]
+fn no_arguments_show_the_short_help_and_are_refused() {
+    assert_refused(&creole(&[]), &format!("{SHORT_HELP}{EXAMPLES}"));
+}
+
+#[test]
+fn a_wrong_flag_is_refused_with_a_hint() {
+    let expected = "\
+error: unexpected argument '--pre' found
+
+  tip: a similar argument exists: '--preset'
+
+Usage: creole serve [FILE | --preset <NAME>] [OPTIONS]
+
+For more information, try '--help'.
+";
+    assert_refused(&creole(&["serve", "--pre"]), expected);
+}
+
+#[test]
+fn a_wrong_verb_is_refused_with_a_hint() {
+    let expected = "\
+error: unrecognized subcommand 'sreve'
+
+  tip: a similar subcommand exists: 'serve'
+
+Usage: creole <COMMAND>
+
+For more information, try '--help'.
+";
+    assert_refused(&creole(&["sreve"]), expected);
+}
+
+#[test]
+fn a_file_and_a_preset_together_are_refused() {
+    for verb in [&["serve"][..], &["config", "show"]] {
+        let ran = creole(&[verb, &["creole.toml", "--preset", "bossman"]].concat());
+        let expected = format!(
+            "error: the argument '[FILE]' cannot be used with '--preset <NAME>'\n\n\
+             Usage: creole {} [FILE | --preset <NAME>]",
+            verb.join(" ")
+        );
+        assert!(ran.stderr.starts_with(&expected), "{}", ran.stderr);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    }
+}
+
+#[test]
+fn an_unknown_preset_is_refused_with_those_that_there_are() {
+    let expected = "\
+error: unknown preset `bosman`
+  = help: did you mean `bossman`? the presets are `default`, `bb-mcp-server`, `bossman`, \
+`fpf-governance`, `everything`
+";
+    assert_refused(&creole(&["serve", "--preset", "bosman"]), expected);
+    assert_refused(&creole(&["config", "show", "--preset", "bosman"]), expected);
+}
+
+#[test]
+fn a_missing_file_is_refused_with_a_way_to_begin() {
+    let expected = "\
+error: there is no file `creole.toml`
+  = help: `creole config show > creole.toml` writes one to start from
+";
+    let folder = folder();
+    for verb in [&["serve"][..], &["config", "show"], &["config", "check"]] {
+        let ran = creole_in(folder.path(), &[verb, &["creole.toml"]].concat());
+        assert_refused(&ran, expected);
+    }
+}
+
+#[test]
+fn a_directory_is_refused() {
+    let folder = folder();
+    let ran = creole_in(folder.path(), &["serve", "."]);
+    assert_refused(&ran, "error: `.` is a directory, not a configuration file\n");
+}
+
+#[test]
+fn an_empty_path_is_refused() {
+    let ran = creole(&["serve", ""]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.starts_with("error: a value is required for '[FILE]'"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_file_that_is_not_utf_8_is_refused() {
+    let expected = "\
+error: `creole.toml` is not UTF-8 text (line 2)
+  = help: save the file as UTF-8
+";
+    assert_refused(&check(b"[server]\nname = \"caf\xe9\"\n"), expected);
+}
+
+#[test]
+fn invalid_toml_is_shown_where_it_breaks() {
+    let expected = "\
+error: not valid TOML: unclosed table, expected `]`
+ --> creole.toml:1:8
+  |
+1 | [server
+  |        ^
+";
+    assert_refused(&check("[server\nname = \"acme\"\n"), expected);
+}
+
+#[test]
+fn an_unknown_key_is_shown_with_the_one_that_was_meant() {
+    let expected = "\
+error: unknown key `pakcs`
+ --> creole.toml:3:1
+  |
+3 | pakcs = [\"echo\"]
+  | ^^^^^
+  = help: did you mean `packs`?
+";
+    assert_refused(&check("[server]\nname = \"acme\"\npakcs = [\"echo\"]\n"), expected);
+}
+
+#[test]
+fn a_wrong_type_is_shown_with_the_right_one() {
+    let expected = "\
+error: expected a list, found the string \"echo\"
+ --> creole.toml:2:9
+  |
+2 | packs = \"echo\"
+  |         ^^^^^^
+";
+    assert_refused(&check("[server]\npacks = \"echo\"\n"), expected);
+}
+
+#[test]
+fn an_unknown_word_is_shown_with_the_allowed_ones() {
+    let expected = "\
+error: unknown word `jsno`
+ --> creole.toml:3:10
+  |
+3 | format = \"jsno\"
+  |          ^^^^^^
+  = help: did you mean `json`? the words allowed here are `text`, `json`, `off`
+";
+    assert_refused(&check("[server]\n[log]\nformat = \"jsno\"\n"), expected);
+}
+
+#[test]
+fn an_unknown_pack_is_shown_with_the_known_ones() {
+    let ran = check("[server]\npacks = [\"echo\", \"task\"]\n");
+    let expected = "\
+error: unknown pack `task`
+ --> creole.toml:2:18
+  |
+2 | packs = [\"echo\", \"task\"]
+  |                  ^^^^^^
+  = help: did you mean `tasks`?";
+    assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+}
+
+#[test]
+fn an_unset_variable_is_shown_where_it_is_used() {
+    let expected = "\
+error: the environment variable `CREOLE_TEST_UNSET` is not set
+ --> creole.toml:2:12
+  |
+2 | name = \"my-${CREOLE_TEST_UNSET}\"
+  |            ^^^^^^^^^^^^^^^^^^^^
+  = help: set it, or write `${CREOLE_TEST_UNSET:-text}` to say what holds without it
+";
+    assert_refused(&check("[server]\nname = \"my-${CREOLE_TEST_UNSET}\"\n"), expected);
+}
+
+#[test]
+fn a_dialect_that_contradicts_itself_is_refused() {
+    let expected = "\
+error: `lifecycle` is strict, but `methods` has no notifications/initialized
+ --> creole.toml:3:11
+  |
+3 | methods = [\"initialize\", \"tools/list\"]
+  |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: what this table does not say comes from the dialect that it extends
+";
+    let text =
+        "[server.dialect]\nextends = \"bossman\"\nmethods = [\"initialize\", \"tools/list\"]\n";
+    assert_refused(&check(text), expected);
+}
+
+#[test]
+fn serve_refuses_what_check_refuses() {
+    let folder = folder();
+    fs::write(folder.path().join("creole.toml"), "[server]\npage_size = 0\n").unwrap();
+    let served = creole_in(folder.path(), &["serve", "creole.toml"]);
+    assert_eq!(served.code, Some(2));
+    assert_eq!(served, creole_in(folder.path(), &["config", "check", "creole.toml"]));
+}
+
+#[test]
+fn show_prints_each_preset_as_it_stands_in_its_file() {
+    for preset in PRESETS {
+        let file = repository().join("presets").join(format!("{preset}.toml"));
+        let text = fs::read_to_string(file).unwrap();
+        assert_prints(&creole(&["config", "show", "--preset", preset]), &text);
+    }
+    assert_eq!(creole(&["config", "show"]), creole(&["config", "show", "--preset", "default"]));
+}
+
+#[test]
+fn each_shown_preset_is_a_file_that_holds() {
+    for preset in PRESETS {
+        let shown = creole(&["config", "show", "--preset", preset]);
+        let checked = check(&shown.stdout);
+        assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""), "{preset}");
+        assert!(checked.stdout.starts_with("creole.toml is right.\n"), "{preset}");
+    }
+}
+
+#[test]
+fn check_says_what_it_understood() {
+    let text = r#"
+[server]
+name = "acme-${CREOLE_TEST_NAME}"
+title = "Acme"
+version = "1.2.3"
+packs = ["echo", "tasks"]
+page_size = 20
+limits = { call_timeout_seconds = 5, calls_in_flight = 10 }
+
+[server.dialect]
+extends = "bossman"
+name = "house"
+paging = true
+
+[log]
+level = "info"
+payloads = true
+"#;
+    let expected = "\
+creole.toml is right.
+  server   acme-ann 1.2.3 (Acme)
+  dialect  house, built on 2025-03-26: Like `bossman`, with changes of its own.
+  packs    echo, tasks
+  limits   20 entries a page, 1048576 bytes a message, 10 calls at once,
+           5 s for a silent call, 600 s for any call, 600 s for a question
+  log      text, info, with arguments and results
+";
+    assert_prints(&check(text), expected);
+}
+
+#[test]
+fn schema_prints_a_json_schema_with_every_table() {
+    let ran = creole(&["config", "schema"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let schema: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(schema["properties"]["server"]["$ref"], "#/$defs/ServerTable");
+    for table in ["ServerTable", "DialectTable", "ErrorTable", "LimitsTable", "LogTable"] {
+        assert_eq!(schema["$defs"][table]["additionalProperties"], false, "{table}");
+    }
+    assert!(ran.stdout.contains("\"tasks\""), "the packs are listed");
+}
+
+#[test]
+fn serve_answers_on_stdout_and_logs_one_line_per_event_on_stderr() {
+    let (stdout, stderr) = served(TALKATIVE, &["--log", "json"], &[PING_WITH_LINE_BREAK]);
+    let answer: Value = serde_json::from_str(&stdout).expect("one line of JSON");
+    assert_eq!(answer["id"], "a\nb");
+    assert!(!stderr.is_empty());
+    for line in stderr.lines() {
+        let event: Value = serde_json::from_str(line).expect(line);
+        assert_eq!(event["level"], "INFO", "{line}");
+    }
+    let (_, text) = served(TALKATIVE, &[], &[PING_WITH_LINE_BREAK]);
+    assert_eq!(text.lines().count(), stderr.lines().count(), "{text}");
+    assert!(text.lines().all(|line| line.contains("Z  INFO ")), "{text}");
+    assert_eq!(served(TALKATIVE, &["--log", "off"], &[PING_WITH_LINE_BREAK]).1, "");
+}
+
+#[test]
+fn a_log_that_nobody_reads_never_holds_up_an_answer() {
+    let folder = folder();
+    fs::write(folder.path().join("creole.toml"), TALKATIVE).unwrap();
+    let mut child = Command::new(binary().unwrap())
+        .args(["serve", "creole.toml"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    for _ in 0..2000 {
+        writeln!(stdin, "{PING_WITH_LINE_BREAK}").unwrap();
+        assert!(answers.next().unwrap().unwrap().contains("\"id\""));
+    }
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
+
+/// A configuration that logs each request, whatever becomes of it.
+const TALKATIVE: &str = "[server]\n[log]\nlevel = \"info\"\n";
+
+const PING_WITH_LINE_BREAK: &str = r#"{"jsonrpc":"2.0","id":"a\nb","method":"ping"}"#;
+
+/// What `creole serve` writes to stdout and stderr for these lines.
+fn served(config: &str, flags: &[&str], lines: &[&str]) -> (String, String) {
+    let folder = folder();
+    fs::write(folder.path().join("creole.toml"), config).expect("the folder can be written");
+    let mut child = Command::new(binary().expect("the binary under test"))
+        .args(["serve", "creole.toml"])
+        .args(flags)
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    for line in lines {
+        writeln!(stdin, "{line}").expect("the server reads");
+    }
+    drop(stdin);
+    let output = child.wait_with_output().expect("the server ends");
+    assert!(output.status.success());
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (text(output.stdout), text(output.stderr))
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_stops_reading_is_no_failure() {
+    let mut child = Command::new(binary().unwrap())
+        .args(["config", "schema"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+}

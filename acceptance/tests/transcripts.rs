@@ -1,0 +1,158 @@
+//! Every transcript, played on the real binary over stdio.
+//!
+//! `TRANSCRIPT=bossman/ping` plays only the files whose path contains the text; `UPDATE=1` rewrites
+//! the expected lines that do not match, for review.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, fs, thread};
+
+use creole_acceptance::stage::stdio::{self, StdioChild, repository};
+use creole_acceptance::transcript::{self, Transcript};
+
+const WORKERS: usize = 4;
+
+#[test]
+fn every_transcript_holds_on_the_stdio_stage() {
+    stdio::binary().expect("the binary under test");
+    let files = selected();
+    let outcomes = play_all(&files);
+    let (mut held, mut skipped) = (0, 0);
+    let mut failures = Vec::new();
+    for (file, outcome) in files.iter().zip(outcomes) {
+        match outcome {
+            Outcome::Held => held += 1,
+            Outcome::Skipped(reason) => {
+                skipped += 1;
+                println!("skipped {}: {reason}", shown(file));
+            }
+            Outcome::Rewritten => println!("rewritten {}", shown(file)),
+            Outcome::Failed(report) => failures.push(report),
+        }
+    }
+    let (all, failed) = (files.len(), failures.len());
+    println!("{held} of {all} transcripts held, {failed} failed, {skipped} were skipped");
+    assert!(failures.is_empty(), "\n\n{}", failures.join("\n"));
+}
+
+#[test]
+fn every_transcript_says_what_it_shows_and_which_clause() {
+    let files = all();
+    assert!(!files.is_empty());
+    let mistakes: Vec<String> = files
+        .iter()
+        .filter_map(|file| Transcript::load(file).err())
+        .map(|error| error.to_string())
+        .collect();
+    assert!(mistakes.is_empty(), "\n{}", mistakes.join("\n"));
+}
+
+#[test]
+fn every_seed_transcript_is_in_the_table_of_clauses() {
+    let seeds = root().join("seeds");
+    let table = fs::read_to_string(seeds.join("README.md")).unwrap();
+    let written: Vec<PathBuf> = all().into_iter().filter(|file| file.starts_with(&seeds)).collect();
+    let missing: Vec<String> = written
+        .iter()
+        .map(|file| file.strip_prefix(&seeds).unwrap().display().to_string())
+        .filter(|name| !table.contains(name.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "not in seeds/README.md:\n{}", missing.join("\n"));
+    let links = table.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let dead: Vec<&str> = links.filter(|link| !seeds.join(link).is_file()).collect();
+    assert!(
+        dead.is_empty(),
+        "seeds/README.md names files that are not there:\n{}",
+        dead.join("\n")
+    );
+}
+
+enum Outcome {
+    Held,
+    Rewritten,
+    Skipped(String),
+    Failed(String),
+}
+
+/// Plays a few files at a time; the outcomes are in the order of the files.
+fn play_all(files: &[PathBuf]) -> Vec<Outcome> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push((file, play(file)));
+        }
+        done
+    };
+    let mut outcomes: Vec<(&PathBuf, Outcome)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect()
+    });
+    outcomes.sort_by_key(|(file, _)| *file);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+fn play(file: &Path) -> Outcome {
+    let transcript = match Transcript::load(file) {
+        Ok(transcript) => transcript,
+        Err(error) => return Outcome::Failed(error.to_string()),
+    };
+    if let Some(reason) = transcript.skip(stdio::NAME) {
+        return Outcome::Skipped(reason.to_owned());
+    }
+    if transcript.needs_fake_clock() {
+        return Outcome::Skipped("it moves the clock, and a process has a real one".to_owned());
+    }
+    let played = StdioChild::serve(transcript.server()).and_then(|mut stage| {
+        if env::var_os("UPDATE").is_some_and(|value| value == "1") {
+            return rewrite(&transcript, &mut stage);
+        }
+        transcript::run(&transcript, &mut stage, &mut |_, _| {})
+            .map(|()| Outcome::Held)
+            .map_err(|failure| failure.to_string())
+    });
+    played.unwrap_or_else(Outcome::Failed)
+}
+
+fn rewrite(transcript: &Transcript, stage: &mut StdioChild) -> Result<Outcome, String> {
+    match transcript::update(transcript, stage).map_err(|failure| failure.to_string())? {
+        None => Ok(Outcome::Held),
+        Some(text) => fs::write(transcript.file(), text)
+            .map(|()| Outcome::Rewritten)
+            .map_err(|error| error.to_string()),
+    }
+}
+
+fn selected() -> Vec<PathBuf> {
+    let wanted = env::var("TRANSCRIPT").unwrap_or_default();
+    let files: Vec<PathBuf> =
+        all().into_iter().filter(|file| shown(file).contains(&wanted)).collect();
+    assert!(!files.is_empty(), "no transcript's path contains {wanted:?}");
+    files
+}
+
+/// Every `.txt` file under `acceptance/transcripts`, in order.
+fn all() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of transcripts") {
+            let path = entry.expect("an entry of the folder").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "txt") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn root() -> PathBuf {
+    repository().join("acceptance/transcripts")
+}
+
+fn shown(file: &Path) -> String {
+    file.strip_prefix(root()).unwrap_or(file).display().to_string()
+}

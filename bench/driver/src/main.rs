@@ -1,0 +1,147 @@
+//! Takes one sample of one stdio server: starts it, talks to it, checks every answer, and prints
+//! what that cost as `name value` lines, which `cargo xtask bench stdio` reads.
+//!
+//! ```text
+//! bench-driver start ERA                            -- COMMAND [ARGUMENT…]
+//! bench-driver load  ERA WINDOW WARMUP MEASURE CORE -- COMMAND [ARGUMENT…]
+//! bench-driver batch ERA WINDOW COUNT               -- COMMAND [ARGUMENT…]
+//! ```
+//!
+//! `start` times the first answer, `load` measures throughput, processor time and memory, and
+//! `batch` asks COUNT calls, WINDOW at a time, and lets the server end by itself: it measures
+//! nothing, because the command is a profiler around the server.
+//!
+//! ERA is `legacy` or `modern`, WINDOW the number of requests in flight, WARMUP and MEASURE are
+//! milliseconds, and CORE is the core that the server is pinned to, or `any`.
+
+mod dialect;
+mod load;
+mod server;
+mod usage;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use dialect::Era;
+use load::Conversation;
+use server::Server;
+
+/// How long a server may stay silent before it counts as dead.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same for a server that runs inside a profiler, about fifty times slower.
+const PROFILER_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a server gets to reach its idle state before memory and processor time are read.
+const SETTLE: Duration = Duration::from_millis(20);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), String> {
+    let end = arguments.iter().position(|a| a == "--").ok_or("missing `-- COMMAND`")?;
+    let command = &arguments[end + 1..];
+    let words: Vec<&str> = arguments[..end].iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["start", era] => start(Era::parse(era)?, command),
+        ["load", era, window, warmup, measure, core] => load(
+            &Load {
+                era: Era::parse(era)?,
+                window: number(window)?,
+                warmup: Duration::from_millis(number(warmup)?),
+                measure: Duration::from_millis(number(measure)?),
+                core: (*core != "any").then_some(*core),
+            },
+            command,
+        ),
+        ["batch", era, window, count] => {
+            batch(Era::parse(era)?, number(window)?, number(count)?, command)
+        }
+        _ => Err(format!("cannot read the arguments {words:?}: see the head of main.rs")),
+    }
+}
+
+/// Prints the time from the start of the process to its first answer.
+fn start(era: Era, command: &[String]) -> Result<(), String> {
+    let began = Instant::now();
+    let mut server = Server::spawn(command, PATIENCE)?;
+    let mut conversation = Conversation::new(era);
+    let opened = conversation.first_answer(&mut server);
+    let elapsed = began.elapsed();
+    opened.map_err(|error| server.explain(&error))?;
+    println!("nanoseconds {}", elapsed.as_nanos());
+    Ok(())
+}
+
+/// What one load sample asks for.
+struct Load<'a> {
+    era: Era,
+    window: usize,
+    warmup: Duration,
+    measure: Duration,
+    core: Option<&'a str>,
+}
+
+/// Prints throughput, processor time and memory of one server under load.
+fn load(load: &Load<'_>, command: &[String]) -> Result<(), String> {
+    let mut pinned = Vec::new();
+    if let Some(core) = load.core {
+        pinned.extend(["taskset", "-c", core].map(String::from));
+    }
+    pinned.extend_from_slice(command);
+
+    let mut server = Server::spawn(&pinned, load.warmup + load.measure + PATIENCE)?;
+    sample(load, &mut server).map_err(|error| server.explain(&error))
+}
+
+fn sample(load: &Load<'_>, server: &mut Server) -> Result<(), String> {
+    let mut conversation = Conversation::new(load.era);
+    conversation.first_answer(server)?;
+    conversation.finish_opening(server)?;
+    std::thread::sleep(SETTLE);
+    let idle = usage::memory(server.id())?.resident;
+
+    conversation.run(server, load.window, load.warmup)?;
+    std::thread::sleep(SETTLE);
+    let before = usage::processor_time(server.id())?;
+    let outcome = conversation.run(server, load.window, load.measure)?;
+    std::thread::sleep(SETTLE);
+    let after = usage::processor_time(server.id())?;
+    let peak = usage::memory(server.id())?.peak;
+
+    println!("messages {}", outcome.messages);
+    println!("nanoseconds {}", outcome.elapsed.as_nanos());
+    println!("processor_nanoseconds {}", after.since(&before).as_nanos());
+    println!("idle_bytes {idle}");
+    println!("peak_bytes {peak}");
+    Ok(())
+}
+
+/// Asks `count` calls in batches of `window`, each batch after the answers to the one before, so
+/// that two runs are alike to the instruction.
+fn batch(era: Era, window: usize, count: usize, command: &[String]) -> Result<(), String> {
+    let mut server = Server::spawn(command, PROFILER_PATIENCE)?;
+    let mut conversation = Conversation::new(era);
+    let mut talk = || {
+        conversation.first_answer(&mut server)?;
+        conversation.finish_opening(&mut server)?;
+        for _ in 0..count / window {
+            conversation.run(&mut server, window, Duration::ZERO)?;
+        }
+        server.close()
+    };
+    let talked = talk();
+    talked.map_err(|error| server.explain(&error))
+}
+
+fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
+    word.parse().map_err(|_| format!("`{word}` is not a number"))
+}

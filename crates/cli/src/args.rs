@@ -1,0 +1,152 @@
+//! The command line as types; its help is their documentation.
+
+use std::path::PathBuf;
+
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use creole_gateway::Source;
+use creole_gateway::config::words::LogFormat;
+
+/// One MCP server that speaks every dialect.
+///
+/// Creole serves tools, resources and prompts over the Model Context Protocol, in every official
+/// revision and in dialects of your own.
+#[derive(Debug, Parser)]
+#[command(name = "creole", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  creole serve                       serve the tools that come with it, on stdin and stdout
+  creole config show > creole.toml   begin a configuration of your own
+  creole config check creole.toml    see what it means
+  creole serve creole.toml           serve it
+
+A client such as Claude Desktop or Cursor starts Creole by itself; its configuration says:
+  { \"mcpServers\": { \"creole\": { \"command\": \"creole\", \"args\": [\"serve\"] } } }";
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve a configuration to MCP clients.
+    Serve(ServeArgs),
+    /// Show, check and describe configurations.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+/// `creole serve`.
+#[derive(Debug, Group)]
+#[command(after_help = SERVE_EXAMPLES, override_usage = SERVE_USAGE)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+    /// Speak on stdin and stdout, one message per line. This is the default.
+    #[arg(long)]
+    pub(crate) stdio: bool,
+    /// Log every step, and tell clients where a failure happened.
+    #[arg(long)]
+    pub(crate) debug: bool,
+    /// How the log on stderr is written, whatever the configuration says.
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub(crate) log: Option<LogChoice>,
+}
+
+const SERVE_USAGE: &str = "creole serve [FILE | --preset <NAME>] [OPTIONS]";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  creole serve
+  creole serve creole.toml --log json
+  creole serve --preset bossman
+
+Try it without a client:
+  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\"}}' | creole serve";
+
+/// `creole config`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print a configuration as TOML.
+    #[command(after_help = "Example:\n  creole config show --preset bossman > creole.toml")]
+    #[command(override_usage = "creole config show [FILE | --preset <NAME>]")]
+    Show(Chosen),
+    /// Check a configuration and say what it means.
+    #[command(after_help = "Example:\n  creole config check creole.toml")]
+    Check {
+        /// The configuration file.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Print the JSON Schema of configurations, with which editors complete and check them.
+    #[command(after_help = "Example:\n  creole config schema > creole.schema.json")]
+    Schema,
+}
+
+/// The configuration that is meant.
+#[derive(Debug, Group)]
+pub(crate) struct Chosen {
+    /// The configuration file. Without it: the preset `default`.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// A configuration that ships inside: default, bb-mcp-server, bossman, fpf-governance, everything.
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    preset: Option<String>,
+}
+
+impl Chosen {
+    /// Where the configuration comes from.
+    pub(crate) fn source(&self) -> Source<'_> {
+        match (&self.file, &self.preset) {
+            (Some(path), _) => Source::File(path),
+            (None, Some(name)) => Source::Preset(name),
+            (None, None) => Source::Default,
+        }
+    }
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LogChoice {
+    /// One line for people per event.
+    Text,
+    /// One line of JSON per event.
+    Json,
+    /// Nothing.
+    Off,
+}
+
+impl From<LogChoice> for LogFormat {
+    fn from(choice: LogChoice) -> Self {
+        match choice {
+            LogChoice::Text => Self::Text,
+            LogChoice::Json => Self::Json,
+            LogChoice::Off => Self::Off,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use creole_gateway::presets;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_free_of_contradictions() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_names_every_preset() {
+        let mut command = Args::command();
+        let serve = command.find_subcommand_mut("serve").unwrap();
+        let help = serve.render_help().to_string();
+        for preset in presets::ALL {
+            assert!(help.contains(preset.name), "{}", preset.name);
+        }
+    }
+}

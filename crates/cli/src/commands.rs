@@ -1,0 +1,15 @@
+//! One verb per file.
+
+mod config;
+mod serve;
+
+use crate::args::Command;
+use crate::failure::Failure;
+
+/// Runs the verb.
+pub(crate) fn run(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(args) => serve::run(args),
+        Command::Config(command) => config::run(command),
+    }
+}

@@ -1,0 +1,74 @@
+//! `creole config`: configurations shown, checked and described.
+
+use std::path::Path;
+
+use creole_gateway::config::schema::schema;
+use creole_gateway::plan::{LogPlan, ServerPlan};
+use creole_gateway::{Plan, Source};
+
+use crate::args::ConfigCommand;
+use crate::failure::Failure;
+use crate::output;
+
+/// Runs the verb.
+pub(crate) fn run(command: &ConfigCommand) -> Result<(), Failure> {
+    match command {
+        ConfigCommand::Show(chosen) => output::data(&chosen.source().text()?),
+        ConfigCommand::Check { file } => check(file),
+        ConfigCommand::Schema => output::data(&format!("{:#}\n", schema(&creole_cli::packs()))),
+    }
+}
+
+fn check(file: &Path) -> Result<(), Failure> {
+    let plan = Plan::load(Source::File(file), &creole_cli::packs())?;
+    let lines = [
+        format!("{} is right.", file.display()),
+        format!("  server   {}", server(&plan.server)),
+        format!("  dialect  {}", dialect(&plan.server)),
+        format!("  packs    {}", list(&plan.server.packs)),
+        format!("  limits   {}", limits(&plan.server)),
+        format!("  log      {}", log(plan.log)),
+        String::new(),
+    ];
+    output::data(&lines.join("\n"))
+}
+
+fn server(server: &ServerPlan) -> String {
+    match &server.title {
+        Some(title) => format!("{} {} ({title})", server.name, server.version),
+        None => format!("{} {}", server.name, server.version),
+    }
+}
+
+fn dialect(server: &ServerPlan) -> String {
+    let dialect = &server.dialect;
+    format!("{}, built on {}: {}", dialect.name, dialect.base_rules().name, dialect.about)
+}
+
+fn list(packs: &[String]) -> String {
+    if packs.is_empty() { "none".to_owned() } else { packs.join(", ") }
+}
+
+fn limits(server: &ServerPlan) -> String {
+    let limits = &server.limits;
+    let pages = if server.dialect.paging {
+        format!("{} entries a page", server.page_size)
+    } else {
+        "lists in one piece".to_owned()
+    };
+    format!(
+        "{pages}, {} bytes a message, {} calls at once,\n           \
+         {} s for a silent call, {} s for any call, {} s for a question",
+        server.dialect.max_message,
+        limits.calls_in_flight,
+        limits.call_timeout.as_secs(),
+        limits.call_timeout_max.as_secs(),
+        limits.question_timeout.as_secs(),
+    )
+}
+
+fn log(log: LogPlan) -> String {
+    let payloads = if log.payloads { ", with arguments and results" } else { "" };
+    let (format, level) = (format!("{:?}", log.format), format!("{:?}", log.level));
+    format!("{}, {}{payloads}", format.to_lowercase(), level.to_lowercase())
+}

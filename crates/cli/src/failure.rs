@@ -1,0 +1,44 @@
+//! Why a command did not do what it was asked to do.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use creole_gateway::ConfigError;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The configuration is wrong.
+    Config(ConfigError),
+    /// The answer could not be written.
+    Output(io::Error),
+    /// The server could not be started, or broke down.
+    Serve(String),
+}
+
+impl Failure {
+    /// What the process ends with.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Config(_) => ExitCode::from(2),
+            Self::Output(_) | Self::Serve(_) => ExitCode::from(1),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(formatter),
+            Self::Output(error) => write!(formatter, "error: stdout cannot be written: {error}"),
+            Self::Serve(what) => write!(formatter, "error: {what}"),
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}

@@ -1,0 +1,49 @@
+//! From a plan to a server: where configuration and packs meet.
+//!
+//! The gateway knows no packs and the packs know no configuration; the binary joins them, and so do the
+//! tests of the whole system.
+
+use creole::Server;
+use creole::proto::model::CacheHints;
+use creole::proto::server::Limits;
+use creole_gateway::Plan;
+use creole_tools::{Options, UnknownPack};
+
+/// How long clients may keep lists: a change is announced, so a minute is only for those who do not listen.
+const CACHE: CacheHints = CacheHints { ttl_ms: 60_000, public: false };
+
+/// The names of the packs that there are.
+pub fn packs() -> Vec<&'static str> {
+    creole_tools::PACKS.iter().map(|(name, _)| *name).collect()
+}
+
+/// The server that a plan describes.
+///
+/// # Errors
+/// When the plan names a pack that there is not.
+pub fn assemble(plan: &Plan, options: &Options) -> Result<Server, UnknownPack> {
+    let wanted = &plan.server;
+    let mut server = Server::new(&wanted.name)
+        .version(&wanted.version)
+        .dialect(wanted.dialect.clone())
+        .page_size(wanted.page_size)
+        .limits(Limits {
+            calls: wanted.limits.calls_in_flight,
+            call_idle: wanted.limits.call_timeout,
+            call_total: wanted.limits.call_timeout_max,
+            question: wanted.limits.question_timeout,
+            ..Limits::default()
+        })
+        .log_payloads(plan.log.payloads)
+        .cache(CACHE);
+    if let Some(title) = &wanted.title {
+        server = server.title(title);
+    }
+    if let Some(instructions) = &wanted.instructions {
+        server = server.instructions(instructions);
+    }
+    for pack in &wanted.packs {
+        server = creole_tools::add(server, pack, options)?;
+    }
+    Ok(server)
+}

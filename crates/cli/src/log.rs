@@ -1,0 +1,235 @@
+//! The log: one event is one line on stderr, and a log that nobody reads never holds up the server.
+//!
+//! A client may start a server, keep its stderr in a pipe and never read it. A blocking write would
+//! then stop the server after some hundred lines, so a line that the pipe does not take is counted
+//! and left out.
+
+use std::fmt::Write as _;
+use std::io::{self, Stderr, Write};
+use std::sync::{Mutex, PoisonError};
+
+use creole_gateway::config::words::{LogFormat, LogLevel};
+use creole_gateway::plan::LogPlan;
+use tracing::Level;
+use tracing::subscriber::set_global_default;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// What a pipe that can be written to takes without blocking (POSIX: `PIPE_BUF`, on Linux 4096).
+const PIECE: usize = 512;
+
+/// Starts the log. Where nothing is to be logged, nothing is started.
+pub(crate) fn start(plan: LogPlan) {
+    let builder = tracing_subscriber::fmt()
+        .with_max_level(level(plan.level))
+        .with_target(false)
+        .with_ansi(false)
+        .log_internal_errors(false);
+    // Setting it fails only where it is set already, and then events already have a place to go.
+    let _ = match plan.format {
+        LogFormat::Off => Ok(()),
+        LogFormat::Text => {
+            set_global_default(builder.with_writer(Lines::new(io::stderr(), text_notice)).finish())
+        }
+        LogFormat::Json => set_global_default(
+            builder.json().with_writer(Lines::new(io::stderr(), json_notice)).finish(),
+        ),
+    };
+}
+
+fn level(level: LogLevel) -> Level {
+    match level {
+        LogLevel::Error => Level::ERROR,
+        LogLevel::Warn => Level::WARN,
+        LogLevel::Info => Level::INFO,
+        LogLevel::Debug => Level::DEBUG,
+        LogLevel::Trace => Level::TRACE,
+    }
+}
+
+/// Somewhere to write that can say whether it would block.
+trait Outlet: Write {
+    /// Whether a short piece can be written now.
+    fn takes_more(&self) -> bool;
+}
+
+#[cfg(unix)]
+fn takes_more(outlet: &impl std::os::fd::AsFd) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    let mut asked = [PollFd::new(outlet, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // A closed pipe also answers: the write then fails at once, which is as good.
+    !matches!(poll(&mut asked, Some(&now)), Ok(0))
+}
+
+impl Outlet for Stderr {
+    #[cfg(unix)]
+    fn takes_more(&self) -> bool {
+        takes_more(self)
+    }
+
+    #[cfg(not(unix))]
+    fn takes_more(&self) -> bool {
+        true
+    }
+}
+
+/// Writes events as lines.
+struct Lines<W> {
+    outlet: Mutex<State<W>>,
+    /// The line that tells how many lines were left out.
+    notice: fn(u64) -> String,
+}
+
+struct State<W> {
+    outlet: W,
+    /// How many lines were left out since the last one that was written.
+    lost: u64,
+    /// Whether the last line broke off in the middle.
+    torn: bool,
+}
+
+fn text_notice(lost: u64) -> String {
+    format!("WARN {lost} lines of the log were left out because stderr was not read\n")
+}
+
+fn json_notice(lost: u64) -> String {
+    format!(
+        "{{\"level\":\"WARN\",\"fields\":{{\"message\":\"lines of the log were left out because \
+         stderr was not read\",\"lost\":{lost}}}}}\n"
+    )
+}
+
+impl<W: Outlet> Lines<W> {
+    fn new(outlet: W, notice: fn(u64) -> String) -> Self {
+        Self { outlet: Mutex::new(State { outlet, lost: 0, torn: false }), notice }
+    }
+
+    fn write_event(&self, event: &[u8]) {
+        let line = one_line(&String::from_utf8_lossy(event));
+        let mut state = self.outlet.lock().unwrap_or_else(PoisonError::into_inner);
+        let notice = (self.notice)(state.lost);
+        if state.lost > 0 && state.write_line(&notice) {
+            state.lost = 0;
+        }
+        if state.lost > 0 || !state.write_line(&line) {
+            state.lost += 1;
+        }
+    }
+}
+
+impl<W: Outlet> State<W> {
+    /// Writes a line as far as it goes without blocking; tells whether it was written to its end.
+    fn write_line(&mut self, line: &str) -> bool {
+        if self.torn {
+            if !self.outlet.takes_more() || self.outlet.write_all(b"\n").is_err() {
+                return false;
+            }
+            self.torn = false;
+        }
+        for (number, piece) in line.as_bytes().chunks(PIECE).enumerate() {
+            if !self.outlet.takes_more() || self.outlet.write_all(piece).is_err() {
+                self.torn = number > 0;
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// An event as one line: control characters and line breaks inside it are escaped.
+fn one_line(event: &str) -> String {
+    let event = event.strip_suffix('\n').unwrap_or(event);
+    let mut line = String::with_capacity(event.len() + 1);
+    for letter in event.chars() {
+        match letter {
+            '\n' => line.push_str("\\n"),
+            '\r' => line.push_str("\\r"),
+            '\t' => line.push_str("\\t"),
+            '\u{2028}' | '\u{2029}' => push_code(&mut line, letter),
+            letter if letter.is_control() => push_code(&mut line, letter),
+            letter => line.push(letter),
+        }
+    }
+    line.push('\n');
+    line
+}
+
+/// As JSON writes it, so that a line of JSON stays one.
+fn push_code(line: &mut String, letter: char) {
+    let _ = write!(line, "\\u{:04x}", u32::from(letter));
+}
+
+impl<'a, W: Outlet + 'a> MakeWriter<'a> for Lines<W> {
+    type Writer = EventWriter<'a, W>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        EventWriter(self)
+    }
+}
+
+/// Takes one event; the subscriber hands it over in one piece.
+struct EventWriter<'a, W>(&'a Lines<W>);
+
+impl<W: Outlet> Write for EventWriter<'_, W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        self.0.write_event(event);
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{PipeWriter, Read};
+
+    use super::*;
+
+    impl Outlet for PipeWriter {
+        fn takes_more(&self) -> bool {
+            takes_more(self)
+        }
+    }
+
+    #[test]
+    fn an_event_is_one_line_whatever_it_holds() {
+        assert_eq!(
+            one_line("a\nb\t\u{1b}[2J\u{9b}\u{2028}é\n"),
+            "a\\nb\\t\\u001b[2J\\u009b\\u2028é\n"
+        );
+        assert_eq!(one_line(""), "\n");
+    }
+
+    #[test]
+    fn a_log_that_nobody_reads_loses_lines_instead_of_blocking() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let lines = Lines::new(writer, text_notice);
+        for _ in 0..2000 {
+            lines.write_event(&[b'x'; 1000]);
+        }
+        let lost = lines.outlet.lock().unwrap().lost;
+        assert!(lost > 1000, "{lost}");
+        let mut seen = vec![0; 100_000];
+        let count = reader.read(&mut seen).unwrap();
+        assert!(count < 2_000_000);
+
+        lines.write_event(b"read again\n");
+        drop(lines);
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).unwrap();
+        let said = format!("\n{}read again\n", text_notice(lost));
+        assert!(rest.ends_with(&said), "{rest}");
+    }
+
+    #[test]
+    fn a_reader_that_went_away_does_no_harm() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let lines = Lines::new(writer, json_notice);
+        lines.write_event(b"{}\n");
+        assert_eq!(lines.outlet.lock().unwrap().lost, 1);
+    }
+}

@@ -1,0 +1,29 @@
+//! The `creole` command: reads the command line, runs one verb, and ends with its exit code.
+//!
+//! 0: done. 1: the call failed. 2: the command line or the configuration is wrong.
+
+mod args;
+mod commands;
+mod failure;
+mod log;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Args;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(notice) => return output::usage(&notice),
+    };
+    match commands::run(&args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::talk(&failure.to_string());
+            failure.exit_code()
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Asking the client in the middle of a call: one handler for both eras.
+//!
+//! A handler asks by a key and gets the answer, or is ended by `?` when there is none yet. It is run again
+//! once the client has answered: by the client itself, which calls again (2026-07-28), or by this module,
+//! which sends the questions of a session on their way (older revisions). What a handler does before a
+//! question must therefore bear being done twice.
+//!
+//! ```
+//! use creole::ask::form;
+//! use creole::{Context, ToolError};
+//! use serde_json::json;
+//!
+//! async fn greet(_: serde_json::Value, context: Context) -> Result<String, ToolError> {
+//!     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+//!     let answer = context.elicit("name", form("Who are you?", &schema))?;
+//!     let name = answer.text("name").unwrap_or_else(|| "stranger".to_owned());
+//!     Ok(format!("Hello, {name}!"))
+//! }
+//! ```
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{Ask, Question};
+use creole_proto::op::{Caller, Operation, Outcome};
+use creole_proto::revision::{Asking, Elicitation, Rules};
+use creole_proto::wire::{Object, Raw, canonical};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::call::{Call, Context};
+use crate::chain::Next;
+use crate::seal::{Purpose, SealError, Sealer, digest};
+use crate::tool::ToolError;
+
+/// How often one call may ask a session's client before it is given up.
+const MOST_ROUNDS: usize = 8;
+
+/// How long a client may take to call again.
+const STATE_LIFE: Duration = Duration::from_secs(600);
+
+/// A form to fill in: what is asked for and why, and its schema, one flat object.
+pub fn form(message: &str, schema: &impl Serialize) -> Question {
+    Question::Form { message: message.to_owned(), schema: Raw::of(schema) }
+}
+
+/// A page to visit: what to do there and why.
+pub fn page(message: &str, url: &str) -> Question {
+    Question::Url { message: message.to_owned(), url: url.to_owned() }
+}
+
+/// A message to sample an answer to from the client's model.
+pub fn sample(prompt: &str, max_tokens: u64) -> Question {
+    Question::Sample {
+        params: Raw::of(&json!({
+            "messages": [{"role": "user", "content": {"type": "text", "text": prompt}}],
+            "maxTokens": max_tokens,
+        })),
+    }
+}
+
+/// What a person did with a form or a page.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Elicited {
+    /// What was done.
+    pub action: ElicitAction,
+    /// What was filled in.
+    #[serde(default)]
+    pub content: Option<Value>,
+}
+
+/// What a person did with a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ElicitAction {
+    /// Answered it.
+    Accept,
+    /// Said no.
+    Decline,
+    /// Closed it.
+    Cancel,
+}
+
+impl Elicited {
+    /// A text that was filled in, if the question was accepted.
+    pub fn text(&self, field: &str) -> Option<String> {
+        let content = self.content.as_ref().filter(|_| self.action == ElicitAction::Accept)?;
+        content.get(field)?.as_str().map(str::to_owned)
+    }
+}
+
+/// What a client's model answered.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Sampled {
+    /// Who speaks.
+    pub role: String,
+    /// One block or several.
+    pub content: Value,
+    /// Which model it was.
+    #[serde(default)]
+    pub model: Option<String>,
+}
+
+impl Sampled {
+    /// The text of the answer.
+    pub fn text(&self) -> String {
+        let blocks = match &self.content {
+            Value::Array(blocks) => blocks.as_slice(),
+            block => std::slice::from_ref(block),
+        };
+        let texts = blocks.iter().filter_map(|block| block.get("text")?.as_str());
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A folder or other place that the client offers.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Root {
+    /// Where it is.
+    pub uri: String,
+    /// Its name for people.
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+impl Context {
+    /// Asks for a form to be filled in or a page to be visited.
+    pub fn elicit(&self, key: &str, question: Question) -> Result<Elicited, ToolError> {
+        self.answered(key, question)
+    }
+
+    /// Asks the client's model.
+    pub fn sample(&self, key: &str, question: Question) -> Result<Sampled, ToolError> {
+        self.answered(key, question)
+    }
+
+    /// Asks for the client's roots.
+    pub fn roots(&self, key: &str) -> Result<Vec<Root>, ToolError> {
+        #[derive(Deserialize)]
+        struct Roots {
+            roots: Vec<Root>,
+        }
+        self.answered::<Roots>(key, Question::Roots).map(|answer| answer.roots)
+    }
+
+    /// Asks several questions at once: those that have no answer yet go out together.
+    pub fn ask_all(&self, asks: Vec<Ask>) -> Result<(), ToolError> {
+        let missing: Vec<_> =
+            asks.into_iter().filter(|ask| self.answer(&ask.key).is_none()).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        for ask in &missing {
+            check_capability(&ask.question, self.caller())?;
+        }
+        Err(ToolError::Ask(missing))
+    }
+
+    fn answered<T: serde::de::DeserializeOwned>(
+        &self,
+        key: &str,
+        question: Question,
+    ) -> Result<T, ToolError> {
+        self.ask_all(vec![Ask { key: key.to_owned(), question }])?;
+        let answer = self.answer(key).map(|raw| serde_json::from_str(raw.as_str()));
+        match answer {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(error)) => {
+                let detail = format!("the answer `{key}` is not usable: {error}");
+                Err(ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidParams, detail))))
+            }
+            None => Err(ToolError::failed("a question has no answer")),
+        }
+    }
+}
+
+fn check_capability(question: &Question, caller: &Caller) -> Result<(), ToolError> {
+    if question.is_allowed(&caller.capabilities) && is_known(question, caller.rules) {
+        return Ok(());
+    }
+    let detail = format!("This needs a client that supports {}.", question.needed_words());
+    let needed = format!(r#"{{"requiredCapabilities":{}}}"#, question.needed_capability());
+    let data = Raw::parse(&needed).unwrap_or_else(|_| Raw::of(&Value::Null));
+    Err(ToolError::Fault(Box::new(
+        Fault::new(FaultKind::MissingCapability, detail).with_data(data),
+    )))
+}
+
+/// Whether the client's revision has a message for the question at all.
+fn is_known(question: &Question, rules: &Rules) -> bool {
+    match question {
+        Question::Form { .. } => rules.elicitation != Elicitation::Absent,
+        Question::Url { .. } => {
+            matches!(rules.elicitation, Elicitation::FormAndNamedUrl | Elicitation::FormAndUrl)
+        }
+        Question::Sample { .. } | Question::Roots => true,
+    }
+}
+
+type Answers = BTreeMap<String, Raw>;
+
+/// Runs the rest of the chain until the call is answered or the client has to answer first.
+pub(crate) async fn drive(call: Call, next: Next<'_>, sealer: &Sealer) -> Outcome {
+    let caller = call.context.caller();
+    if !call.operation.may_ask() || !may_be_asked(caller) {
+        return next.call(call).await;
+    }
+    let mut answers = match opened(&call, sealer) {
+        Ok(answers) => answers,
+        Err(fault) => return fault.into(),
+    };
+    for _ in 0..MOST_ROUNDS {
+        let mut round = call.clone();
+        if !answers.is_empty() {
+            round.context = call.context.with_answers(answers.clone());
+        }
+        let asks = match next.call(round).await {
+            Outcome::NeedInput { asks, .. } => asks,
+            done => return done,
+        };
+        match caller.rules.asking {
+            Asking::Reentrant => return sealed(&call, asks, &answers, sealer),
+            Asking::Inline => match ask_each(&call.context, asks).await {
+                Ok(given) => answers.extend(given),
+                Err(fault) => return fault.into(),
+            },
+        }
+    }
+    let detail = format!("it asked more than {MOST_ROUNDS} times");
+    Fault::new(FaultKind::InputRefused, detail).into()
+}
+
+fn may_be_asked(caller: &Caller) -> bool {
+    let client = &caller.capabilities;
+    client.elicitation_form
+        || client.elicitation_url
+        || client.sampling
+        || client.roots
+        || caller.reentry.is_some()
+}
+
+/// Sends the questions of one round one after the other: people read one form at a time.
+async fn ask_each(context: &Context, asks: Vec<Ask>) -> Result<Answers, Fault> {
+    let mut answers = Answers::new();
+    for ask in asks {
+        let refused = |reason| Fault::new(FaultKind::InputRefused, reason);
+        let answer = context.ask_now(ask.question).await.map_err(refused)?;
+        answers.insert(ask.key, answer);
+    }
+    Ok(answers)
+}
+
+/// The answers that a client brings: those sealed in earlier rounds, and the new ones.
+fn opened(call: &Call, sealer: &Sealer) -> Result<Answers, Fault> {
+    let mut answers = Answers::new();
+    let Some(reentry) = &call.context.caller().reentry else { return Ok(answers) };
+    if let Some(state) = &reentry.state {
+        let plain = with_binding(call, |binding| {
+            sealer.open(Purpose::State, binding, now_ms(), state).map_err(refused_state)
+        })?;
+        answers.extend(read_answers(&plain));
+    }
+    let given = reentry.answers.as_ref().and_then(Raw::object);
+    for (key, value) in given.map(Object::members).into_iter().flatten() {
+        if let Ok(answer) = Raw::parse(value) {
+            answers.insert(key.into_owned(), answer);
+        }
+    }
+    Ok(answers)
+}
+
+fn sealed(call: &Call, asks: Vec<Ask>, answers: &Answers, sealer: &Sealer) -> Outcome {
+    let plain = serde_json::to_vec(answers).unwrap_or_default();
+    let expires = now_ms() + u64::try_from(STATE_LIFE.as_millis()).unwrap_or(u64::MAX);
+    let state = with_binding(call, |binding| sealer.seal(Purpose::State, binding, expires, &plain));
+    if state.len() > crate::seal::MAX_TEXT {
+        return Fault::new(FaultKind::InputRefused, "the answers so far are too long to keep")
+            .into();
+    }
+    Outcome::NeedInput { asks, state: Some(state) }
+}
+
+fn read_answers(plain: &[u8]) -> Answers {
+    serde_json::from_slice(plain).unwrap_or_default()
+}
+
+fn refused_state(error: SealError) -> Fault {
+    let reason = match error {
+        SealError::Invalid => "state_invalid",
+        SealError::Expired => "state_expired",
+    };
+    let detail = "`requestState` is not valid for this request";
+    Fault::new(FaultKind::StateRefused, detail).with_data(Raw::of(&json!({"reason": reason})))
+}
+
+/// Binds state to who asked for what: nobody else, and no other request, can use it
+/// (2026-07-28 basic/patterns/mrtr, server requirements).
+fn with_binding<T>(call: &Call, use_it: impl FnOnce(&[&[u8]]) -> T) -> T {
+    let operation: &Operation = &call.operation;
+    let arguments = operation.arguments().map_or("{}", Raw::as_str);
+    let arguments = digest(canonical(arguments).as_bytes());
+    use_it(&[
+        call.context.principal().as_bytes(),
+        operation.method().as_bytes(),
+        operation.target().as_bytes(),
+        &arguments,
+    ])
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

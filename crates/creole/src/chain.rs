@@ -1,0 +1,46 @@
+//! The chain: middleware around an endpoint, and nothing else.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use creole_proto::op::Outcome;
+
+use crate::call::Call;
+
+/// A future on the heap: one per layer and message, which is noise beside a message's own cost.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What answers calls: a registry of tools, or a relay to another server.
+pub trait Endpoint: Send + Sync {
+    /// Answers one call.
+    fn call(&self, call: Call) -> BoxFuture<'_, Outcome>;
+}
+
+/// A layer around an endpoint: it may refuse, delay or change a call, or wrap what comes of it.
+pub trait Middleware: Send + Sync {
+    /// Handles one call; `next` is the rest of the chain.
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome>;
+}
+
+/// The rest of a chain.
+#[derive(Clone, Copy)]
+pub struct Next<'a> {
+    layers: &'a [Arc<dyn Middleware>],
+    endpoint: &'a dyn Endpoint,
+}
+
+impl<'a> Next<'a> {
+    /// A chain of these layers, outermost first, around the endpoint.
+    pub fn new(layers: &'a [Arc<dyn Middleware>], endpoint: &'a dyn Endpoint) -> Self {
+        Self { layers, endpoint }
+    }
+
+    /// Passes the call on.
+    pub fn call(self, call: Call) -> BoxFuture<'a, Outcome> {
+        match self.layers.split_first() {
+            Some((layer, rest)) => layer.handle(call, Self { layers: rest, ..self }),
+            None => self.endpoint.call(call),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The one loop that feeds a protocol machine from a pair of byte streams and obeys it.
+
+mod connection;
+
+use std::io;
+use std::time::Duration;
+
+use creole_proto::op::Change;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::sleep_until;
+
+use crate::server::Service;
+use crate::transport::{Sink, Source};
+use connection::Connection;
+
+/// Bytes that one read takes at most.
+const CHUNK: usize = 64 * 1024;
+
+/// Answers that may wait for a slow client before no more of its requests are read.
+const HIGH_WATER: usize = 256 * 1024;
+
+/// How long calls may go on after the client has closed its side.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Why a conversation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The client closed its side; all that it asked for was answered or given up.
+    InputClosed,
+    /// The client no longer reads.
+    OutputBroken,
+}
+
+/// Serves one connection until it ends.
+pub(crate) async fn serve(
+    service: Service,
+    mut input: impl Source,
+    mut output: impl Sink,
+) -> io::Result<Ended> {
+    let mut changes = service.registry().changes();
+    let mut connection = Connection::new(service);
+    let mut chunk = Vec::with_capacity(CHUNK);
+    let mut open = true;
+    loop {
+        if flush_now(&mut connection, &mut output).is_err() {
+            return Ok(Ended::OutputBroken);
+        }
+        if !open && connection.is_idle() {
+            connection.close();
+            return finish_output(connection, output).await;
+        }
+        let reading = open && connection.unsent().len() < HIGH_WATER;
+        let deadline = connection.deadline();
+        let (reports, unsent) = connection.waiting();
+        tokio::select! {
+            biased;
+            report = reports.recv() => connection.take_report(report),
+            read = input.read(&mut chunk, CHUNK), if reading => {
+                if read? == 0 {
+                    connection.end_of_input(DRAIN);
+                    open = false;
+                } else {
+                    connection.take_bytes(&chunk);
+                    chunk.clear();
+                }
+            }
+            change = changes.recv() => connection.take_change(change_or_all(change)),
+            sent = send(&mut output, unsent) => match sent {
+                Ok(sent) => connection.sent(sent),
+                Err(_) => return Ok(Ended::OutputBroken),
+            },
+            () = sleep_until(deadline.unwrap_or_else(far_away)), if deadline.is_some() => {
+                connection.tick();
+            }
+        }
+    }
+}
+
+/// Writes what the client takes at once, without waiting: the common case costs one system call.
+fn flush_now(connection: &mut Connection, output: &mut impl Sink) -> io::Result<()> {
+    while !connection.unsent().is_empty() {
+        match output.try_write(connection.unsent())? {
+            Some(sent) => connection.sent(sent),
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the client takes more, or, with nothing to send, until it is gone.
+async fn send(output: &mut impl Sink, unsent: &[u8]) -> io::Result<usize> {
+    if unsent.is_empty() {
+        output.closed().await;
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    output.write(unsent).await
+}
+
+async fn finish_output(mut connection: Connection, mut output: impl Sink) -> io::Result<Ended> {
+    let last = async {
+        while !connection.unsent().is_empty() {
+            let sent = output.write(connection.unsent()).await?;
+            connection.sent(sent);
+        }
+        output.flush().await
+    };
+    match tokio::time::timeout(DRAIN, last).await {
+        Ok(Ok(())) => Ok(Ended::InputClosed),
+        Ok(Err(_)) | Err(_) => Ok(Ended::OutputBroken),
+    }
+}
+
+/// A connection that lagged behind is told that everything changed: too often rather than never.
+fn change_or_all(change: Result<Change, RecvError>) -> Option<Change> {
+    change.ok()
+}
+
+fn far_away() -> tokio::time::Instant {
+    tokio::time::Instant::now() + Duration::from_secs(86_400)
+}

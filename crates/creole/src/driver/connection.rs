@@ -1,0 +1,269 @@
+//! One connection: its machine, its running calls and its open questions.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use creole_proto::framing::{Line, Lines};
+use creole_proto::model::{ListKind, Question};
+use creole_proto::op::{Change, Event, Outcome};
+use creole_proto::server::{Action, Answer, AskKey, Call, CallKey, Machine, Outbox};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::call::{Canceller, Outlet};
+use crate::chain::BoxFuture;
+use crate::server::Service;
+use crate::telemetry;
+
+/// Reports of calls that may wait to be taken.
+const REPORTS: usize = 1024;
+
+/// What a running call reports.
+pub(super) enum Report {
+    Event(CallKey, Event),
+    Ask(CallKey, Question, oneshot::Sender<Answer>),
+    Done(CallKey, Outcome),
+}
+
+struct Running {
+    task: AbortHandle,
+    canceller: Canceller,
+}
+
+/// One connection.
+pub(super) struct Connection {
+    service: Service,
+    principal: Arc<str>,
+    machine: Machine,
+    lines: Lines,
+    outbox: Outbox,
+    /// How much of the outbox the client has taken.
+    taken: usize,
+    running: HashMap<CallKey, Running>,
+    asks: HashMap<AskKey, oneshot::Sender<Answer>>,
+    reports: mpsc::Receiver<Report>,
+    outlet: Arc<Channel>,
+    started: Instant,
+    /// When calls are given up after the client has closed its side.
+    drained: Option<Instant>,
+}
+
+impl Connection {
+    pub(super) fn new(service: Service) -> Self {
+        let (sender, reports) = mpsc::channel(REPORTS);
+        let profile = Arc::clone(service.profile());
+        Self {
+            lines: Lines::new(profile.dialect.max_message),
+            machine: Machine::new(profile),
+            service,
+            // Whoever owns the pipe is one person, whatever it says.
+            principal: "local".into(),
+            outbox: Outbox::default(),
+            taken: 0,
+            running: HashMap::new(),
+            asks: HashMap::new(),
+            reports,
+            outlet: Arc::new(Channel { sender }),
+            started: Instant::now(),
+            drained: None,
+        }
+    }
+
+    /// Bytes that the client has not taken.
+    pub(super) fn unsent(&self) -> &[u8] {
+        &self.outbox.bytes()[self.taken..]
+    }
+
+    /// What the driver waits for: reports of calls, and the client's taking of these bytes.
+    pub(super) fn waiting(&mut self) -> (&mut mpsc::Receiver<Report>, &[u8]) {
+        (&mut self.reports, &self.outbox.bytes()[self.taken..])
+    }
+
+    pub(super) fn sent(&mut self, count: usize) {
+        self.taken += count;
+        if self.taken == self.outbox.bytes().len() {
+            self.outbox.clear_frames();
+            self.taken = 0;
+        }
+    }
+
+    /// Whether nothing is left to be done for the client.
+    pub(super) fn is_idle(&self) -> bool {
+        self.machine.in_flight() == 0 || self.drained.is_some_and(|end| end <= Instant::now())
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let machine = self.machine.deadline().map(|deadline| self.started + deadline);
+        machine.into_iter().chain(self.drained).min()
+    }
+
+    pub(super) fn take_bytes(&mut self, mut chunk: &[u8]) {
+        let now = self.now();
+        while let Some(line) = self.lines.next(&mut chunk) {
+            match line {
+                Line::Complete(frame) => {
+                    if self.service.logs_payloads() {
+                        log_frame("received", frame);
+                    }
+                    self.machine.receive(frame, now, &mut self.outbox);
+                }
+                Line::TooLong => self.machine.overlong(&mut self.outbox),
+            }
+            // Obeyed line by line, so that a quick call is answered before the next line is read.
+            while let Some(action) = self.outbox.next_action() {
+                self.obey(action);
+            }
+        }
+    }
+
+    /// The client closed its side: a last line without its end still counts, and calls may go on a while.
+    pub(super) fn end_of_input(&mut self, drain: Duration) {
+        let now = self.now();
+        match self.lines.finish() {
+            Some(Line::Complete(frame)) => self.machine.receive(frame, now, &mut self.outbox),
+            Some(Line::TooLong) => self.machine.overlong(&mut self.outbox),
+            None => {}
+        }
+        self.obey_all();
+        self.drained = Some(Instant::now() + drain);
+    }
+
+    pub(super) fn take_report(&mut self, report: Option<Report>) {
+        let now = self.now();
+        match report {
+            Some(Report::Event(call, event)) => {
+                self.machine.event(call, &event, now, &mut self.outbox);
+            }
+            Some(Report::Ask(call, question, answer)) => {
+                if let Some(ask) = self.machine.ask(call, &question, now, &mut self.outbox) {
+                    self.asks.insert(ask, answer);
+                }
+            }
+            Some(Report::Done(call, outcome)) => {
+                self.running.remove(&call);
+                self.machine.finish(call, outcome, now, &mut self.outbox);
+            }
+            None => {}
+        }
+        self.obey_all();
+    }
+
+    /// Announces a change, or, when some were missed, that everything changed.
+    pub(super) fn take_change(&mut self, change: Option<Change>) {
+        let everything = [ListKind::Tools, ListKind::Resources, ListKind::Prompts];
+        match change {
+            Some(change) => self.machine.announce(&change, &mut self.outbox),
+            None => everything
+                .into_iter()
+                .for_each(|kind| self.machine.announce(&Change::List(kind), &mut self.outbox)),
+        }
+    }
+
+    pub(super) fn tick(&mut self) {
+        let now = self.now();
+        self.machine.tick(now, &mut self.outbox);
+        self.obey_all();
+    }
+
+    pub(super) fn close(&mut self) {
+        self.machine.close(&mut self.outbox);
+        self.obey_all();
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn obey_all(&mut self) {
+        while let Some(action) = self.outbox.next_action() {
+            self.obey(action);
+        }
+    }
+
+    fn obey(&mut self, action: Action) {
+        match action {
+            Action::Start(call) => self.start(call),
+            Action::Cancel(call, reason) => self.cancel(call, &reason),
+            Action::Answer(ask, answer) => {
+                if let Some(waiting) = self.asks.remove(&ask) {
+                    // A handler that gave up waiting is not an error.
+                    _ = waiting.send(answer);
+                }
+            }
+            Action::Observe(observation) => telemetry::observe(&observation),
+        }
+    }
+
+    /// Runs a call. Most are answered at their first poll, right here; only one that has to wait becomes
+    /// a task of its own, so a slow tool never delays a ping.
+    fn start(&mut self, call: Call) {
+        let key = call.key;
+        let outlet: Arc<dyn Outlet> = Arc::clone(&self.outlet) as _;
+        let (mut future, canceller) = self.service.run(call, outlet, Arc::clone(&self.principal));
+        let mut context = std::task::Context::from_waker(Waker::noop());
+        match Pin::new(&mut future).poll(&mut context) {
+            Poll::Ready(outcome) => {
+                // What it told on its way comes before its answer.
+                while let Ok(report) = self.reports.try_recv() {
+                    self.take_report(Some(report));
+                }
+                let now = self.now();
+                self.machine.finish(key, outcome, now, &mut self.outbox);
+            }
+            Poll::Pending => {
+                let sender = self.outlet.sender.clone();
+                let task = tokio::spawn(async move {
+                    let outcome = future.await;
+                    _ = sender.send(Report::Done(key, outcome)).await;
+                });
+                self.running.insert(key, Running { task: task.abort_handle(), canceller });
+            }
+        }
+    }
+
+    fn cancel(&mut self, call: CallKey, reason: &str) {
+        if let Some(running) = self.running.remove(&call) {
+            tracing::debug!(target: telemetry::TARGET, reason, "call cancelled");
+            running.canceller.cancel();
+            running.task.abort();
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        for running in self.running.values() {
+            running.canceller.cancel();
+            running.task.abort();
+        }
+    }
+}
+
+/// How calls that run as tasks reach their connection.
+struct Channel {
+    sender: mpsc::Sender<Report>,
+}
+
+impl Outlet for Channel {
+    fn event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()> {
+        Box::pin(async move { _ = self.sender.send(Report::Event(call, event)).await })
+    }
+
+    fn ask(&self, call: CallKey, question: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let (answer, waiting) = oneshot::channel();
+            _ = self.sender.send(Report::Ask(call, question, answer)).await;
+            waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
+        })
+    }
+}
+
+fn log_frame(direction: &str, frame: &[u8]) {
+    let frame = String::from_utf8_lossy(frame);
+    tracing::info!(target: "creole::payload", direction, %frame);
+}

@@ -1,0 +1,60 @@
+//! Panic isolation: a handler that breaks down answers its own call with a fault and nothing else.
+
+use std::any::Any;
+use std::backtrace::Backtrace;
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// What is known of a panic.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Panic {
+    /// What it said.
+    pub message: String,
+    /// Where it happened, if panics are traced.
+    pub trace: Option<String>,
+}
+
+thread_local! {
+    /// The trace of the panic that is unwinding on this thread.
+    static TRACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Logs panics as events instead of raw text on stderr; with `traced` their stack is kept too.
+pub fn install_hook(traced: bool) {
+    set_hook(Box::new(move |info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        let message = message_of(info.payload());
+        tracing::error!(target: "creole", %place, %message, "a handler broke down");
+        if traced {
+            let trace = Backtrace::force_capture().to_string();
+            TRACE.with_borrow_mut(|slot| *slot = Some(trace));
+        }
+    }));
+}
+
+/// A future whose panics are results.
+pub(crate) struct CatchPanic<F>(pub(crate) F);
+
+impl<F: Future + Unpin> Future for CatchPanic<F> {
+    type Output = Result<F::Output, Panic>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let inner = Pin::new(&mut self.0);
+        // The future is not polled again after a panic, so nobody sees what it left half-done.
+        match catch_unwind(AssertUnwindSafe(|| inner.poll(context))) {
+            Ok(poll) => poll.map(Ok),
+            Err(payload) => Poll::Ready(Err(Panic {
+                message: message_of(&*payload),
+                trace: TRACE.with_borrow_mut(Option::take),
+            })),
+        }
+    }
+}
+
+fn message_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panic".to_owned())
+}

@@ -1,0 +1,59 @@
+//! MCP servers on tokio that speak every revision and dialect.
+//!
+//! A server is values and functions: tools, resources and prompts, with middleware around them. The same
+//! handler serves clients of every revision; what differs between them is the business of
+//! [`creole_proto`].
+//!
+//! ```
+//! use creole::{Server, Tool};
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//!
+//! /// What to add.
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Add {
+//!     /// The first number.
+//!     a: i64,
+//!     /// The second number.
+//!     b: i64,
+//! }
+//!
+//! async fn add(sum: Add) -> String {
+//!     (sum.a + sum.b).to_string()
+//! }
+//!
+//! let server = Server::new("acme").tool(Tool::new("add", "Adds two numbers", add));
+//! # drop(server);
+//! // server.serve_stdio().await
+//! ```
+
+pub mod ask;
+pub mod call;
+pub mod chain;
+mod cursor;
+mod driver;
+pub mod guard;
+pub mod prompt;
+mod registry;
+pub mod resource;
+pub mod schema;
+pub mod seal;
+pub mod server;
+mod telemetry;
+pub mod tool;
+pub mod transport;
+mod uri_template;
+
+pub use call::{Call, Canceller, Context, Outlet};
+pub use chain::{BoxFuture, Endpoint, Middleware, Next};
+pub use prompt::Prompt;
+pub use registry::Registry;
+pub use resource::{Resource, Template};
+pub use server::{Server, Service};
+pub use tool::{Json, Tool, ToolError};
+
+pub use creole_proto as proto;
+pub use creole_proto::model::{
+    Content, Contents, Level, PromptMessage, PromptResult, Role, ToolResult,
+};
+pub use creole_proto::op::Outcome;

@@ -1,0 +1,84 @@
+//! Prompts: templates of messages with named arguments.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use creole_proto::model::{self, PromptArgument, PromptResult};
+
+use crate::call::Context;
+use crate::chain::BoxFuture;
+use crate::resource::{Completer, Variables, completer};
+use crate::tool::ToolError;
+
+type Render =
+    dyn Fn(Variables, Context) -> BoxFuture<'static, Result<PromptResult, ToolError>> + Send + Sync;
+
+/// One prompt.
+#[derive(Clone)]
+pub struct Prompt {
+    pub(crate) definition: model::Prompt,
+    pub(crate) render: Arc<Render>,
+    pub(crate) completers: BTreeMap<String, Completer>,
+}
+
+impl Prompt {
+    /// A prompt that a function renders.
+    pub fn new<F, Fut>(name: &str, about: &str, render: F) -> Self
+    where
+        F: Fn(Variables, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<PromptResult, ToolError>> + Send + 'static,
+    {
+        let definition = model::Prompt {
+            name: name.to_owned(),
+            description: Some(about.to_owned()),
+            ..Default::default()
+        };
+        let render = move |arguments, context| -> BoxFuture<'static, _> {
+            Box::pin(render(arguments, context))
+        };
+        Self { definition, render: Arc::new(render), completers: BTreeMap::new() }
+    }
+
+    /// An argument that must be given.
+    #[must_use]
+    pub fn required(self, name: &str, about: &str) -> Self {
+        self.argument(name, about, true)
+    }
+
+    /// An argument that may be given.
+    #[must_use]
+    pub fn optional(self, name: &str, about: &str) -> Self {
+        self.argument(name, about, false)
+    }
+
+    /// Proposes values for an argument.
+    #[must_use]
+    pub fn complete<F, Fut>(mut self, argument: &str, propose: F) -> Self
+    where
+        F: Fn(String, Variables) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<String>> + Send + 'static,
+    {
+        self.completers.insert(argument.to_owned(), completer(propose));
+        self
+    }
+
+    fn argument(mut self, name: &str, about: &str, required: bool) -> Self {
+        self.definition.arguments.push(PromptArgument {
+            name: name.to_owned(),
+            description: Some(about.to_owned()),
+            required,
+        });
+        self
+    }
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Prompt")
+            .field("definition", &self.definition)
+            .finish_non_exhaustive()
+    }
+}

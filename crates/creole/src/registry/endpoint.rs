@@ -1,0 +1,280 @@
+//! The registry as the end of the chain: it answers calls itself.
+
+use std::backtrace::Backtrace;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{CacheHints, Completion, CompletionRequest, ListKind, Reference};
+use creole_proto::op::{Filter, Operation, Outcome, Page, Payload, ServerCard};
+use creole_proto::wire::Raw;
+use serde_json::{Value, json};
+
+use super::{PreparedTool, Registry};
+use crate::call::{Call, Context};
+use crate::chain::{BoxFuture, Endpoint};
+use crate::cursor::Position;
+use crate::resource::Variables;
+use crate::schema::Violation;
+use crate::tool::ToolError;
+
+impl Endpoint for Registry {
+    fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
+        Box::pin(async move {
+            let answered = self.answer(call.operation, call.context).await;
+            answered.unwrap_or_else(Outcome::Fail)
+        })
+    }
+}
+
+impl Registry {
+    async fn answer(&self, operation: Operation, context: Context) -> Result<Outcome, Fault> {
+        let payload = match operation {
+            Operation::Discover => Payload::Server(self.card()),
+            Operation::List(kind, cursor) => Payload::Page(self.page(kind, cursor, &context)?),
+            Operation::CallTool { name, arguments } => {
+                return self.call_tool(&name, arguments.as_ref(), context).await;
+            }
+            Operation::ReadResource { uri } => return self.read_resource(uri, context).await,
+            Operation::GetPrompt { name, arguments } => {
+                return self.get_prompt(&name, arguments.as_ref(), context).await;
+            }
+            Operation::Complete(request) => Payload::Completion(self.complete(request).await?),
+            Operation::Subscribe { uri } if !self.knows(&uri) => return Err(no_resource(&uri)),
+            Operation::Subscribe { .. } | Operation::Unsubscribe { .. } => {
+                self.offers(ListKind::Resources)?;
+                Payload::Empty
+            }
+            Operation::Listen(wanted) => Payload::Listening(self.honour(wanted)),
+        };
+        Ok(Outcome::Complete(payload))
+    }
+
+    fn card(&self) -> ServerCard {
+        let settings = &self.shared.settings;
+        ServerCard {
+            identity: Arc::clone(&settings.identity),
+            capabilities: self.capabilities(),
+            instructions: settings.instructions.clone(),
+            cache: settings.cache,
+        }
+    }
+
+    /// A list that the server never offered is an unknown method.
+    fn offers(&self, kind: ListKind) -> Result<(), Fault> {
+        let has = self.capabilities();
+        let (name, offered) = match kind {
+            ListKind::Tools => ("tools", has.tools),
+            ListKind::Resources | ListKind::Templates => ("resources", has.resources),
+            ListKind::Prompts => ("prompts", has.prompts),
+        };
+        if offered || self.shared.settings.dialect.shows(name, false) {
+            return Ok(());
+        }
+        let method = Operation::List(kind, None).method();
+        Err(Fault::new(FaultKind::MethodNotFound, format!("this server has no {name}"))
+            .about(method))
+    }
+
+    fn page(
+        &self,
+        kind: ListKind,
+        cursor: Option<String>,
+        context: &Context,
+    ) -> Result<Page, Fault> {
+        self.offers(kind)?;
+        let settings = &self.shared.settings;
+        let size = if settings.dialect.paging { settings.page_size } else { usize::MAX };
+        let (sealer, principal, list) = (&settings.sealer, context.principal(), kind.member());
+        let after = match cursor.filter(|_| settings.dialect.paging) {
+            None => None,
+            Some(text) => {
+                Some(Position::open(&text, sealer, principal, list).ok_or_else(|| {
+                    Fault::new(
+                        FaultKind::InvalidParams,
+                        "`cursor` is not one that this server gave out",
+                    )
+                })?)
+            }
+        };
+        let state = self.read();
+        let (items, next) = match kind {
+            ListKind::Tools => state.tools.page(after.as_ref(), size),
+            ListKind::Resources => state.resources.page(after.as_ref(), size),
+            ListKind::Templates => state.templates.page(after.as_ref(), size),
+            ListKind::Prompts => state.prompts.page(after.as_ref(), size),
+        };
+        let next = next.map(|position| position.seal(sealer, principal, list));
+        Ok(Page { kind, items, next, cache: settings.cache })
+    }
+
+    async fn call_tool(
+        &self,
+        name: &str,
+        arguments: Option<&Raw>,
+        context: Context,
+    ) -> Result<Outcome, Fault> {
+        let found = self.read().tools.get(name);
+        let Some(tool) = found else {
+            return Err(Fault::new(FaultKind::UnknownTool, "").about(name));
+        };
+        let arguments = checked_arguments(&tool, arguments)?;
+        let debug = context.is_debug();
+        match (tool.tool.run)(arguments, context).await {
+            Ok(result) => Ok(Outcome::Complete(Payload::Tool(result))),
+            Err(error) => stopped(error, name, debug),
+        }
+    }
+
+    async fn read_resource(&self, uri: String, context: Context) -> Result<Outcome, Fault> {
+        let Some((read, variables, cache)) = self.reader(&uri) else {
+            self.offers(ListKind::Resources)?;
+            return Err(no_resource(&uri));
+        };
+        match read(uri.clone(), variables, context).await {
+            Ok(contents) => Ok(Outcome::Complete(Payload::Contents(contents, cache))),
+            Err(error) => stopped(error, &uri, false),
+        }
+    }
+
+    #[expect(
+        clippy::type_complexity,
+        reason = "the reader's type is written out in one place only"
+    )]
+    fn reader(
+        &self,
+        uri: &str,
+    ) -> Option<(
+        Arc<
+            dyn Fn(
+                    String,
+                    Variables,
+                    Context,
+                )
+                    -> BoxFuture<'static, Result<Vec<creole_proto::model::Contents>, ToolError>>
+                + Send
+                + Sync,
+        >,
+        Variables,
+        CacheHints,
+    )> {
+        let state = self.read();
+        if let Some(resource) = state.resources.get(uri) {
+            return Some((Arc::clone(&resource.read), Variables::new(), resource.cache));
+        }
+        state.templates.iter().find_map(|template| {
+            let variables = template.pattern.matches(uri)?;
+            Some((Arc::clone(&template.read), variables, CacheHints::NONE))
+        })
+    }
+
+    fn knows(&self, uri: &str) -> bool {
+        self.reader(uri).is_some()
+    }
+
+    async fn get_prompt(
+        &self,
+        name: &str,
+        arguments: Option<&Raw>,
+        context: Context,
+    ) -> Result<Outcome, Fault> {
+        let found = self.read().prompts.get(name);
+        let Some(prompt) = found else {
+            self.offers(ListKind::Prompts)?;
+            return Err(Fault::new(FaultKind::UnknownPrompt, "").about(name));
+        };
+        let given: BTreeMap<String, String> =
+            arguments.and_then(|raw| raw.decode().ok()).unwrap_or_default();
+        let needed = prompt.definition.arguments.iter().filter(|argument| argument.required);
+        if let Some(missing) = needed.into_iter().find(|needed| !given.contains_key(&needed.name)) {
+            let detail = format!("the prompt's argument `{}` is missing", missing.name);
+            return Err(Fault::new(FaultKind::InvalidParams, detail));
+        }
+        match (prompt.render)(given, context).await {
+            Ok(result) => Ok(Outcome::Complete(Payload::Prompt(result))),
+            Err(error) => stopped(error, name, false),
+        }
+    }
+
+    async fn complete(&self, request: CompletionRequest) -> Result<Completion, Fault> {
+        let completers = match &request.reference {
+            Reference::Prompt(name) => {
+                self.read().prompts.get(name).map(|it| it.completers.clone())
+            }
+            Reference::Resource(uri) => {
+                let state = self.read();
+                let of_uri = |template: &&Arc<crate::resource::Template>| {
+                    template.definition.uri_template == *uri
+                };
+                let template = state.templates.iter().find(of_uri);
+                template.map(|template| template.completers.clone())
+            }
+        };
+        let Some(completers) = completers else {
+            let detail = "`ref` names no prompt or resource template of this server";
+            return Err(Fault::new(FaultKind::InvalidParams, detail));
+        };
+        let values = match completers.get(&request.argument) {
+            Some(propose) => propose(request.value, request.context).await,
+            None => Vec::new(),
+        };
+        Ok(Completion::of(values))
+    }
+
+    /// The part of a filter that can be honoured.
+    fn honour(&self, wanted: Filter) -> Filter {
+        let has = self.capabilities();
+        Filter {
+            tools: wanted.tools && has.tools,
+            prompts: wanted.prompts && has.prompts,
+            resources: wanted.resources && has.resources,
+            uris: wanted.uris.into_iter().filter(|uri| self.knows(uri)).collect(),
+        }
+    }
+}
+
+/// The arguments as JSON, checked against the schema that was announced.
+fn checked_arguments(tool: &PreparedTool, arguments: Option<&Raw>) -> Result<Value, Fault> {
+    let name = &tool.tool.definition.name;
+    let refused = |detail: String| Fault::new(FaultKind::InvalidArguments, detail).about(name);
+    let arguments = match arguments {
+        None => json!({}),
+        Some(raw) => raw.decode().map_err(|error| refused(error.to_string()))?,
+    };
+    match tool.schema.validate(&arguments) {
+        Ok(()) => Ok(arguments),
+        Err(violations) if violations.iter().any(Violation::is_broken_schema) => {
+            // The tool is at fault, not the caller.
+            Err(Fault::new(FaultKind::Internal, sentence(&violations)).about(name))
+        }
+        Err(violations) => Err(refused(sentence(&violations))),
+    }
+}
+
+fn sentence(violations: &[Violation]) -> String {
+    let sentences: Vec<_> = violations.iter().map(ToString::to_string).collect();
+    sentences.join("; ")
+}
+
+/// What becomes of a handler that ended early.
+fn stopped(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Fault> {
+    match error {
+        ToolError::Ask(asks) => Ok(Outcome::NeedInput { asks, state: None }),
+        ToolError::Fault(mut fault) => {
+            if fault.subject.is_empty() {
+                subject.clone_into(&mut fault.subject);
+            }
+            Err(*fault)
+        }
+        ToolError::Failed(detail) => {
+            let mut fault = Fault::new(FaultKind::ToolFailed, detail).about(subject);
+            fault.trace = debug.then(|| Backtrace::force_capture().to_string());
+            Err(fault)
+        }
+    }
+}
+
+fn no_resource(uri: &str) -> Fault {
+    let data = Raw::of(&json!({"uri": uri}));
+    Fault::new(FaultKind::ResourceNotFound, "").about(uri).with_data(data)
+}

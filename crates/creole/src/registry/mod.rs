@@ -1,0 +1,163 @@
+//! What a server has: tools, resources, templates and prompts, which may come and go while it runs.
+
+mod catalogue;
+mod endpoint;
+mod style;
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use creole_proto::dialect::Dialect;
+use creole_proto::model::{CacheHints, Implementation, ListKind, ServerCapabilities};
+use creole_proto::op::Change;
+use tokio::sync::broadcast;
+
+use crate::prompt::Prompt;
+use crate::resource::{Resource, Template};
+use crate::schema::Schema;
+use crate::seal::Sealer;
+use crate::tool::Tool;
+use catalogue::Catalogue;
+
+/// Changes that a slow connection may lag behind before it is told of everything.
+const CHANGES_KEPT: usize = 256;
+
+/// A handle to what a server has; clones share it.
+#[derive(Clone)]
+pub struct Registry {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Settings,
+    state: RwLock<State>,
+    changes: broadcast::Sender<Change>,
+}
+
+/// What does not change while a server runs.
+pub(crate) struct Settings {
+    pub(crate) identity: Arc<Implementation>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) dialect: Dialect,
+    pub(crate) page_size: usize,
+    pub(crate) logging: bool,
+    pub(crate) cache: CacheHints,
+    pub(crate) sealer: Sealer,
+}
+
+#[derive(Default)]
+struct State {
+    tools: Catalogue<PreparedTool>,
+    resources: Catalogue<Resource>,
+    templates: Catalogue<Template>,
+    prompts: Catalogue<Prompt>,
+}
+
+struct PreparedTool {
+    tool: Tool,
+    schema: Schema,
+}
+
+impl Registry {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let (changes, _) = broadcast::channel(CHANGES_KEPT);
+        Self { shared: Arc::new(Shared { settings, state: RwLock::default(), changes }) }
+    }
+
+    /// Adds a tool, or replaces the one of its name.
+    pub fn add_tool(&self, mut tool: Tool) {
+        style::apply(&mut tool.definition, &self.shared.settings.dialect);
+        let definition = (&tool.definition).into();
+        let schema = Schema::new(tool.definition.input_schema.as_str());
+        self.write().tools.insert(definition, PreparedTool { tool, schema });
+        self.changed(ListKind::Tools);
+    }
+
+    /// Takes a tool away; tells whether it was there.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        let removed = self.write().tools.remove(name);
+        self.changed_if(removed, ListKind::Tools)
+    }
+
+    /// Adds a resource, or replaces the one at its uri.
+    pub fn add_resource(&self, resource: Resource) {
+        self.write().resources.insert((&resource.definition).into(), resource);
+        self.changed(ListKind::Resources);
+    }
+
+    /// Takes a resource away; tells whether it was there.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        let removed = self.write().resources.remove(uri);
+        self.changed_if(removed, ListKind::Resources)
+    }
+
+    /// Adds a family of resources, or replaces the one of its name.
+    pub fn add_template(&self, template: Template) {
+        self.write().templates.insert((&template.definition).into(), template);
+        self.changed(ListKind::Templates);
+    }
+
+    /// Adds a prompt, or replaces the one of its name.
+    pub fn add_prompt(&self, prompt: Prompt) {
+        self.write().prompts.insert((&prompt.definition).into(), prompt);
+        self.changed(ListKind::Prompts);
+    }
+
+    /// Takes a prompt away; tells whether it was there.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        let removed = self.write().prompts.remove(name);
+        self.changed_if(removed, ListKind::Prompts)
+    }
+
+    /// Tells subscribers that a resource changed.
+    pub fn resource_updated(&self, uri: &str) {
+        // Nobody listening is not an error.
+        _ = self.shared.changes.send(Change::Resource(uri.to_owned()));
+    }
+
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
+        self.shared.changes.subscribe()
+    }
+
+    /// What the server has to offer: what it has now, or had once.
+    pub(crate) fn capabilities(&self) -> ServerCapabilities {
+        let state = self.read();
+        let resources = state.resources.is_offered() || state.templates.is_offered();
+        ServerCapabilities {
+            tools: state.tools.is_offered(),
+            resources,
+            prompts: state.prompts.is_offered(),
+            completions: state.prompts.iter().any(|prompt| !prompt.completers.is_empty())
+                || state.templates.iter().any(|template| !template.completers.is_empty()),
+            logging: self.shared.settings.logging,
+            list_changed: true,
+            subscribe: resources,
+        }
+    }
+
+    fn changed(&self, kind: ListKind) {
+        _ = self.shared.changes.send(Change::List(kind));
+    }
+
+    fn changed_if(&self, changed: bool, kind: ListKind) -> bool {
+        if changed {
+            self.changed(kind);
+        }
+        changed
+    }
+
+    /// The state is whole between any two calls, so a panic elsewhere does not spoil it.
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.shared.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Registry").finish_non_exhaustive()
+    }
+}

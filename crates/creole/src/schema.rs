@@ -1,0 +1,233 @@
+//! JSON Schema validation of tool arguments, safe against schemas and arguments of strangers.
+//!
+//! Plain schemas are checked by a small checker of our own ([`flat`]); all others by the
+//! `jsonschema` crate ([`full`]), after [`bounds`] made sure that they can neither exhaust the
+//! stack nor run for minutes. `format` is an annotation in both dialects and never checked.
+
+mod bounds;
+mod extent;
+mod flat;
+mod full;
+mod message;
+mod references;
+
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use self::bounds::Shape;
+use self::extent::Extent;
+use self::flat::Flat;
+use self::full::Full;
+
+/// The schema of a tool, compiled on first use.
+pub struct Schema {
+    text: Arc<str>,
+    /// Compiling for the first time in a process costs milliseconds, which no start should pay.
+    compiled: OnceLock<Result<Compiled, SchemaError>>,
+}
+
+struct Compiled {
+    shape: Shape,
+    checker: Checker,
+}
+
+enum Checker {
+    Flat(Flat),
+    Full(Box<Full>),
+}
+
+/// One way in which a value does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Violation {
+    /// The JSON Pointer of the part that does not fit; empty for the whole value.
+    pub pointer: String,
+    /// What that part must be, to follow the name of the part.
+    pub message: String,
+    broken: bool,
+}
+
+/// Why a schema cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// The text is longer than [`MAX_TEXT`].
+    TooLarge,
+    /// The text is not JSON, for this reason.
+    NotJson(String),
+    /// It is nested, or its references are chained, too deeply.
+    TooDeep,
+    /// It has too many subschemas or patterns, counted with their references followed.
+    TooComplex,
+    /// Some of its references only lead back to themselves.
+    Circular,
+    /// It is written in this dialect, which is neither 2020-12 nor draft-07.
+    Dialect(String),
+    /// It refers to this, which is not a place within the schema.
+    Reference(String),
+    /// It is not a valid schema, for this reason.
+    Invalid(String),
+}
+
+/// The versions of JSON Schema that are understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    Draft7,
+    Draft202012,
+}
+
+/// The longest text of a schema.
+pub const MAX_TEXT: usize = 256 * 1024;
+
+/// No more violations than these are reported.
+pub const MAX_VIOLATIONS: usize = 8;
+
+impl Schema {
+    /// A schema from its JSON text. Nothing is checked yet.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self { text: text.into(), compiled: OnceLock::new() }
+    }
+
+    /// The JSON text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Checks syntax, bounds, dialect and references, without compiling.
+    ///
+    /// # Errors
+    /// The first thing that is wrong. A schema that passes may still turn out invalid on first use.
+    pub fn check(&self) -> Result<(), SchemaError> {
+        parse(&self.text).map(|_| ())
+    }
+
+    /// Whether `instance` fits; the first call compiles the schema.
+    ///
+    /// # Errors
+    /// At least one and at most [`MAX_VIOLATIONS`] violations. If the schema itself is unusable, it
+    /// is one for which [`Violation::is_broken_schema`] holds.
+    pub fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {
+        match self.compiled.get_or_init(|| Compiled::new(&self.text)) {
+            Ok(compiled) => compiled.validate(instance),
+            Err(error) => Err(vec![Violation::broken(error)]),
+        }
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Schema").field(&message::cut(&self.text)).finish()
+    }
+}
+
+impl Compiled {
+    fn new(text: &str) -> Result<Self, SchemaError> {
+        let (value, dialect, shape) = parse(text)?;
+        let checker = match Flat::compile(&value) {
+            Some(flat) => Checker::Flat(flat),
+            None => Checker::Full(Box::new(Full::compile(&value, dialect, shape)?)),
+        };
+        Ok(Self { shape, checker })
+    }
+
+    fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {
+        let extent = Extent::of(instance);
+        extent.fits(self.shape).map_err(|message| vec![Violation::new("", message)])?;
+        match &self.checker {
+            Checker::Flat(flat) => flat.validate(instance),
+            Checker::Full(full) => full.validate(instance, extent),
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<(Value, Dialect, Shape), SchemaError> {
+    if text.len() > MAX_TEXT {
+        return Err(SchemaError::TooLarge);
+    }
+    let value = serde_json::from_str(text).map_err(|e| SchemaError::NotJson(e.to_string()))?;
+    let dialect = Dialect::of(&value)?;
+    let shape = Shape::of(&value, dialect)?;
+    Ok((value, dialect, shape))
+}
+
+impl Dialect {
+    /// The dialect that `$schema` names; without it, 2020-12 as MCP says.
+    fn of(schema: &Value) -> Result<Self, SchemaError> {
+        match schema.get("$schema") {
+            None => Ok(Self::Draft202012),
+            Some(Value::String(uri)) => Self::named(uri),
+            Some(other) => Err(SchemaError::Dialect(message::cut(&other.to_string()))),
+        }
+    }
+
+    fn named(uri: &str) -> Result<Self, SchemaError> {
+        let name = uri.strip_prefix("https://").or_else(|| uri.strip_prefix("http://"));
+        match name.map(|name| name.strip_suffix('#').unwrap_or(name)) {
+            Some("json-schema.org/draft/2020-12/schema") => Ok(Self::Draft202012),
+            Some("json-schema.org/draft-07/schema") => Ok(Self::Draft7),
+            _ => Err(SchemaError::Dialect(message::cut(uri))),
+        }
+    }
+}
+
+impl Violation {
+    fn new(pointer: &str, message: impl Into<String>) -> Self {
+        Self {
+            pointer: message::cut_to(MAX_POINTER, pointer),
+            message: message.into(),
+            broken: false,
+        }
+    }
+
+    fn broken(error: &SchemaError) -> Self {
+        let message = format!("cannot be checked, because the tool's schema is broken: it {error}");
+        Self { pointer: String::new(), message, broken: true }
+    }
+
+    /// Whether the schema is at fault, and so the tool's author rather than its caller.
+    #[must_use]
+    pub fn is_broken_schema(&self) -> bool {
+        self.broken
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pointer.is_empty() {
+            write!(f, "the value {}", self.message)
+        } else {
+            write!(f, "`{}` {}", self.pointer, self.message)
+        }
+    }
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge => write!(f, "is longer than {MAX_TEXT} bytes"),
+            Self::NotJson(reason) => write!(f, "is not JSON: {reason}"),
+            Self::TooDeep => f.write_str("is nested too deeply"),
+            Self::TooComplex => f.write_str("has too many subschemas or patterns"),
+            Self::Circular => f.write_str("has references that lead back to themselves"),
+            Self::Dialect(dialect) => {
+                write!(f, "is written in the dialect {dialect}, not in 2020-12 or draft-07")
+            }
+            Self::Reference(reference) => {
+                write!(f, "refers to `{reference}`, but only places within it (`#/…`) may be used")
+            }
+            Self::Invalid(reason) => write!(f, "is not a valid schema: {reason}"),
+        }
+    }
+}
+
+impl Error for SchemaError {}
+
+/// Names of properties are the caller's, too, and may be long.
+const MAX_POINTER: usize = 256;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! How large a schema is once its references are followed.
+//!
+//! The `jsonschema` crate follows references without limit: a kilobyte of `allOf` whose parts refer
+//! to the next one twice runs for hours, a long chain of references overflows the stack, and nested
+//! `unevaluatedProperties` multiply. All of that shows in the unfolded size, which is counted here
+//! in one pass. References that this pass cannot follow are refused.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::references::{IN_PLACE, InPlace, address, resolve};
+use super::{Dialect, SchemaError, message};
+
+/// The measures of a schema.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// How many values it has with each reference replaced by its target, once around each cycle.
+    pub(super) weight: u64,
+    /// How many subschemas in a row look at the same part of a value.
+    pub(super) in_place: u64,
+    /// How many references lead back into a cycle; 0 if it is not recursive.
+    pub(super) returns: u64,
+}
+
+impl Shape {
+    pub(super) fn of(schema: &Value, dialect: Dialect) -> Result<Self, SchemaError> {
+        let mut nodes = 0;
+        check_written(schema, dialect, 1, &mut nodes)?;
+        let mut unfolding = Unfolding {
+            root: schema,
+            known: HashMap::new(),
+            in_place: InPlace::default(),
+            patterns: 0,
+        };
+        let size = unfolding.schema(schema, 0)?;
+        let in_place = unfolding.in_place.longest()?;
+        Ok(Self { weight: size.weight, in_place, returns: size.returns })
+    }
+}
+
+/// Checks what can be seen without following references.
+fn check_written(
+    value: &Value,
+    dialect: Dialect,
+    depth: usize,
+    nodes: &mut u64,
+) -> Result<(), SchemaError> {
+    if depth > MAX_DEPTH {
+        return Err(SchemaError::TooDeep);
+    }
+    *nodes += u64::from(value.is_object() || value.is_boolean());
+    if *nodes > MAX_SUBSCHEMAS {
+        return Err(SchemaError::TooComplex);
+    }
+    match value {
+        Value::Object(map) => {
+            check_identity(map, dialect, depth)?;
+            map.values().try_for_each(|value| check_written(value, dialect, depth + 1, nodes))
+        }
+        Value::Array(items) => {
+            items.iter().try_for_each(|value| check_written(value, dialect, depth + 1, nodes))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Below the root, `$id` would change what `#/…` refers to, and `$schema` what keywords mean.
+fn check_identity(
+    map: &Map<String, Value>,
+    dialect: Dialect,
+    depth: usize,
+) -> Result<(), SchemaError> {
+    if let (Some(Value::String(uri)), false) = (map.get("$id"), depth == 1) {
+        return Err(SchemaError::Reference(message::cut(uri)));
+    }
+    if let Some(Value::String(uri)) = map.get("$schema")
+        && Dialect::named(uri)? != dialect
+    {
+        return Err(SchemaError::Dialect(message::cut(uri)));
+    }
+    Ok(())
+}
+
+/// The measures of a subschema.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    weight: u64,
+    /// The share of `weight` that looks at the same part of a value.
+    here: u64,
+    height: usize,
+    returns: u64,
+}
+
+impl Size {
+    fn leaf(weight: u64) -> Self {
+        Self { weight, here: weight, height: 1, returns: 0 }
+    }
+
+    /// The same, seen from one part of a value higher up.
+    fn below(self) -> Self {
+        Self { here: 0, ..self }
+    }
+
+    /// Takes a part of this subschema into account.
+    fn add(&mut self, part: Self) {
+        self.weight = self.weight.saturating_add(part.weight);
+        self.here = self.here.saturating_add(part.here);
+        self.height = self.height.max(part.height + 1);
+        self.returns = self.returns.saturating_add(part.returns);
+    }
+}
+
+struct Unfolding<'a> {
+    root: &'a Value,
+    /// By address, each object that was measured; `None` while that is going on.
+    known: HashMap<usize, Option<Size>>,
+    in_place: InPlace,
+    patterns: usize,
+}
+
+impl<'a> Unfolding<'a> {
+    fn schema(&mut self, value: &'a Value, depth: usize) -> Result<Size, SchemaError> {
+        // This pass has a stack, too.
+        if depth > MAX_UNFOLDED_DEPTH {
+            return Err(SchemaError::TooDeep);
+        }
+        let size = match value {
+            Value::Object(map) => {
+                let address = address(value);
+                match self.known.get(&address) {
+                    Some(Some(size)) => *size,
+                    Some(None) => Size { returns: 1, ..Size::leaf(1) },
+                    None => {
+                        self.known.insert(address, None);
+                        let size = self.object(map, depth)?;
+                        self.in_place.add(self.root, value, map)?;
+                        self.known.insert(address, Some(size));
+                        size
+                    }
+                }
+            }
+            Value::Array(items) => self.all(items.iter(), depth)?,
+            _ => Size::leaf(1),
+        };
+        if depth + size.height > MAX_UNFOLDED_DEPTH {
+            return Err(SchemaError::TooDeep);
+        }
+        if size.weight > MAX_WEIGHT {
+            return Err(SchemaError::TooComplex);
+        }
+        Ok(size)
+    }
+
+    fn object(&mut self, map: &'a Map<String, Value>, depth: usize) -> Result<Size, SchemaError> {
+        let mut size = Size::leaf(1);
+        for (name, value) in map {
+            let part = self.keyword(name, value, depth)?;
+            size.add(if IN_PLACE.contains(&name.as_str()) { part } else { part.below() });
+        }
+        let marks = ["unevaluatedProperties", "unevaluatedItems"];
+        if marks.iter().any(|mark| map.contains_key(*mark)) {
+            let again = size.here.saturating_mul(UNEVALUATED);
+            size.add(Size { height: 0, ..Size::leaf(again) });
+        }
+        Ok(size)
+    }
+
+    fn keyword(&mut self, name: &str, value: &'a Value, depth: usize) -> Result<Size, SchemaError> {
+        match (name, value) {
+            ("$ref", Value::String(reference)) => {
+                self.schema(resolve(self.root, reference)?, depth + 1)
+            }
+            ("$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
+                Err(SchemaError::Reference(message::cut(reference)))
+            }
+            ("pattern", Value::String(_)) => self.patterns(1),
+            ("patternProperties", Value::Object(map)) => {
+                let mut size = self.patterns(map.len())?;
+                size.add(self.all(map.values(), depth)?);
+                Ok(size)
+            }
+            ("enum" | "const" | "default" | "examples", data) => Ok(Size::leaf(count(data))),
+            (
+                "properties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies",
+                Value::Object(map),
+            ) => self.all(map.values(), depth),
+            _ => self.schema(value, depth + 1),
+        }
+    }
+
+    fn all(
+        &mut self,
+        values: impl Iterator<Item = &'a Value>,
+        depth: usize,
+    ) -> Result<Size, SchemaError> {
+        let mut size = Size::leaf(1);
+        for value in values {
+            size.add(self.schema(value, depth + 1)?);
+        }
+        Ok(size)
+    }
+
+    /// A pattern costs more than other keywords, to compile and to match.
+    fn patterns(&mut self, number: usize) -> Result<Size, SchemaError> {
+        self.patterns += number;
+        if self.patterns > MAX_PATTERNS {
+            return Err(SchemaError::TooComplex);
+        }
+        Ok(Size::leaf(PATTERN * number as u64))
+    }
+}
+
+fn count(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(count).sum::<u64>(),
+        Value::Object(map) => 1 + map.values().map(count).sum::<u64>(),
+        _ => 1,
+    }
+}
+
+/// How deep a schema is as it is written.
+const MAX_DEPTH: usize = 64;
+
+/// How many subschemas are written.
+const MAX_SUBSCHEMAS: u64 = 10_000;
+
+/// How deep a schema is with its references followed.
+const MAX_UNFOLDED_DEPTH: usize = 192;
+
+/// How many values a schema has with its references followed.
+const MAX_WEIGHT: u64 = 100_000;
+
+/// Each pattern may take milliseconds to compile.
+const MAX_PATTERNS: usize = 100;
+
+const PATTERN: u64 = 16;
+
+/// `unevaluated…` makes the crate visit the parts again, so nested ones are exponential: measured
+/// at a factor of 2.5 to 3 per level.
+const UNEVALUATED: u64 = 3;

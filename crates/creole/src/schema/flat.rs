@@ -1,0 +1,226 @@
+//! A checker for plain schemas: properties with types, limits and options, without references,
+//! combinations or patterns.
+//!
+//! It decides exactly like the `jsonschema` crate, but needs no two milliseconds to get ready.
+
+use serde_json::{Map, Number, Value};
+
+use super::message::{self, is_integer};
+use super::{MAX_VIOLATIONS, Violation};
+
+/// A compiled plain schema.
+pub(super) struct Flat(Rule);
+
+impl Flat {
+    /// `None` if the schema is not plain, or not valid, which the other checker can explain.
+    pub(super) fn compile(schema: &Value) -> Option<Self> {
+        let mut map = schema.as_object()?.clone();
+        map.remove("$schema");
+        Rule::compile(&map).map(Self)
+    }
+
+    pub(super) fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {
+        let mut found = Vec::new();
+        self.0.check(instance, &Place::Root, &mut found);
+        if found.is_empty() { Ok(()) } else { Err(found) }
+    }
+}
+
+#[derive(Default)]
+struct Rule {
+    /// Empty if each type is right.
+    types: Vec<String>,
+    options: Option<Vec<Value>>,
+    minimum: Option<Number>,
+    maximum: Option<Number>,
+    min_length: Option<u64>,
+    max_length: Option<u64>,
+    /// In the order of their names.
+    properties: Vec<(String, Self)>,
+    required: Vec<String>,
+    closed: bool,
+    items: Option<Box<Self>>,
+}
+
+impl Rule {
+    fn compile(schema: &Map<String, Value>) -> Option<Self> {
+        let mut rule = Self::default();
+        for (name, value) in schema {
+            match name.as_str() {
+                "type" => rule.types = types(value)?,
+                "enum" => rule.options = Some(options(value)?),
+                "minimum" => rule.minimum = Some(limit(value)?),
+                "maximum" => rule.maximum = Some(limit(value)?),
+                "minLength" => rule.min_length = Some(value.as_u64()?),
+                "maxLength" => rule.max_length = Some(value.as_u64()?),
+                "properties" => rule.properties = properties(value)?,
+                "required" => rule.required = distinct(value)?,
+                "additionalProperties" => rule.closed = !value.as_bool()?,
+                "items" => rule.items = Some(Box::new(Self::compile(value.as_object()?)?)),
+                "title" | "description" | "format" | "$comment" if value.is_string() => {}
+                "deprecated" | "readOnly" | "writeOnly" if value.is_boolean() => {}
+                "examples" if value.is_array() => {}
+                "default" => {}
+                _ => return None,
+            }
+        }
+        Some(rule)
+    }
+
+    fn check(&self, instance: &Value, place: &Place<'_>, found: &mut Vec<Violation>) {
+        if found.len() >= MAX_VIOLATIONS {
+            return;
+        }
+        let mut report = |message| found.push(Violation::new(&place.pointer(), message));
+        if !self.types.is_empty() && !self.types.iter().any(|name| is_of_type(instance, name)) {
+            report(message::wrong_type(self.types.iter().map(String::as_str), instance));
+        } else if let Some(options) = &self.options
+            && !options.contains(instance)
+        {
+            report(message::not_an_option(options));
+        } else {
+            match instance {
+                Value::Number(number) => self.check_number(number).into_iter().for_each(report),
+                Value::String(text) => self.check_length(text).into_iter().for_each(report),
+                Value::Array(items) => self.check_items(items, place, found),
+                Value::Object(map) => self.check_object(map, place, found),
+                _ => {}
+            }
+        }
+    }
+
+    fn check_number(&self, number: &Number) -> Option<String> {
+        // Limits are small enough that rounding never moves a number past one.
+        let value = number.as_f64()?;
+        let passes = |limit: &Number, test: fn(f64, f64) -> bool| {
+            limit.as_f64().is_none_or(|limit| test(value, limit))
+        };
+        match (&self.minimum, &self.maximum) {
+            (Some(limit), _) if !passes(limit, |a, b| a >= b) => {
+                Some(format!("must be at least {limit}"))
+            }
+            (_, Some(limit)) if !passes(limit, |a, b| a <= b) => {
+                Some(format!("must be at most {limit}"))
+            }
+            _ => None,
+        }
+    }
+
+    fn check_length(&self, text: &str) -> Option<String> {
+        if self.min_length.is_none() && self.max_length.is_none() {
+            return None;
+        }
+        let length = text.chars().count() as u64;
+        match (self.min_length, self.max_length) {
+            (Some(limit), _) if length < limit => {
+                Some(message::too_few(limit, message::CHARACTERS))
+            }
+            (_, Some(limit)) if length > limit => {
+                Some(message::too_many(limit, message::CHARACTERS))
+            }
+            _ => None,
+        }
+    }
+
+    fn check_items(&self, items: &[Value], place: &Place<'_>, found: &mut Vec<Violation>) {
+        let Some(rule) = &self.items else { return };
+        for (index, item) in items.iter().enumerate() {
+            rule.check(item, &Place::Item(place, index), found);
+        }
+    }
+
+    fn check_object(
+        &self,
+        map: &Map<String, Value>,
+        place: &Place<'_>,
+        found: &mut Vec<Violation>,
+    ) {
+        for name in self.required.iter().filter(|name| !map.contains_key(*name)) {
+            if found.len() < MAX_VIOLATIONS {
+                found.push(Violation::new(&place.pointer(), message::missing(name)));
+            }
+        }
+        for (name, rule) in &self.properties {
+            if let Some(value) = map.get(name) {
+                rule.check(value, &Place::Property(place, name), found);
+            }
+        }
+        if self.closed && found.len() < MAX_VIOLATIONS {
+            let known = |name: &str| self.properties.binary_search_by(|p| p.0.as_str().cmp(name));
+            let mut unknown =
+                map.keys().map(String::as_str).filter(|name| known(name).is_err()).peekable();
+            if unknown.peek().is_some() {
+                found.push(Violation::new(&place.pointer(), message::unexpected(unknown)));
+            }
+        }
+    }
+}
+
+/// Where a value is, to be spelled out only if something is wrong there.
+enum Place<'a> {
+    Root,
+    Property(&'a Self, &'a str),
+    Item(&'a Self, usize),
+}
+
+impl Place<'_> {
+    fn pointer(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Property(parent, name) => {
+                format!("{}/{}", parent.pointer(), name.replace('~', "~0").replace('/', "~1"))
+            }
+            Self::Item(parent, index) => format!("{}/{index}", parent.pointer()),
+        }
+    }
+}
+
+fn is_of_type(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Null => name == "null",
+        Value::Bool(_) => name == "boolean",
+        Value::Number(number) => name == "number" || name == "integer" && is_integer(number),
+        Value::String(_) => name == "string",
+        Value::Array(_) => name == "array",
+        Value::Object(_) => name == "object",
+    }
+}
+
+fn types(value: &Value) -> Option<Vec<String>> {
+    let types = match value {
+        Value::String(name) => vec![name.clone()],
+        _ => distinct(value)?,
+    };
+    let known = ["null", "boolean", "integer", "number", "string", "array", "object"];
+    (!types.is_empty() && types.iter().all(|name| known.contains(&name.as_str()))).then_some(types)
+}
+
+/// Numbers are left to the other checker, because 1 and 1.0 are the same option.
+fn options(value: &Value) -> Option<Vec<Value>> {
+    let options = value.as_array().filter(|options| !options.is_empty())?;
+    let plain = |option: &Value| option.is_string() || option.is_boolean() || option.is_null();
+    options.iter().all(plain).then(|| options.clone())
+}
+
+fn limit(value: &Value) -> Option<Number> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    value.as_number().filter(|number| number.as_f64().is_some_and(|n| n.abs() < EXACT)).cloned()
+}
+
+fn distinct(value: &Value) -> Option<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    for name in value.as_array()? {
+        let name = name.as_str().filter(|name| !names.iter().any(|other| other == name))?;
+        names.push(name.to_owned());
+    }
+    Some(names)
+}
+
+fn properties(value: &Value) -> Option<Vec<(String, Rule)>> {
+    let compile = |(name, schema): (&String, &Value)| {
+        Some((name.clone(), Rule::compile(schema.as_object()?)?))
+    };
+    let mut properties: Vec<_> = value.as_object()?.iter().map(compile).collect::<Option<_>>()?;
+    properties.sort_by(|a, b| a.0.cmp(&b.0));
+    Some(properties)
+}

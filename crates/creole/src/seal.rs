@@ -1,0 +1,370 @@
+//! Authenticated encryption of what passes through clients and comes back: states and cursors.
+//!
+//! A sealed text is `c1.<key id>.<base64url(nonce || ciphertext || tag)>`, made with
+//! XChaCha20-Poly1305. What it is for and whom it was given to is bound into it, so a text that is
+//! moved to another user, method or purpose does not open.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305, XNonce};
+use sha2::{Digest, Sha256};
+
+/// Longer texts are refused before they are decoded.
+pub const MAX_TEXT: usize = 64 * 1024;
+
+/// Longer plain bytes seal into more than [`MAX_TEXT`], which does not open.
+pub const MAX_PLAIN: usize = (MAX_TEXT - PREFIX.len() - KEY_ID - 1) / 4 * 3 - NONCE - EXPIRY - TAG;
+
+/// Seals and opens texts; clones share their keys.
+#[derive(Clone)]
+pub struct Sealer {
+    keys: Arc<RwLock<Keys>>,
+}
+
+/// What a sealed text is for. A text of one purpose does not open as another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The `requestState` of a call that waits for answers.
+    State,
+    /// The place at which a list continues.
+    Cursor,
+}
+
+/// Why a text does not open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SealError {
+    /// It was not sealed here, for this, or was changed. Which of them is not told to anyone.
+    Invalid,
+    /// It is genuine, but too old.
+    Expired,
+}
+
+impl Sealer {
+    /// A sealer whose texts no other process can open.
+    ///
+    /// # Panics
+    /// When the system has no randomness to give.
+    #[must_use]
+    pub fn random() -> Self {
+        Self::from_key(&random())
+    }
+
+    /// A sealer that opens the texts of each other sealer with the same secret.
+    #[must_use]
+    pub fn from_key(secret: &[u8; 32]) -> Self {
+        let keys = Keys { current: Arc::new(Key::new(secret)), previous: None };
+        Self { keys: Arc::new(RwLock::new(keys)) }
+    }
+
+    /// Seals with a new secret from now on. Texts of the one before still open, older ones do not.
+    ///
+    /// Rotating to the secret in use does nothing, so a configuration may be loaded again.
+    pub fn rotate(&self, secret: &[u8; 32]) {
+        let key = Arc::new(Key::new(secret));
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        if keys.current.id != key.id {
+            keys.previous = Some(std::mem::replace(&mut keys.current, key));
+        }
+    }
+
+    /// Seals `plain` for `purpose` and for whatever `binding` names, until `expires_at_ms`.
+    ///
+    /// # Panics
+    /// When the system has no randomness to give.
+    #[must_use]
+    pub fn seal(
+        &self,
+        purpose: Purpose,
+        binding: &[&[u8]],
+        expires_at_ms: u64,
+        plain: &[u8],
+    ) -> String {
+        let key = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner).current);
+        let mut sealed = Vec::with_capacity(EXPIRY + plain.len() + TAG);
+        sealed.extend_from_slice(&expires_at_ms.to_be_bytes());
+        sealed.extend_from_slice(plain);
+        let nonce: [u8; NONCE] = random();
+        key.cipher
+            .encrypt_in_place(&XNonce::from(nonce), &bound(purpose, binding), &mut sealed)
+            .expect("the cipher takes 256 GiB");
+
+        let mut text = String::with_capacity(64 + sealed.len() * 4 / 3);
+        text.push_str(PREFIX);
+        text.push_str(&key.id);
+        text.push('.');
+        // The nonce is a multiple of three bytes, so the parts encode like the whole.
+        URL_SAFE_NO_PAD.encode_string(nonce, &mut text);
+        URL_SAFE_NO_PAD.encode_string(&sealed, &mut text);
+        text
+    }
+
+    /// Opens a text that was sealed for the same purpose and binding.
+    ///
+    /// # Errors
+    /// [`SealError::Expired`] when it is genuine but `now_ms` has reached its end, and
+    /// [`SealError::Invalid`] in every other case.
+    pub fn open(
+        &self,
+        purpose: Purpose,
+        binding: &[&[u8]],
+        now_ms: u64,
+        text: &str,
+    ) -> Result<Vec<u8>, SealError> {
+        let (key, nonce, mut opened) = self.parse(text).ok_or(SealError::Invalid)?;
+        key.cipher
+            .decrypt_in_place(&XNonce::from(nonce), &bound(purpose, binding), &mut opened)
+            .map_err(|_| SealError::Invalid)?;
+        let expires_at_ms = *opened.first_chunk::<EXPIRY>().ok_or(SealError::Invalid)?;
+        if now_ms >= u64::from_be_bytes(expires_at_ms) {
+            return Err(SealError::Expired);
+        }
+        opened.drain(..EXPIRY);
+        Ok(opened)
+    }
+
+    /// The key, the nonce, and what is encrypted.
+    fn parse(&self, text: &str) -> Option<(Arc<Key>, [u8; NONCE], Vec<u8>)> {
+        if text.len() > MAX_TEXT {
+            return None;
+        }
+        let (id, encoded) = text.strip_prefix(PREFIX)?.split_once('.')?;
+        let key = self.keys.read().unwrap_or_else(PoisonError::into_inner).find(id)?;
+        let (nonce, sealed) = encoded.split_at_checked(NONCE / 3 * 4)?;
+        let nonce = URL_SAFE_NO_PAD.decode(nonce).ok()?.try_into().ok()?;
+        Some((key, nonce, URL_SAFE_NO_PAD.decode(sealed).ok()?))
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        f.debug_struct("Sealer").field("key", &keys.current.id).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Invalid => "not valid here",
+            Self::Expired => "no longer valid",
+        })
+    }
+}
+
+impl Error for SealError {}
+
+/// The SHA-256 of `bytes`, to bind what is too long to be bound as it is.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+struct Keys {
+    current: Arc<Key>,
+    previous: Option<Arc<Key>>,
+}
+
+impl Keys {
+    fn find(&self, id: &str) -> Option<Arc<Key>> {
+        [Some(&self.current), self.previous.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(|key| key.id == id)
+            .cloned()
+    }
+}
+
+struct Key {
+    /// Tells replicas which key to use, and says nothing about it.
+    id: String,
+    cipher: XChaCha20Poly1305,
+}
+
+impl Key {
+    /// The cipher key is derived, so that a secret that also serves elsewhere does no harm.
+    fn new(secret: &[u8; 32]) -> Self {
+        let derive = |label: &[u8]| digest(&[label, &secret[..]].concat());
+        let id = URL_SAFE_NO_PAD.encode(&derive(b"creole seal v1 id ")[..KEY_ID / 4 * 3]);
+        Self { id, cipher: XChaCha20Poly1305::new(&derive(b"creole seal v1 key ").into()) }
+    }
+}
+
+/// What is authenticated along with the text: each part carries its length, so that no two lists of
+/// parts give the same bytes.
+fn bound(purpose: Purpose, binding: &[&[u8]]) -> Vec<u8> {
+    let mut bytes =
+        Vec::with_capacity(64 + binding.iter().map(|part| part.len() + 8).sum::<usize>());
+    bytes.extend_from_slice(match purpose {
+        Purpose::State => b"creole seal v1 state ",
+        Purpose::Cursor => b"creole seal v1 cursor",
+    });
+    for part in binding {
+        bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(part);
+    }
+    bytes
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // Anything but a panic here would seal with a nonce or a key that can be guessed.
+    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    bytes
+}
+
+const PREFIX: &str = "c1.";
+const KEY_ID: usize = 8;
+const NONCE: usize = 24;
+const EXPIRY: usize = 8;
+const TAG: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const LATER: u64 = 2_000;
+    const NOW: u64 = 1_000;
+
+    fn refs(parts: &[Vec<u8>]) -> Vec<&[u8]> {
+        parts.iter().map(Vec::as_slice).collect()
+    }
+
+    fn sealer() -> Sealer {
+        Sealer::from_key(&[7; 32])
+    }
+
+    #[test]
+    fn the_text_has_the_documented_form_and_differs_each_time() {
+        let text = sealer().seal(Purpose::State, &[b"user"], LATER, b"secret");
+        let parts: Vec<&str> = text.split('.').collect();
+        assert_eq!((parts.len(), parts[0], parts[1].len()), (3, "c1", KEY_ID));
+        assert_eq!(URL_SAFE_NO_PAD.decode(parts[2]).unwrap().len(), NONCE + EXPIRY + 6 + TAG);
+        assert_ne!(text, sealer().seal(Purpose::State, &[b"user"], LATER, b"secret"));
+    }
+
+    #[test]
+    fn a_text_expires_at_its_end() {
+        let text = sealer().seal(Purpose::Cursor, &[], LATER, b"x");
+        assert!(sealer().open(Purpose::Cursor, &[], LATER - 1, &text).is_ok());
+        let expired = sealer().open(Purpose::Cursor, &[], LATER, &text);
+        assert_eq!(expired, Err(SealError::Expired));
+        // Who has no right to the text does not even learn that it expired.
+        let foreign = sealer().open(Purpose::Cursor, &[b"other"], LATER, &text);
+        assert_eq!(foreign, Err(SealError::Invalid));
+    }
+
+    #[test]
+    fn each_flipped_bit_is_invalid() {
+        let text = sealer().seal(Purpose::State, &[b"user", b"tools/call"], LATER, b"state");
+        for index in 0..text.len() {
+            for bit in 0..7 {
+                let mut bytes = text.clone().into_bytes();
+                bytes[index] ^= 1 << bit;
+                let changed = String::from_utf8(bytes).unwrap();
+                let opened =
+                    sealer().open(Purpose::State, &[b"user", b"tools/call"], NOW, &changed);
+                assert_eq!(opened, Err(SealError::Invalid), "bit {bit} of {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_truncation_and_extension_is_invalid() {
+        let text = sealer().seal(Purpose::State, &[], LATER, b"state");
+        let extended = ["A", "AAAA", "=", "==", ".", "\n", " "].map(|tail| format!("{text}{tail}"));
+        let cut = (0..text.len()).map(|end| text[..end].to_owned());
+        for changed in cut.chain(extended).chain([format!(" {text}"), format!("{text}{text}")]) {
+            let opened = sealer().open(Purpose::State, &[], NOW, &changed);
+            assert_eq!(opened, Err(SealError::Invalid), "{changed}");
+        }
+    }
+
+    #[test]
+    fn the_previous_key_still_opens_and_older_ones_do_not() {
+        let sealer = Sealer::random();
+        let texts: Vec<String> = (1..=3)
+            .map(|key| {
+                sealer.rotate(&[key; 32]);
+                sealer.seal(Purpose::State, &[], LATER, &[key])
+            })
+            .collect();
+        sealer.rotate(&[3; 32]);
+        let opened = |text: &str| sealer.clone().open(Purpose::State, &[], NOW, text);
+        assert_eq!(opened(&texts[0]), Err(SealError::Invalid));
+        assert_eq!(opened(&texts[1]), Ok(vec![2]));
+        assert_eq!(opened(&texts[2]), Ok(vec![3]));
+    }
+
+    #[test]
+    fn another_process_has_another_random_key() {
+        let text = Sealer::random().seal(Purpose::State, &[], LATER, b"x");
+        let opened = Sealer::random().open(Purpose::State, &[], NOW, &text);
+        assert_eq!(opened, Err(SealError::Invalid));
+    }
+
+    #[test]
+    fn the_longest_plain_bytes_open_and_longer_texts_are_invalid() {
+        let text = sealer().seal(Purpose::State, &[], LATER, &[0; MAX_PLAIN]);
+        assert!(text.len() <= MAX_TEXT);
+        assert_eq!(sealer().open(Purpose::State, &[], NOW, &text).unwrap().len(), MAX_PLAIN);
+        for longer in [1, 2, 3, MAX_TEXT, 1 << 20] {
+            let text = sealer().seal(Purpose::State, &[], LATER, &vec![0; MAX_PLAIN + longer]);
+            let opened = sealer().open(Purpose::State, &[], NOW, &text);
+            assert!(text.len() <= MAX_TEXT || opened == Err(SealError::Invalid));
+        }
+    }
+
+    #[test]
+    fn debug_output_and_texts_show_no_secret() {
+        let sealer = Sealer::from_key(b"0123456789abcdef0123456789abcdef");
+        let shown = format!("{sealer:?} {}", sealer.seal(Purpose::State, &[], LATER, b"x"));
+        assert!(!shown.contains("0123456789abcdef"), "{shown}");
+        assert!(shown.starts_with("Sealer { key: \""), "{shown}");
+    }
+
+    #[test]
+    fn digest_is_sha_256() {
+        assert_eq!(digest(b"abc")[..4], [0xba, 0x78, 0x16, 0xbf]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_sealed_opens_with_the_same_binding_only(
+            plain in vec(any::<u8>(), 0..300),
+            binding in vec(vec(any::<u8>(), 0..4), 0..4),
+            other in vec(vec(any::<u8>(), 0..4), 0..4),
+        ) {
+            let text = sealer().seal(Purpose::State, &refs(&binding), LATER, &plain);
+            let opened = sealer().open(Purpose::State, &refs(&binding), NOW, &text);
+            prop_assert_eq!(opened, Ok(plain));
+            let swapped = sealer().open(Purpose::Cursor, &refs(&binding), NOW, &text);
+            prop_assert_eq!(swapped, Err(SealError::Invalid));
+            let moved = sealer().open(Purpose::State, &refs(&other), NOW, &text);
+            prop_assert_eq!(moved.is_ok(), binding == other);
+        }
+
+        #[test]
+        fn no_two_bindings_are_the_same_bytes(
+            one in vec(vec(0..2_u8, 0..12), 0..4),
+            two in vec(vec(0..2_u8, 0..12), 0..4),
+        ) {
+            let same = bound(Purpose::State, &refs(&one)) == bound(Purpose::State, &refs(&two));
+            prop_assert_eq!(same, one == two);
+        }
+
+        #[test]
+        fn arbitrary_text_is_invalid(text in ".{0,200}", tail in "[A-Za-z0-9_-]{0,200}") {
+            let id = sealer().seal(Purpose::State, &[], LATER, b"")[..12].to_owned();
+            for text in [text, format!("{id}{tail}")] {
+                let opened = sealer().open(Purpose::State, &[], NOW, &text);
+                prop_assert_eq!(opened, Err(SealError::Invalid));
+            }
+        }
+    }
+}

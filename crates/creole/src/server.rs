@@ -1,0 +1,330 @@
+//! A server: what users build, and the service that it becomes.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use creole_proto::dialect::{Dialect, builtin};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{CacheHints, Implementation};
+use creole_proto::op::{Operation, Outcome};
+use creole_proto::server::{Call as Started, Limits, Profile};
+
+use crate::ask;
+use crate::call::{Call, Canceller, Context, Outlet};
+use crate::chain::{Middleware, Next};
+use crate::driver::{self, Ended};
+use crate::guard::{CatchPanic, Panic};
+use crate::prompt::Prompt;
+use crate::registry::{Registry, Settings};
+use crate::resource::{Resource, Template};
+use crate::seal::Sealer;
+use crate::telemetry;
+use crate::tool::Tool;
+use crate::transport::{Sink, Source, stdio};
+
+/// A server in the making: tools, resources, prompts and the chain around them.
+pub struct Server {
+    identity: Implementation,
+    instructions: Option<String>,
+    dialect: Dialect,
+    limits: Limits,
+    page_size: usize,
+    debug: bool,
+    payloads: bool,
+    cache: CacheHints,
+    sealer: Option<Sealer>,
+    chain: Vec<Arc<dyn Middleware>>,
+    items: Vec<Item>,
+}
+
+enum Item {
+    Tool(Tool),
+    Resource(Resource),
+    Template(Template),
+    Prompt(Prompt),
+    Setup(Box<dyn FnOnce(&Registry) + Send>),
+}
+
+impl Server {
+    /// A server of that name that speaks the specification.
+    pub fn new(name: &str) -> Self {
+        Self {
+            identity: Implementation {
+                name: name.to_owned(),
+                title: None,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            instructions: None,
+            dialect: builtin("spec").expect("the dialect `spec` ships inside"),
+            limits: Limits::default(),
+            page_size: 100,
+            debug: false,
+            payloads: false,
+            cache: CacheHints::NONE,
+            sealer: None,
+            chain: Vec::new(),
+            items: Vec::new(),
+        }
+    }
+
+    /// The server's own version.
+    #[must_use]
+    pub fn version(mut self, version: &str) -> Self {
+        version.clone_into(&mut self.identity.version);
+        self
+    }
+
+    /// The name for people.
+    #[must_use]
+    pub fn title(mut self, title: &str) -> Self {
+        self.identity.title = Some(title.to_owned());
+        self
+    }
+
+    /// How a model should use the server.
+    #[must_use]
+    pub fn instructions(mut self, text: &str) -> Self {
+        self.instructions = Some(text.to_owned());
+        self
+    }
+
+    /// How the server speaks.
+    #[must_use]
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// How much one connection may ask for.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// How many items one page of a list holds.
+    #[must_use]
+    pub fn page_size(mut self, items: usize) -> Self {
+        self.page_size = items.max(1);
+        self
+    }
+
+    /// Whether errors carry stack traces, in dialects that have a place for them.
+    #[must_use]
+    pub fn debug(mut self, debug: bool) -> Self {
+        self.debug = debug;
+        self
+    }
+
+    /// Whether whole messages are logged, arguments and results included.
+    #[must_use]
+    pub fn log_payloads(mut self, payloads: bool) -> Self {
+        self.payloads = payloads;
+        self
+    }
+
+    /// How long lists and the server's card may be kept by clients.
+    #[must_use]
+    pub fn cache(mut self, hints: CacheHints) -> Self {
+        self.cache = hints;
+        self
+    }
+
+    /// The keys that state and cursors are sealed with; several replicas share them.
+    #[must_use]
+    pub fn sealer(mut self, sealer: Sealer) -> Self {
+        self.sealer = Some(sealer);
+        self
+    }
+
+    /// Adds a tool.
+    #[must_use]
+    pub fn tool(self, tool: Tool) -> Self {
+        self.item(Item::Tool(tool))
+    }
+
+    /// Adds a resource.
+    #[must_use]
+    pub fn resource(self, resource: Resource) -> Self {
+        self.item(Item::Resource(resource))
+    }
+
+    /// Adds a family of resources.
+    #[must_use]
+    pub fn template(self, template: Template) -> Self {
+        self.item(Item::Template(template))
+    }
+
+    /// Adds a prompt.
+    #[must_use]
+    pub fn prompt(self, prompt: Prompt) -> Self {
+        self.item(Item::Prompt(prompt))
+    }
+
+    /// Runs a function once the registry is there: for tools that change what the server has.
+    #[must_use]
+    pub fn setup(self, setup: impl FnOnce(&Registry) + Send + 'static) -> Self {
+        self.item(Item::Setup(Box::new(setup)))
+    }
+
+    /// Adds a layer to the chain, inside of those added before.
+    #[must_use]
+    pub fn with(mut self, layer: impl Middleware + 'static) -> Self {
+        self.chain.push(Arc::new(layer));
+        self
+    }
+
+    /// Makes the server ready to be connected to.
+    pub fn start(self) -> Service {
+        let sealer = self.sealer.unwrap_or_else(Sealer::random);
+        let mut profile = Profile::new(self.dialect.clone(), self.limits).identity(&self.identity);
+        profile.observed = telemetry::is_on();
+        let registry = Registry::new(Settings {
+            identity: Arc::new(self.identity),
+            instructions: self.instructions,
+            dialect: self.dialect,
+            page_size: self.page_size,
+            logging: true,
+            cache: self.cache,
+            sealer: sealer.clone(),
+        });
+        for item in self.items {
+            item.add_to(&registry);
+        }
+        Service {
+            shared: Arc::new(Shared {
+                registry,
+                chain: self.chain,
+                profile: Arc::new(profile),
+                sealer,
+                debug: self.debug,
+                payloads: self.payloads,
+            }),
+        }
+    }
+
+    /// Speaks on the process's own stdin and stdout until the client is gone.
+    pub async fn serve_stdio(self) -> io::Result<()> {
+        self.start().serve_stdio().await
+    }
+
+    fn item(mut self, item: Item) -> Self {
+        self.items.push(item);
+        self
+    }
+}
+
+impl Item {
+    fn add_to(self, registry: &Registry) {
+        match self {
+            Self::Tool(tool) => registry.add_tool(tool),
+            Self::Resource(resource) => registry.add_resource(resource),
+            Self::Template(template) => registry.add_template(template),
+            Self::Prompt(prompt) => registry.add_prompt(prompt),
+            Self::Setup(setup) => setup(registry),
+        }
+    }
+}
+
+/// A server that can be connected to; clones share it.
+#[derive(Clone)]
+pub struct Service {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    registry: Registry,
+    chain: Vec<Arc<dyn Middleware>>,
+    profile: Arc<Profile>,
+    sealer: Sealer,
+    debug: bool,
+    payloads: bool,
+}
+
+impl Service {
+    /// What the server has, to be changed while it runs.
+    pub fn registry(&self) -> &Registry {
+        &self.shared.registry
+    }
+
+    /// How the server speaks and how much it takes.
+    pub fn profile(&self) -> &Arc<Profile> {
+        &self.shared.profile
+    }
+
+    /// Speaks on the process's own stdin and stdout until the client is gone.
+    pub async fn serve_stdio(&self) -> io::Result<()> {
+        let (input, output) = (stdio::Input::stdin()?, stdio::Output::stdout()?);
+        self.serve(input, output).await.map(|_| ())
+    }
+
+    /// Speaks on a pair of byte streams, one message per line, until one of them ends.
+    pub async fn serve(&self, input: impl Source, output: impl Sink) -> io::Result<Ended> {
+        driver::serve(self.clone(), input, output).await
+    }
+
+    pub(crate) fn logs_payloads(&self) -> bool {
+        self.shared.payloads
+    }
+
+    /// Starts a call that a protocol machine asked for; the future answers it, the handle stops it. Drivers
+    /// of transports use it; `principal` is who state and cursors are bound to.
+    pub fn run(
+        &self,
+        started: Started,
+        outlet: Arc<dyn Outlet>,
+        principal: Arc<str>,
+    ) -> (impl Future<Output = Outcome> + Send + Unpin + use<>, Canceller) {
+        let Started { key, operation, caller, .. } = started;
+        let context = Context::new(key, caller, principal, outlet, self.shared.debug);
+        let cancelled = context.canceller();
+        let call = Call { operation, context };
+        let shared = Arc::clone(&self.shared);
+        (Box::pin(async move { shared.answer(call).await }), cancelled)
+    }
+}
+
+impl Shared {
+    /// Answers one call: its questions driven, its panics caught, its tool told to the telemetry.
+    async fn answer(&self, call: Call) -> Outcome {
+        let observed = telemetry::observed_tool(&call.operation).map(|tool| (tool, Instant::now()));
+        let broken = FaultSource::of(&call.operation);
+        let next = Next::new(&self.chain, &self.registry);
+        let driven = std::pin::pin!(ask::drive(call, next, &self.sealer));
+        let outcome = match CatchPanic(driven).await {
+            Ok(outcome) => outcome,
+            Err(panic) => broken.fault(panic, self.debug).into(),
+        };
+        if let Some((tool, started)) = observed {
+            telemetry::tool_ran(&tool, started.elapsed(), &outcome);
+        }
+        outcome
+    }
+}
+
+/// What a panic is blamed on.
+enum FaultSource {
+    Tool(String),
+    Other,
+}
+
+impl FaultSource {
+    fn of(operation: &Operation) -> Self {
+        match operation {
+            Operation::CallTool { name, .. } => Self::Tool(name.clone()),
+            _ => Self::Other,
+        }
+    }
+
+    fn fault(self, panic: Panic, debug: bool) -> Fault {
+        let mut fault = match self {
+            Self::Tool(name) => Fault::new(FaultKind::ToolPanicked, panic.message).about(&name),
+            // A panic's text may name files and values; outside of tools nobody asked for it.
+            Self::Other => Fault::new(FaultKind::Internal, "the server broke down"),
+        };
+        fault.trace = panic.trace.filter(|_| debug);
+        fault
+    }
+}

@@ -1,0 +1,69 @@
+//! Telemetry: one event when a request arrives, one when it is done, one for each tool that ran.
+//!
+//! Arguments and results are not part of it; methods, ids and names are the client's text and are
+//! escaped by the subscriber.
+
+use std::time::Duration;
+
+use creole_proto::op::{Operation, Outcome, Payload};
+use creole_proto::server::{End, Observation};
+use tracing::{Level, enabled, info};
+
+/// The target of all events about requests.
+pub(crate) const TARGET: &str = "creole::request";
+
+/// Whether anybody wants to know of requests.
+pub(crate) fn is_on() -> bool {
+    enabled!(target: TARGET, Level::INFO)
+}
+
+/// Tells what the protocol machine observed.
+pub(crate) fn observe(observation: &Observation) {
+    match observation {
+        Observation::Received { method, id } => {
+            info!(target: TARGET, method, id, "request received");
+        }
+        Observation::Done { method, id, took, end } => {
+            let duration_us = microseconds(*took);
+            match end {
+                End::Success => {
+                    info!(target: TARGET, method, id, duration_us, outcome = "success", "request completed");
+                }
+                End::Error(kind) => {
+                    let error = kind.name();
+                    info!(target: TARGET, method, id, duration_us, outcome = "error", error, "request completed");
+                }
+                End::Cancelled => {
+                    info!(target: TARGET, method, id, duration_us, outcome = "cancelled", "request completed");
+                }
+            }
+        }
+        Observation::Refused { kind } => {
+            info!(target: TARGET, error = kind.name(), "message refused");
+        }
+    }
+}
+
+/// Tells that a tool ran.
+pub(crate) fn tool_ran(tool: &str, took: Duration, outcome: &Outcome) {
+    let duration_us = microseconds(took);
+    let outcome = match outcome {
+        Outcome::Complete(Payload::Tool(result)) if result.is_error => "error",
+        Outcome::Complete(_) => "success",
+        Outcome::NeedInput { .. } => "input_required",
+        Outcome::Fail(_) => "error",
+    };
+    info!(target: TARGET, tool, duration_us, outcome, "tool invoked");
+}
+
+/// The tool that a call is about, if it is about one and somebody wants to know.
+pub(crate) fn observed_tool(operation: &Operation) -> Option<String> {
+    match operation {
+        Operation::CallTool { name, .. } if is_on() => Some(name.clone()),
+        _ => None,
+    }
+}
+
+fn microseconds(took: Duration) -> u64 {
+    u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
+}

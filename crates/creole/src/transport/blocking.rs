@@ -1,0 +1,250 @@
+//! Streams that the kernel cannot wait for (terminals, files), each served by one detached thread.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+/// Reads on a thread of its own.
+///
+/// The thread may sit in a read for ever; it is never joined, so it holds up neither drop nor exit.
+#[derive(Debug)]
+pub(super) struct BlockingInput {
+    chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
+    /// The last chunk and how much of it was handed on.
+    chunk: Vec<u8>,
+    taken: usize,
+}
+
+impl BlockingInput {
+    pub(super) fn start(source: impl Read + Send + 'static) -> io::Result<Self> {
+        let (sender, chunks) = mpsc::channel(1);
+        thread::Builder::new().name("stdin".into()).spawn(move || read_all(source, &sender))?;
+        Ok(Self { chunks, chunk: Vec::new(), taken: 0 })
+    }
+
+    /// Appends at most `max` bytes to `buffer`; 0 is the end. Cancel-safe.
+    pub(super) async fn read(&mut self, buffer: &mut Vec<u8>, max: usize) -> io::Result<usize> {
+        if self.taken == self.chunk.len() {
+            match self.chunks.recv().await {
+                Some(chunk) => (self.chunk, self.taken) = (chunk?, 0),
+                None => return Ok(0),
+            }
+        }
+        let rest = &self.chunk[self.taken..];
+        let part = &rest[..rest.len().min(max.max(1))];
+        buffer.extend_from_slice(part);
+        self.taken += part.len();
+        Ok(part.len())
+    }
+}
+
+fn read_all(mut source: impl Read, sender: &mpsc::Sender<io::Result<Vec<u8>>>) {
+    loop {
+        let mut chunk = vec![0; CHUNK];
+        let message = match source.read(&mut chunk) {
+            Ok(0) => return,
+            Ok(read) => {
+                chunk.truncate(read);
+                Ok(chunk)
+            }
+            Err(error) if is_transient(&error) => continue,
+            Err(error) => Err(error),
+        };
+        let ends = message.is_err();
+        if sender.blocking_send(message).is_err() || ends {
+            return;
+        }
+    }
+}
+
+/// Writes on a thread of its own.
+///
+/// Bytes are taken before they are written: call [`flush`](Self::flush) before the process ends.
+#[derive(Debug)]
+pub(super) struct BlockingOutput {
+    chunks: std::sync::mpsc::Sender<Vec<u8>>,
+    /// One answer for each chunk.
+    written: mpsc::UnboundedReceiver<io::Result<()>>,
+    in_flight: usize,
+}
+
+impl BlockingOutput {
+    pub(super) fn start(target: impl Write + Send + 'static) -> io::Result<Self> {
+        // Neither channel is bounded by itself: `in_flight` bounds both.
+        let (chunks, queue) = std::sync::mpsc::channel();
+        let (answers, written) = mpsc::unbounded_channel();
+        thread::Builder::new()
+            .name("stdout".into())
+            .spawn(move || write_all(target, &queue, &answers))?;
+        Ok(Self { chunks, written, in_flight: 0 })
+    }
+
+    /// Takes a part of `bytes`, waiting for room. Cancel-safe.
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            if let Some(taken) = self.try_write(bytes)? {
+                return Ok(taken);
+            }
+            self.one_written().await?;
+        }
+    }
+
+    /// Takes a part of `bytes` if there is room.
+    pub(super) fn try_write(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        while let Ok(answer) = self.written.try_recv() {
+            self.in_flight -= 1;
+            answer?;
+        }
+        if self.in_flight >= MAX_IN_FLIGHT {
+            return Ok(None);
+        }
+        let part = &bytes[..bytes.len().min(CHUNK)];
+        self.chunks.send(part.to_vec()).map_err(|_| io::Error::from(ErrorKind::BrokenPipe))?;
+        self.in_flight += 1;
+        Ok(Some(part.len()))
+    }
+
+    /// Resolves when all that was taken is written. Cancel-safe.
+    pub(super) async fn flush(&mut self) -> io::Result<()> {
+        while self.in_flight > 0 {
+            self.one_written().await?;
+        }
+        Ok(())
+    }
+
+    async fn one_written(&mut self) -> io::Result<()> {
+        let answer = self.written.recv().await;
+        self.in_flight = self.in_flight.saturating_sub(1);
+        answer.unwrap_or_else(|| Err(ErrorKind::BrokenPipe.into()))
+    }
+}
+
+fn write_all(
+    mut target: impl Write,
+    queue: &std::sync::mpsc::Receiver<Vec<u8>>,
+    answers: &mpsc::UnboundedSender<io::Result<()>>,
+) {
+    while let Ok(chunk) = queue.recv() {
+        let written = write_chunk(&mut target, &chunk);
+        let ends = written.is_err();
+        // Nobody may be listening any more; what was taken is written nevertheless.
+        let _ = answers.send(written);
+        if ends {
+            return;
+        }
+    }
+}
+
+fn write_chunk(target: &mut impl Write, mut rest: &[u8]) -> io::Result<()> {
+    while !rest.is_empty() {
+        match target.write(rest) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => rest = &rest[written..],
+            Err(error) if is_transient(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    target.flush()
+}
+
+/// Whether to try again, after a pause where another process made the shared terminal non-blocking.
+fn is_transient(error: &io::Error) -> bool {
+    if error.kind() == ErrorKind::WouldBlock {
+        thread::sleep(Duration::from_millis(5));
+    }
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+const CHUNK: usize = 32 * 1024;
+
+/// Times [`CHUNK`] this is how much waits for a stopped terminal.
+const MAX_IN_FLIGHT: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    /// A target that a test can stop.
+    #[derive(Clone, Default)]
+    struct Target(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Target {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    struct Failing;
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn input_is_read_in_the_asked_portions_and_ends() {
+        let mut input = BlockingInput::start(&b"abcdefg"[..]).unwrap();
+        let mut buffer = Vec::new();
+        assert_eq!(input.read(&mut buffer, 3).await.unwrap(), 3);
+        assert_eq!(input.read(&mut buffer, 100).await.unwrap(), 4);
+        assert_eq!(input.read(&mut buffer, 100).await.unwrap(), 0);
+        assert_eq!(input.read(&mut buffer, 100).await.unwrap(), 0);
+        assert_eq!(buffer, b"abcdefg");
+    }
+
+    #[tokio::test]
+    async fn output_is_written_in_order_before_flush_returns() {
+        let target = Target::default();
+        let mut output = BlockingOutput::start(target.clone()).unwrap();
+        let bytes: Vec<u8> = (0..1_000_000_u32).map(|i| i as u8).collect();
+        let mut sent = 0;
+        while sent < bytes.len() {
+            sent += output.write(&bytes[sent..]).await.unwrap();
+        }
+        output.flush().await.unwrap();
+        assert!(*target.0.lock().unwrap() == bytes);
+    }
+
+    #[tokio::test]
+    async fn a_stopped_target_takes_a_bounded_amount() {
+        let target = Target::default();
+        let mut output = BlockingOutput::start(target.clone()).unwrap();
+        let mut taken = 0;
+        let stop = target.0.lock().unwrap();
+        while let Some(more) = output.try_write(&[7; CHUNK]).unwrap() {
+            taken += more;
+        }
+        drop(stop);
+        assert_eq!(taken, MAX_IN_FLIGHT * CHUNK);
+        output.flush().await.unwrap();
+        assert_eq!(target.0.lock().unwrap().len(), taken);
+    }
+
+    #[tokio::test]
+    async fn a_failing_target_reports_its_error_and_then_a_broken_pipe() {
+        let mut output = BlockingOutput::start(Failing).unwrap();
+        output.write(b"x").await.unwrap();
+        assert_eq!(output.flush().await.unwrap_err().kind(), ErrorKind::StorageFull);
+        let later = async {
+            loop {
+                if let Err(error) = output.write(b"y").await {
+                    break error;
+                }
+            }
+        };
+        assert_eq!(later.await.kind(), ErrorKind::BrokenPipe);
+    }
+}

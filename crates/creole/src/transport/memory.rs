@@ -1,0 +1,94 @@
+//! A connection inside the process: for tests, and for servers that are embedded.
+
+use std::io;
+
+use tokio::sync::mpsc;
+
+use super::{Sink, Source};
+
+/// Chunks that may wait to be read.
+const CHUNKS: usize = 64;
+
+/// One end of a connection inside the process.
+#[derive(Debug)]
+pub struct Memory {
+    sender: Option<mpsc::Sender<Vec<u8>>>,
+    receiver: mpsc::Receiver<Vec<u8>>,
+}
+
+/// A pair of connected ends.
+pub fn memory() -> (Memory, Memory) {
+    let (near, far_receiver) = mpsc::channel(CHUNKS);
+    let (far, near_receiver) = mpsc::channel(CHUNKS);
+    (
+        Memory { sender: Some(near), receiver: near_receiver },
+        Memory { sender: Some(far), receiver: far_receiver },
+    )
+}
+
+impl Memory {
+    /// Sends bytes; waits while the other end is slow.
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let sender = self.sender.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        sender.send(bytes.to_vec()).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// The next bytes; `None` at the end.
+    pub async fn receive(&mut self) -> Option<Vec<u8>> {
+        self.receiver.recv().await
+    }
+
+    /// Ends this direction; the other one stays open.
+    pub fn close(&mut self) {
+        self.sender = None;
+    }
+
+    /// The two directions apart.
+    pub fn split(self) -> (MemorySource, MemorySink) {
+        (MemorySource { receiver: self.receiver }, MemorySink { sender: self.sender })
+    }
+}
+
+/// The reading half.
+#[derive(Debug)]
+pub struct MemorySource {
+    receiver: mpsc::Receiver<Vec<u8>>,
+}
+
+/// The writing half.
+#[derive(Debug)]
+pub struct MemorySink {
+    sender: Option<mpsc::Sender<Vec<u8>>>,
+}
+
+impl Source for MemorySource {
+    async fn read(&mut self, buffer: &mut Vec<u8>, _: usize) -> io::Result<usize> {
+        let chunk = self.receiver.recv().await.unwrap_or_default();
+        buffer.extend_from_slice(&chunk);
+        Ok(chunk.len())
+    }
+}
+
+impl Sink for MemorySink {
+    fn try_write(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        let sender = self.sender.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        match sender.try_send(bytes.to_vec()) {
+            Ok(()) => Ok(Some(bytes.len())),
+            Err(mpsc::error::TrySendError::Full(_)) => Ok(None),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sender = self.sender.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        let broken = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+        sender.send(bytes.to_vec()).await.map_err(broken)?;
+        Ok(bytes.len())
+    }
+
+    async fn closed(&mut self) {
+        if let Some(sender) = &self.sender {
+            sender.closed().await;
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The byte streams of this process's own stdin and stdout.
+//!
+//! One message of a client that waits for the answer costs three system calls: epoll, read, write.
+//! tokio's own stdin and stdout would add two hops to a thread pool, and would hold up exit.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::io::Errno;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::task::coop::consume_budget;
+
+use super::blocking::{BlockingInput, BlockingOutput};
+use super::pollable::{Direction, Pollable};
+
+/// A stream of bytes to read.
+#[derive(Debug)]
+pub struct Input(Source);
+
+#[derive(Debug)]
+enum Source {
+    Pollable(AsyncFd<Pollable>),
+    Blocking(BlockingInput),
+}
+
+impl Input {
+    /// The standard input of this process, to be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When descriptor 0 cannot be duplicated or watched, or no thread can be started.
+    pub fn stdin() -> io::Result<Self> {
+        Self::from_fd(duplicate(rustix::stdio::stdin())?)
+    }
+
+    /// Any readable descriptor, to be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the descriptor cannot be watched, or no thread can be started.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
+        match Pollable::open(fd, Direction::Read)? {
+            Ok(pollable) => watch(pollable, Interest::READABLE).map(Source::Pollable).map(Self),
+            Err(fd) => BlockingInput::start(File::from(fd)).map(Source::Blocking).map(Self),
+        }
+    }
+
+    /// Appends at most `max` bytes to `buffer` and says how many; 0 is the end. Cancel-safe.
+    ///
+    /// Bytes go straight into the spare capacity of `buffer` where that is no more than `max`.
+    ///
+    /// # Errors
+    /// What the system reports, such as a reset connection.
+    pub async fn read(&mut self, buffer: &mut Vec<u8>, max: usize) -> io::Result<usize> {
+        // A flood of input must not starve the other tasks of the thread.
+        consume_budget().await;
+        match &mut self.0 {
+            Source::Pollable(fd) => read_pollable(fd, buffer, max).await,
+            Source::Blocking(input) => input.read(buffer, max).await,
+        }
+    }
+}
+
+async fn read_pollable(
+    fd: &AsyncFd<Pollable>,
+    buffer: &mut Vec<u8>,
+    max: usize,
+) -> io::Result<usize> {
+    loop {
+        let mut guard = fd.readable().await?;
+        match guard.try_io(|fd| fd.get_ref().read(buffer, max)) {
+            Ok(Ok((read, asked))) => {
+                if read < asked {
+                    // The stream is drained: go to epoll next, not to a read that would block.
+                    guard.clear_ready();
+                }
+                return Ok(read);
+            }
+            Ok(Err(error)) => return Err(error),
+            Err(_would_block) => {}
+        }
+    }
+}
+
+/// A stream to write bytes to.
+#[derive(Debug)]
+pub struct Output(Target);
+
+#[derive(Debug)]
+enum Target {
+    Pollable(Writer),
+    Blocking(BlockingOutput),
+}
+
+impl Output {
+    /// The standard output of this process, to be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When descriptor 1 cannot be duplicated or watched, or no thread can be started.
+    pub fn stdout() -> io::Result<Self> {
+        Self::from_fd(duplicate(rustix::stdio::stdout())?)
+    }
+
+    /// Any writable descriptor, to be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the descriptor cannot be watched, or no thread can be started.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
+        match Pollable::open(fd, Direction::Write)? {
+            Ok(pollable) => Writer::new(pollable).map(Target::Pollable).map(Self),
+            Err(fd) => BlockingOutput::start(File::from(fd)).map(Target::Blocking).map(Self),
+        }
+    }
+
+    /// Writes as much of `bytes` as the peer takes, waiting until that is something, and says how
+    /// much. Cancel-safe: nothing was taken unless this returned.
+    ///
+    /// # Errors
+    /// What the system reports: a broken pipe when the reader is gone.
+    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            _ if bytes.is_empty() => Ok(0),
+            Target::Pollable(writer) => writer.write(bytes).await,
+            Target::Blocking(output) => output.write(bytes).await,
+        }
+    }
+
+    /// Writes as much of `bytes` as fits right now; `None` if that is nothing.
+    ///
+    /// # Errors
+    /// What the system reports: a broken pipe when the reader is gone.
+    pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        match &mut self.0 {
+            _ if bytes.is_empty() => Ok(Some(0)),
+            Target::Pollable(writer) => writer.try_write(bytes),
+            Target::Blocking(output) => output.try_write(bytes),
+        }
+    }
+
+    /// Resolves when the system has all bytes that were taken; needed before the process exits,
+    /// because a terminal or file is written by a thread. Cancel-safe.
+    ///
+    /// # Errors
+    /// What the system reported for one of those bytes.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            Target::Pollable(_) => Ok(()),
+            Target::Blocking(output) => output.flush().await,
+        }
+    }
+
+    /// Resolves when the reading side is gone, even while nothing is written. Cancel-safe.
+    ///
+    /// For a terminal or file it never resolves: there a failing write is the only sign.
+    pub async fn closed(&self) {
+        match &self.0 {
+            Target::Pollable(writer) => writer.closed().await,
+            Target::Blocking(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// The pollable output.
+#[derive(Debug)]
+struct Writer {
+    /// Watched for the end only. Watching for room as well would wake the process each time the
+    /// client takes a message off a socket.
+    fd: AsyncFd<Pollable>,
+    /// Watched for room, from the first write that found none to the first that fits.
+    room: Option<AsyncFd<OwnedFd>>,
+}
+
+impl Writer {
+    fn new(pollable: Pollable) -> io::Result<Self> {
+        Ok(Self { fd: watch(pollable, Interest::ERROR)?, room: None })
+    }
+
+    fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        match self.fd.get_ref().write(bytes) {
+            Ok(written) => Ok(Some(written)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.room.is_none() {
+            if let Some(written) = self.try_write(bytes)? {
+                return Ok(written);
+            }
+            let fd = self.fd.get_ref().duplicate()?;
+            self.room = Some(watch(fd, Interest::WRITABLE)?);
+        }
+        let written = self.write_with_room(bytes).await?;
+        if written == bytes.len() {
+            self.room = None;
+        }
+        Ok(written)
+    }
+
+    async fn write_with_room(&self, bytes: &[u8]) -> io::Result<usize> {
+        let room = self.room.as_ref().ok_or(Errno::AGAIN)?;
+        loop {
+            let mut guard = room.writable().await?;
+            let written = self.try_write(bytes)?;
+            if written.is_none_or(|written| written < bytes.len()) {
+                guard.clear_ready();
+            }
+            if let Some(written) = written {
+                return Ok(written);
+            }
+        }
+    }
+
+    async fn closed(&self) {
+        // Room is not watched here, so `WRITABLE` stands for its closed state alone: the hang-up of
+        // a socket. The end of a pipe is an error state. A failure means that the runtime ends.
+        let _ = self.fd.ready(Interest::ERROR | Interest::WRITABLE).await;
+    }
+}
+
+/// Registers `fd` with the runtime.
+#[expect(
+    deprecated,
+    reason = "the successor is an unsafe function, for types that may change or close their \
+              descriptor; ours own one and never do"
+)]
+fn watch<T: AsRawFd>(fd: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(fd, interest)
+}
+
+/// Leaves the numbers 0 to 2 alone, so that nothing else ever opens as stdin or stdout.
+fn duplicate(fd: impl AsFd) -> io::Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,387 @@
+//! Servers built with the library, spoken to in memory: both eras, middleware, questions, faults.
+
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use creole::ask::{form, sample};
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::model::Ask;
+use creole::proto::op::Operation;
+use creole::proto::server::Limits;
+use creole::transport::{Memory, memory};
+use creole::{
+    BoxFuture, Call, Context, Level, Middleware, Next, Outcome, Resource, Server, Service, Tool,
+    ToolError,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// No arguments.
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+/// A number of milliseconds.
+#[derive(Deserialize, JsonSchema)]
+struct Wait {
+    /// How long.
+    milliseconds: u64,
+}
+
+/// The client's end of a served connection.
+struct Client {
+    line: Memory,
+    received: Vec<u8>,
+}
+
+impl Client {
+    fn connect(service: &Service) -> Self {
+        let (line, far) = memory();
+        let (source, sink) = far.split();
+        let service = service.clone();
+        tokio::spawn(async move { service.serve(source, sink).await });
+        Self { line, received: Vec::new() }
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.line.send(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn receive(&mut self) -> Value {
+        loop {
+            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.received.drain(..=end).collect();
+                return serde_json::from_slice(&line).unwrap();
+            }
+            let bytes = self.line.receive().await.expect("the server is there");
+            self.received.extend_from_slice(&bytes);
+        }
+    }
+
+    async fn ask(&mut self, message: Value) -> Value {
+        self.send(message).await;
+        self.receive().await
+    }
+
+    async fn initialize(&mut self, version: &str, capabilities: Value) -> Value {
+        let params = json!({"protocolVersion": version, "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"}});
+        let answer =
+            self.ask(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+        let answer = answer.await;
+        self.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        answer
+    }
+}
+
+fn call(id: u64, tool: &str, arguments: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments}})
+}
+
+/// The same call of the stateless era, with members added to its params.
+fn modern(id: u64, tool: &str, more: &Value) -> Value {
+    let mut message = call(id, tool, json!({}));
+    message["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "sampling": {}},
+    });
+    for (key, value) in more.as_object().unwrap() {
+        message["params"][key] = value.clone();
+    }
+    message
+}
+
+async fn slow(wait: Wait) -> &'static str {
+    tokio::time::sleep(Duration::from_millis(wait.milliseconds)).await;
+    "done"
+}
+
+async fn two_questions(_: Nothing, context: Context) -> Result<String, ToolError> {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let name = context.elicit("name", form("Who?", &schema))?.text("name").unwrap_or_default();
+    let answer = context.sample("rhyme", sample(&format!("Rhyme on {name}"), 10))?;
+    Ok(format!("{name}: {}", answer.text()))
+}
+
+#[tokio::test]
+async fn a_slow_tool_never_delays_a_ping() {
+    let service = Server::new("t").tool(Tool::new("slow", "Waits", slow)).start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({})).await;
+    client.send(call(1, "slow", json!({"milliseconds": 100}))).await;
+    let pong = client.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
+    assert_eq!(pong, json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
+    assert_eq!(client.receive().await["id"], 1);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_gets_no_answer_and_its_work_stops() {
+    let finished = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&finished);
+    let count = move |wait: Wait| {
+        let counter = Arc::clone(&counter);
+        async move {
+            tokio::time::sleep(Duration::from_millis(wait.milliseconds)).await;
+            counter.fetch_add(1, Ordering::Relaxed);
+            "done"
+        }
+    };
+    let service = Server::new("t").tool(Tool::new("slow", "Waits", count)).start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-06-18", json!({})).await;
+    client.send(call(1, "slow", json!({"milliseconds": 50}))).await;
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    client.send(cancel).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let next = client.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
+    assert_eq!(next["id"], 2);
+    assert_eq!(finished.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn a_panic_answers_its_own_call_and_nothing_else() {
+    async fn broken(_: Nothing) -> String {
+        panic!("secret place")
+    }
+    let service = Server::new("t").tool(Tool::new("broken", "Breaks", broken)).start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({})).await;
+    let answer = client.ask(call(1, "broken", json!({}))).await;
+    assert_eq!(answer["error"]["code"], -32603);
+    assert!(!answer.to_string().contains("secret"));
+    assert_eq!(client.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await["id"], 2);
+}
+
+#[tokio::test]
+async fn one_handler_asks_a_session_by_requests() {
+    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({"elicitation": {}, "sampling": {}})).await;
+    let first = client.ask(call(1, "ask", json!({}))).await;
+    assert_eq!(first["method"], "elicitation/create");
+    let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+    let second = client.ask(json!({"jsonrpc": "2.0", "id": first["id"], "result": answer})).await;
+    assert_eq!(second["method"], "sampling/createMessage");
+    assert_eq!(second["params"]["messages"][0]["content"]["text"], "Rhyme on Ada");
+    let answer =
+        json!({"role": "assistant", "content": {"type": "text", "text": "Prada"}, "model": "m"});
+    let result = client.ask(json!({"jsonrpc": "2.0", "id": second["id"], "result": answer})).await;
+    assert_eq!(result["result"]["content"][0]["text"], "Ada: Prada");
+}
+
+#[tokio::test]
+async fn the_same_handler_asks_a_stateless_client_by_ending_the_call() {
+    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
+    let mut client = Client::connect(&service);
+    let first = client.ask(modern(1, "ask", &json!({}))).await;
+    assert_eq!(first["result"]["resultType"], "input_required");
+    assert_eq!(first["result"]["inputRequests"]["name"]["method"], "elicitation/create");
+    let answers = json!({"inputResponses": {"name": {"action": "accept", "content": {"name": "Ada"}}},
+        "requestState": first["result"]["requestState"]});
+    let second = client.ask(modern(2, "ask", &answers)).await;
+    assert_eq!(second["result"]["inputRequests"].as_object().unwrap().len(), 1);
+    let answers = json!({"inputResponses": {"rhyme":
+        {"role": "assistant", "content": [{"type": "text", "text": "Prada"}], "model": "m"}},
+        "requestState": second["result"]["requestState"]});
+    let result = client.ask(modern(3, "ask", &answers)).await;
+    assert_eq!(result["result"]["content"][0]["text"], "Ada: Prada");
+    assert_eq!(result["result"]["resultType"], "complete");
+}
+
+#[tokio::test]
+async fn a_changed_state_is_refused_and_the_honest_one_still_works() {
+    let service = Server::new("t")
+        .tool(Tool::new("ask", "Asks", two_questions))
+        .tool(Tool::new("other", "Asks too", two_questions))
+        .start();
+    let mut client = Client::connect(&service);
+    let first = client.ask(modern(1, "ask", &json!({}))).await;
+    let state = first["result"]["requestState"].as_str().unwrap().to_owned();
+    let answers = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let with = |state: &str| json!({"inputResponses": answers, "requestState": state});
+    let mut changed = state.clone().into_bytes();
+    let last = changed.len() - 1;
+    changed[last] = if changed[last] == b'A' { b'B' } else { b'A' };
+    let changed = String::from_utf8(changed).unwrap();
+    for (id, tool, state) in [(2, "ask", changed.as_str()), (3, "other", &state), (4, "ask", "x")] {
+        let refused = client.ask(modern(id, tool, &with(state))).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        assert_eq!(refused["error"]["data"]["reason"], "state_invalid");
+    }
+    let honest = client.ask(modern(5, "ask", &with(&state))).await;
+    assert_eq!(honest["result"]["resultType"], "input_required");
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
+    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
+    let mut client = Client::connect(&service);
+    let mut message = modern(1, "ask", &json!({}));
+    message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let answer = client.ask(message).await;
+    assert_eq!(answer["error"]["code"], -32021);
+    assert_eq!(
+        answer["error"]["data"]["requiredCapabilities"],
+        json!({"elicitation": {"form": {}}})
+    );
+    client.initialize("2025-06-18", json!({})).await;
+    let answer = client.ask(call(2, "ask", json!({}))).await;
+    assert_eq!(answer["result"]["isError"], true);
+}
+
+#[tokio::test]
+async fn a_refused_question_fails_the_call_without_an_invented_answer() {
+    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({"elicitation": {}})).await;
+    let question = client.ask(call(1, "ask", json!({}))).await;
+    let refusal =
+        json!({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -1, "message": "No."}});
+    let answer = client.ask(refusal).await;
+    assert_eq!(answer["result"]["isError"], true);
+    assert_eq!(answer["result"]["content"][0]["text"], "Input refused: No.");
+}
+
+#[tokio::test]
+async fn questions_that_belong_together_go_out_together() {
+    async fn both(_: Nothing, context: Context) -> Result<String, ToolError> {
+        let question = form("?", &json!({"type": "object", "properties": {}}));
+        let ask = |key: &str| Ask { key: key.to_owned(), question: question.clone() };
+        context.ask_all(vec![ask("a"), ask("b")])?;
+        Ok("thanks".to_owned())
+    }
+    let service = Server::new("t").tool(Tool::new("both", "Asks", both)).start();
+    let mut client = Client::connect(&service);
+    let first = client.ask(modern(1, "both", &json!({}))).await;
+    assert_eq!(first["result"]["inputRequests"].as_object().unwrap().len(), 2);
+    let partly = json!({"inputResponses": {"a": {"action": "decline"}},
+        "requestState": first["result"]["requestState"]});
+    let second = client.ask(modern(2, "both", &partly)).await;
+    assert_eq!(
+        second["result"]["inputRequests"].as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["b"]
+    );
+}
+
+/// Notes its name before and after, and may refuse.
+struct Note(&'static str, Arc<std::sync::Mutex<Vec<String>>>);
+
+impl Middleware for Note {
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            self.1.lock().unwrap().push(format!("{} in", self.0));
+            if let Operation::CallTool { name, .. } = &call.operation
+                && name == "forbidden"
+            {
+                return Fault::new(FaultKind::UnknownTool, "").about(name).into();
+            }
+            let outcome = next.call(call).await;
+            self.1.lock().unwrap().push(format!("{} out", self.0));
+            outcome
+        })
+    }
+}
+
+#[tokio::test]
+async fn layers_nest_like_an_onion_and_may_refuse() {
+    let notes = Arc::default();
+    let service = Server::new("t")
+        .tool(Tool::new("slow", "Waits", slow))
+        .with(Note("outer", Arc::clone(&notes)))
+        .with(Note("inner", Arc::clone(&notes)))
+        .start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({})).await;
+    notes.lock().unwrap().clear();
+    client.ask(call(1, "slow", json!({"milliseconds": 0}))).await;
+    assert_eq!(*notes.lock().unwrap(), ["outer in", "inner in", "inner out", "outer out"]);
+    let refused = client.ask(call(2, "forbidden", json!({}))).await;
+    assert_eq!(refused["error"]["message"], "Unknown tool: forbidden");
+}
+
+#[tokio::test]
+async fn progress_and_logs_come_before_the_answer_they_belong_to() {
+    async fn talk(_: Nothing, context: Context) -> &'static str {
+        context.progress(1.0, Some(2.0), Some("half")).await;
+        context.progress(1.0, Some(2.0), Some("again")).await;
+        context.log(Level::Debug, None, &"hidden").await;
+        context.log(Level::Error, Some("talk"), &json!({"a": 1})).await;
+        "done"
+    }
+    let service = Server::new("t").tool(Tool::new("talk", "Talks", talk)).start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({})).await;
+    let mut message = call(1, "talk", json!({}));
+    message["params"]["_meta"] = json!({"progressToken": "p"});
+    let progress = client.ask(message).await;
+    assert_eq!(
+        progress["params"],
+        json!({"progressToken": "p", "progress": 1, "total": 2, "message": "half"})
+    );
+    let log = client.receive().await;
+    assert_eq!(log["params"], json!({"level": "error", "logger": "talk", "data": {"a": 1}}));
+    assert_eq!(client.receive().await["id"], 1);
+}
+
+#[tokio::test]
+async fn a_list_that_changes_is_announced_to_sessions_and_listeners() {
+    let service = Server::new("t").tool(Tool::new("slow", "Waits", slow)).start();
+    let mut session = Client::connect(&service);
+    let mut listener = Client::connect(&service);
+    session.initialize("2025-11-25", json!({})).await;
+    let mut listen = modern(7, "", &json!({"notifications": {"toolsListChanged": true}}));
+    listen["method"] = json!("subscriptions/listen");
+    let acknowledged = listener.ask(listen).await;
+    assert_eq!(acknowledged["params"]["notifications"], json!({"toolsListChanged": true}));
+    assert_eq!(session.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await["id"], 1);
+    service.registry().add_tool(Tool::new("new", "Waits", slow));
+    assert_eq!(session.receive().await["method"], "notifications/tools/list_changed");
+    let told = listener.receive().await;
+    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 7);
+    // Templates and prompts were not asked for.
+    service.registry().add_resource(Resource::text("a://b", "b", "text/plain", "b"));
+    service.registry().remove_tool("new");
+    assert_eq!(listener.receive().await["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_too_long_is_answered_and_stopped() {
+    let service = Server::new("t").tool(Tool::new("slow", "Waits", slow)).start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({})).await;
+    let answer = client.ask(call(1, "slow", json!({"milliseconds": 100_000}))).await;
+    assert_eq!(answer["error"]["code"], -32603);
+    assert_eq!(answer["error"]["data"], json!({"reason": "timeout"}));
+}
+
+#[tokio::test]
+async fn more_calls_than_allowed_are_refused_and_the_others_go_on() {
+    let limits = Limits { calls: 2, ..Limits::default() };
+    let service = Server::new("t").limits(limits).tool(Tool::new("slow", "Waits", slow)).start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({})).await;
+    for id in 1..=3 {
+        client.send(call(id, "slow", json!({"milliseconds": 30}))).await;
+    }
+    let refused = client.receive().await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(3), &json!(-32603)));
+    assert!(client.receive().await["result"].is_object());
+    assert!(client.receive().await["result"].is_object());
+}
+
+#[tokio::test]
+async fn arguments_that_the_schema_refuses_never_reach_the_tool() {
+    let service = Server::new("t").tool(Tool::new("slow", "Waits", slow)).start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-06-18", json!({})).await;
+    let refused = client.ask(call(1, "slow", json!({"milliseconds": "soon"}))).await;
+    assert_eq!(refused["error"]["code"], -32602);
+    client.initialize("2025-11-25", json!({})).await;
+    let refused = client.ask(call(2, "slow", json!({}))).await;
+    assert_eq!(refused["result"]["isError"], true);
+}

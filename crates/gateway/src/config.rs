@@ -1,0 +1,93 @@
+//! What the user wrote: the configuration file as types, each word with its place.
+//!
+//! Nothing is decided here. The types say which keys there are and of which kind their values are;
+//! the documentation of each field is also its description in the JSON Schema that editors use.
+
+pub mod dialect;
+pub mod error;
+pub mod schema;
+pub mod value;
+pub mod words;
+
+pub(crate) mod environment;
+mod explain;
+pub(crate) mod names;
+pub(crate) mod nearest;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toml::de::{DeTable, Deserializer};
+
+use dialect::DialectChoice;
+use environment::Lookup;
+use error::Problem;
+use value::{Placed, Within};
+use words::{LogFormat, LogLevel};
+
+/// A configuration file: one file describes one process.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The server that this process runs.
+    pub server: ServerTable,
+    /// What is logged, and how. The log goes to stderr.
+    pub log: Option<LogTable>,
+}
+
+/// One MCP server: who it is, how it speaks and what it offers.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerTable {
+    /// The name that clients are told. Default: `creole`.
+    pub name: Option<Placed<String>>,
+    /// A name for people, where clients show one.
+    pub title: Option<Placed<String>>,
+    /// The version of the server that clients are told. Default: the version of Creole.
+    pub version: Option<Placed<String>>,
+    /// What a model should know before it uses the server.
+    pub instructions: Option<String>,
+    /// How the server speaks: the name of a dialect, or a table of your own. Default: `spec`.
+    pub dialect: Option<DialectChoice>,
+    /// The packs of tools, resources and prompts that the server offers.
+    pub packs: Option<Vec<Placed<String>>>,
+    /// How many entries one page of a list has. Default: 100.
+    pub page_size: Option<Within<1, 1000>>,
+    /// How long and how many.
+    pub limits: Option<LimitsTable>,
+}
+
+/// How long and how many.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsTable {
+    /// How long a call may be silent, in seconds; progress starts the time anew. Default: 60.
+    pub call_timeout_seconds: Option<Placed<Within<1, 86_400>>>,
+    /// How long a call may take in all, in seconds. Default: 600.
+    pub call_timeout_max_seconds: Option<Placed<Within<1, 86_400>>>,
+    /// How many calls may run at the same time. Default: 1000.
+    pub calls_in_flight: Option<Within<1, 100_000>>,
+    /// How long a question to the client may stay open, in seconds. Default: 600.
+    pub question_timeout_seconds: Option<Within<1, 3600>>,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogTable {
+    /// How an event is written. Default: `text`.
+    pub format: Option<LogFormat>,
+    /// The least important events that are still written. Default: `warn`, or `info` when the dialect
+    /// has telemetry.
+    pub level: Option<LogLevel>,
+    /// Whether arguments and results are logged too. They may hold secrets. Default: false.
+    pub payloads: Option<bool>,
+}
+
+impl Config {
+    /// Reads the text of a configuration file.
+    pub(crate) fn parse(text: &str, lookup: Lookup<'_>) -> Result<Self, Problem> {
+        let mut document = DeTable::parse(text).map_err(|error| explain::syntax(&error))?;
+        environment::expand(document.get_mut(), lookup)?;
+        Self::deserialize(Deserializer::from(document)).map_err(|error| explain::meaning(&error))
+    }
+}

@@ -1,0 +1,249 @@
+//! What is wrong with a configuration, shown the way a compiler shows it.
+
+use std::fmt;
+use std::ops::Range;
+
+/// How many characters of a line are shown.
+const SHOWN: usize = 100;
+/// How many characters before the fault are shown when a line is too long.
+const LEAD: usize = 30;
+
+/// A configuration that cannot be used, and what would be right.
+///
+/// Its text is what a person sees:
+///
+/// ```text
+/// error: unknown key `pakcs`
+///  --> creole.toml:4:1
+///   |
+/// 4 | pakcs = ["echo"]
+///   | ^^^^^
+///   = help: did you mean `packs`?
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file, or what stands for it.
+    pub file: Option<String>,
+    /// Where in the file.
+    pub place: Option<Place>,
+    /// What is wrong.
+    pub what: String,
+    /// What would be right.
+    pub help: Option<String>,
+}
+
+/// A place in a file. Lines and columns count from one, columns count characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The line.
+    pub line: usize,
+    /// The column of the first character.
+    pub column: usize,
+    /// How many characters it spans, at most to the end of the line.
+    pub length: usize,
+    /// The whole line.
+    pub snippet: String,
+}
+
+/// What is wrong, before it is known in which file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    span: Option<Range<usize>>,
+    /// The part of the span that it is about, if it can be found there.
+    part: Option<String>,
+    what: String,
+    help: Option<String>,
+}
+
+impl Problem {
+    /// A problem without a place.
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self { span: None, part: None, what: what.into(), help: None }
+    }
+
+    /// The same problem, at this place.
+    pub(crate) fn at(mut self, span: Range<usize>) -> Self {
+        self.span = Some(span);
+        self
+    }
+
+    /// The same problem, about this text within its place.
+    pub(crate) fn about(mut self, part: &str) -> Self {
+        self.part = Some(part.to_owned());
+        self
+    }
+
+    /// The same problem with a sentence that helps.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The problem as it is shown, in the file of this name and text.
+    pub(crate) fn shown_in(self, file: &str, text: &str) -> ConfigError {
+        let place =
+            self.span.map(|span| Place::of(narrowed(span, self.part.as_deref(), text), text));
+        ConfigError { file: Some(file.to_owned()), place, what: self.what, help: self.help }
+    }
+}
+
+fn narrowed(span: Range<usize>, part: Option<&str>, text: &str) -> Range<usize> {
+    let found = || {
+        let start = span.start + text.get(span.clone())?.find(part?)?;
+        Some(start..start + part?.len())
+    };
+    found().unwrap_or_else(|| span.clone())
+}
+
+impl Place {
+    fn of(span: Range<usize>, text: &str) -> Self {
+        let start = text.floor_char_boundary(span.start);
+        let end = text.floor_char_boundary(span.end).max(start);
+        let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let line_end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
+        let snippet = text[line_start..line_end].trim_end_matches('\r');
+        Self {
+            line: text[..line_start].matches('\n').count() + 1,
+            column: text[line_start..start].chars().count() + 1,
+            length: text[start..end.min(line_end)].trim_end().chars().count().max(1),
+            snippet: snippet.to_owned(),
+        }
+    }
+}
+
+impl ConfigError {
+    /// An error that has no place in a file.
+    pub(crate) fn general(what: impl Into<String>, help: Option<String>) -> Self {
+        Self { file: None, place: None, what: what.into(), help }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "error: {}", harmless(&self.what))?;
+        let mut gutter = 1;
+        if let Some(file) = &self.file {
+            gutter = self.place.as_ref().map_or(1, |place| place.line.to_string().len());
+            write!(formatter, "\n{:gutter$}--> {}", "", harmless(file))?;
+        }
+        if let Some(place) = &self.place {
+            let (text, offset, length) = place.visible();
+            write!(formatter, ":{}:{}", place.line, place.column)?;
+            write!(formatter, "\n{:gutter$} |", "")?;
+            write!(formatter, "\n{} | {text}", place.line)?;
+            write!(formatter, "\n{:gutter$} | {:offset$}{:^<length$}", "", "", "")?;
+        }
+        match &self.help {
+            Some(help) => write!(formatter, "\n{:gutter$} = help: {}", "", harmless(help)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Place {
+    /// The part of the line that is shown, and where the marks begin and how many they are.
+    fn visible(&self) -> (String, usize, usize) {
+        let line: Vec<char> = self.snippet.chars().collect();
+        let fault = (self.column - 1).min(line.len());
+        let first = if line.len() > SHOWN { fault.saturating_sub(LEAD) } else { 0 };
+        let last = line.len().min(first + SHOWN);
+        let mut text = String::from(if first > 0 { "…" } else { "" });
+        let mut offset = text.chars().count();
+        let mut length = 0;
+        for (position, letter) in line[first..last].iter().enumerate() {
+            let width = show(*letter, &mut text);
+            let position = first + position;
+            if position < fault {
+                offset += width;
+            } else if position < fault + self.length {
+                length += width;
+            }
+        }
+        if last < line.len() {
+            text.push('…');
+        }
+        (text.trim_end().to_owned(), offset, length.max(1))
+    }
+}
+
+/// Writes one character of a line so that it cannot steer the terminal; tells how many it became.
+fn show(letter: char, text: &mut String) -> usize {
+    match letter {
+        '\t' => {
+            text.push_str("    ");
+            4
+        }
+        letter => {
+            text.push(if letter.is_control() { '\u{fffd}' } else { letter });
+            1
+        }
+    }
+}
+
+/// A sentence whose control characters are escaped.
+fn harmless(text: &str) -> String {
+    let escape = |letter: char| -> String {
+        if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
+    };
+    text.chars().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, fault: &str) -> String {
+        let start = text.find(fault).unwrap();
+        let problem = Problem::new("wrong").at(start..start + fault.len()).help("better");
+        problem.shown_in("a.toml", text).to_string()
+    }
+
+    #[test]
+    fn the_fault_is_underlined_and_the_gutter_is_as_wide_as_the_line_number() {
+        let expected =
+            "error: wrong\n  --> a.toml:10:5\n   |\n10 | a = 7\n   |     ^\n   = help: better";
+        assert_eq!(shown("\n\n\n\n\n\n\n\n\na = 7\r\nb = 8\n", "7"), expected);
+    }
+
+    #[test]
+    fn columns_count_characters_and_a_tab_is_shown_as_four_spaces() {
+        let expected = "error: wrong\n --> a.toml:1:7\n  |\n1 |     é = \"x\"\n  |          ^\n  = help: better";
+        assert_eq!(shown("\té = \"x\"", "x"), expected);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_on_both_sides_of_the_fault() {
+        let text = format!("{} = {}", "a".repeat(300), "b".repeat(300));
+        let rendered = shown(&text, "=");
+        assert!(rendered.contains(":1:302\n"), "{rendered}");
+        let lines: Vec<&str> = rendered.lines().collect();
+        assert!(lines[3].starts_with("1 | …aaa") && lines[3].ends_with("bbb…"), "{rendered}");
+        let mark = lines[4].chars().position(|letter| letter == '^').unwrap();
+        assert_eq!(lines[3].chars().nth(mark), Some('='));
+    }
+
+    #[test]
+    fn a_span_over_several_lines_is_underlined_to_the_end_of_the_first() {
+        assert!(shown("a = [\n1,\n]", "[\n1,\n]").contains("1 | a = [\n  |     ^\n  = help"));
+    }
+
+    #[test]
+    fn a_place_at_the_very_end_has_one_mark() {
+        let error = Problem::new("wrong").at(3..3).shown_in("a.toml", "a =");
+        assert_eq!(error.place.as_ref().map(|place| (place.column, place.length)), Some((4, 1)));
+        assert!(error.to_string().ends_with("1 | a =\n  |    ^"));
+    }
+
+    #[test]
+    fn nothing_in_a_file_can_steer_the_terminal() {
+        let problem = Problem::new("wrong \u{1b}[31m").at(0..2).help("\u{9b}1m");
+        let rendered = problem.shown_in("a\nb", "\u{1b}[2J = 1").to_string();
+        assert!(
+            rendered.chars().all(|letter| letter == '\n' || !letter.is_control()),
+            "{rendered}"
+        );
+        assert_eq!(rendered.lines().count(), 6);
+    }
+}

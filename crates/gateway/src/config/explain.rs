@@ -1,0 +1,99 @@
+//! The messages of the TOML reader in our words.
+//!
+//! serde hands on a sentence, not its parts; its sentences are part of its documented interface
+//! (`serde::de::Error`), so the parts can be read back.
+
+use toml::de::Error;
+
+use super::error::Problem;
+use super::nearest::{listed, nearest, suggestion};
+
+/// What is wrong with a file that is not TOML.
+pub(crate) fn syntax(error: &Error) -> Problem {
+    placed(Problem::new(format!("not valid TOML: {}", error.message())), error)
+}
+
+/// What is wrong with a TOML file that is not a configuration.
+pub(crate) fn meaning(error: &Error) -> Problem {
+    let message = error.message();
+    if let Some(problem) = missing_key(message) {
+        // What is missing has no place: its span would be the whole file.
+        return problem;
+    }
+    let problem = unknown_key(message)
+        .or_else(|| unknown_word(message))
+        .or_else(|| wrong_type(message))
+        .unwrap_or_else(|| Problem::new(message));
+    placed(problem, error)
+}
+
+fn placed(problem: Problem, error: &Error) -> Problem {
+    match error.span() {
+        Some(span) => problem.at(span),
+        None => problem,
+    }
+}
+
+fn unknown_key(message: &str) -> Option<Problem> {
+    let (key, known) = message.strip_prefix("unknown field `")?.split_once('`')?;
+    let known = quoted(known);
+    let help = match nearest(key, known.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("known here: {}", listed(known)),
+    };
+    Some(Problem::new(format!("unknown key `{key}`")).help(help))
+}
+
+fn unknown_word(message: &str) -> Option<Problem> {
+    let (word, known) = message.strip_prefix("unknown variant `")?.split_once('`')?;
+    let help = suggestion(word, "the words allowed here", &quoted(known));
+    Some(Problem::new(format!("unknown word `{word}`")).help(help))
+}
+
+fn missing_key(message: &str) -> Option<Problem> {
+    let key = message.strip_prefix("missing field `")?.strip_suffix('`')?;
+    Some(Problem::new(format!("`{key}` is missing")).help(format!("add a table `[{key}]`")))
+}
+
+fn wrong_type(message: &str) -> Option<Problem> {
+    if message == "wanted string or table" {
+        return Some(Problem::new("expected a word in quotes"));
+    }
+    let wrong = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
+    let (found, expected) = wrong?.rsplit_once(", expected ")?;
+    Some(Problem::new(format!(
+        "expected {}, found {}",
+        expected_words(expected),
+        found_words(found)
+    )))
+}
+
+fn expected_words(expected: &str) -> &str {
+    match expected {
+        "a sequence" => "a list",
+        "a map" => "a table",
+        "a boolean" => "`true` or `false`",
+        _ if expected.starts_with("struct ") => "a table",
+        other => other,
+    }
+}
+
+fn found_words(found: &str) -> String {
+    match found {
+        "map" => "a table".to_owned(),
+        "sequence" => "a list".to_owned(),
+        other => match other.split_once(' ') {
+            Some(("integer", number)) => {
+                format!("the number {}", number.trim_end_matches(" as i128"))
+            }
+            Some(("boolean", value)) => value.to_owned(),
+            Some(("string", text)) => format!("the string {text}"),
+            _ => other.replacen("floating point", "the number", 1),
+        },
+    }
+}
+
+/// The parts of a sentence that stand in backquotes.
+fn quoted(sentence: &str) -> Vec<&str> {
+    sentence.split('`').skip(1).step_by(2).collect()
+}

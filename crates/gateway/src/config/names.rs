@@ -1,0 +1,25 @@
+//! The names that a configuration may use and that the protocol defines.
+
+use creole_proto::fault::FaultKind;
+use creole_proto::method::Method;
+use creole_proto::revision::{Era, Revision};
+
+/// The capabilities that a server can show.
+pub(crate) const CAPABILITIES: [&str; 5] =
+    ["tools", "resources", "prompts", "completions", "logging"];
+
+/// The names of the revisions that a dialect can be based on.
+pub(crate) fn base_revisions() -> Vec<&'static str> {
+    let with_handshake = |revision: &Revision| revision.rules().era == Era::Handshake;
+    Revision::ALL.iter().filter(|each| with_handshake(each)).map(|each| each.rules().name).collect()
+}
+
+/// The names of all methods.
+pub(crate) fn methods() -> Vec<&'static str> {
+    Method::ALL.iter().map(|(_, name)| *name).collect()
+}
+
+/// The names of all kinds of faults.
+pub(crate) fn faults() -> Vec<&'static str> {
+    FaultKind::ALL.iter().map(|(_, name)| *name).collect()
+}

@@ -1,0 +1,82 @@
+//! The known name that a mistyped one probably means.
+
+/// How many names are listed although a likely one is found.
+const FEW: usize = 8;
+
+/// The name closest to `word`, if one is close enough to be meant.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let best =
+        known.into_iter().map(|name| (distance(word, name), name)).min_by_key(|best| best.0)?;
+    let tolerated = word.chars().count().max(best.1.chars().count()).div_ceil(3);
+    (best.0 <= tolerated).then_some(best.1)
+}
+
+/// Names in backquotes, for a sentence.
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+/// The sentence that helps with an unknown name: the likely one first, then all if they are few.
+pub(crate) fn suggestion(word: &str, noun: &str, known: &[&str]) -> String {
+    let all = || format!("{noun} are {}", listed(known.iter().copied()));
+    match nearest(word, known.iter().copied()) {
+        Some(name) if known.len() > FEW => format!("did you mean `{name}`?"),
+        Some(name) => format!("did you mean `{name}`? {}", all()),
+        None => all(),
+    }
+}
+
+/// How many letters must be put in, taken out, changed or swapped with their neighbour.
+fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().map(same_letter).collect();
+    let right: Vec<char> = right.chars().map(same_letter).collect();
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=right.len()).collect();
+    for row in 1..=left.len() {
+        let mut current = vec![row];
+        for column in 1..=right.len() {
+            let changed = last[column - 1] + usize::from(left[row - 1] != right[column - 1]);
+            let mut best = changed.min(last[column] + 1).min(current[column - 1] + 1);
+            if swapped(&left[..row], &right[..column]) {
+                best = best.min(before_last[column - 2] + 1);
+            }
+            current.push(best);
+        }
+        before_last = std::mem::replace(&mut last, current);
+    }
+    last[right.len()]
+}
+
+fn swapped(left: &[char], right: &[char]) -> bool {
+    match (left, right) {
+        ([.., a, b], [.., c, d]) => a == d && b == c,
+        _ => false,
+    }
+}
+
+/// Upper case, lower case, hyphen and underscore are easily mixed up.
+fn same_letter(letter: char) -> char {
+    if letter == '_' { '-' } else { letter.to_ascii_lowercase() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_swapped_pair_of_letters_is_one_mistake() {
+        assert_eq!(distance("pakcs", "packs"), 1);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("Page-Size", "page_size"), 0);
+    }
+
+    #[test]
+    fn only_a_close_name_is_suggested() {
+        let known = ["name", "title", "packs"];
+        assert_eq!(nearest("pakcs", known), Some("packs"));
+        assert_eq!(nearest("upstreams", known), None);
+        assert_eq!(nearest("x", []), None);
+    }
+}

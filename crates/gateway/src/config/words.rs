@@ -1,0 +1,260 @@
+//! The words of the configuration, each an enum of its own.
+//!
+//! They mirror the enums of [`creole_proto::dialect`], which know nothing of configuration files.
+
+use creole_proto::dialect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What must have happened before work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lifecycle {
+    /// Nothing: every request stands alone.
+    None,
+    /// `initialize` was received.
+    Flag,
+    /// `initialize` was answered and the client confirmed it.
+    Strict,
+}
+
+impl From<Lifecycle> for dialect::Lifecycle {
+    fn from(word: Lifecycle) -> Self {
+        match word {
+            Lifecycle::None => Self::None,
+            Lifecycle::Flag => Self::Flag,
+            Lifecycle::Strict => Self::Strict,
+        }
+    }
+}
+
+/// What a second `initialize` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RepeatedInitialize {
+    /// It opens the conversation anew.
+    Accept,
+    /// It is refused, and the first one stands.
+    Refuse,
+}
+
+impl From<RepeatedInitialize> for dialect::Repeated {
+    fn from(word: RepeatedInitialize) -> Self {
+        match word {
+            RepeatedInitialize::Accept => Self::Accept,
+            RepeatedInitialize::Refuse => Self::Refuse,
+        }
+    }
+}
+
+/// Which numbers may be ids, besides strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdNumbers {
+    /// Integers, as MCP says.
+    Integers,
+    /// Any number, as JSON-RPC says.
+    Any,
+}
+
+impl From<IdNumbers> for dialect::IdNumbers {
+    fn from(word: IdNumbers) -> Self {
+        match word {
+            IdNumbers::Integers => Self::Integers,
+            IdNumbers::Any => Self::Any,
+        }
+    }
+}
+
+/// What a message without an id is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissingId {
+    /// A notification.
+    Notification,
+    /// An invalid request.
+    Refuse,
+}
+
+impl From<MissingId> for dialect::MissingId {
+    fn from(word: MissingId) -> Self {
+        match word {
+            MissingId::Notification => Self::Notification,
+            MissingId::Refuse => Self::Refuse,
+        }
+    }
+}
+
+/// What a message with a null id is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NullId {
+    /// An invalid request, as MCP says.
+    Refuse,
+    /// A notification.
+    Notification,
+}
+
+impl From<NullId> for dialect::NullId {
+    fn from(word: NullId) -> Self {
+        match word {
+            NullId::Refuse => Self::Refuse,
+            NullId::Notification => Self::Notification,
+        }
+    }
+}
+
+/// The id in the answer to a refused message whose id can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusedId {
+    /// The message's own.
+    Echo,
+    /// Always null.
+    Null,
+}
+
+impl From<RefusedId> for dialect::RefusedId {
+    fn from(word: RefusedId) -> Self {
+        match word {
+            RefusedId::Echo => Self::Echo,
+            RefusedId::Null => Self::Null,
+        }
+    }
+}
+
+/// What stands for an id that could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnreadableId {
+    /// What the revision says.
+    ByRevision,
+    /// `"id": null`.
+    Null,
+}
+
+impl From<UnreadableId> for dialect::IdAbsence {
+    fn from(word: UnreadableId) -> Self {
+        match word {
+            UnreadableId::ByRevision => Self::ByRevision,
+            UnreadableId::Null => Self::Null,
+        }
+    }
+}
+
+/// What an array of messages is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Batch {
+    /// What the negotiated revision says.
+    ByRevision,
+    /// A batch.
+    Accept,
+    /// An invalid request.
+    Refuse,
+}
+
+impl From<Batch> for dialect::Batch {
+    fn from(word: Batch) -> Self {
+        match word {
+            Batch::ByRevision => Self::ByRevision,
+            Batch::Accept => Self::Accept,
+            Batch::Refuse => Self::Refuse,
+        }
+    }
+}
+
+/// When a tool result carries `isError`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum IsError {
+    /// Always.
+    Always,
+    /// Only when it is true.
+    WhenTrue,
+    /// Never: failures are protocol errors.
+    Never,
+}
+
+impl From<IsError> for dialect::IsError {
+    fn from(word: IsError) -> Self {
+        match word {
+            IsError::Always => Self::Always,
+            IsError::WhenTrue => Self::WhenTrue,
+            IsError::Never => Self::Never,
+        }
+    }
+}
+
+/// What is done to the `additionalProperties` of announced schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schemas {
+    /// Schemas are announced as the tool wrote them.
+    AsWritten,
+    /// `additionalProperties: false` is added to each object schema that does not say.
+    Closed,
+    /// `additionalProperties: false` is taken out: unknown arguments are ignored.
+    Open,
+}
+
+impl From<Schemas> for dialect::SchemaStyle {
+    fn from(word: Schemas) -> Self {
+        match word {
+            Schemas::AsWritten => Self::AsWritten,
+            Schemas::Closed => Self::Closed,
+            Schemas::Open => Self::Open,
+        }
+    }
+}
+
+/// How capabilities are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Capabilities {
+    /// Objects with `listChanged` and `subscribe`.
+    Detailed,
+    /// Empty objects: changes are not announced.
+    Plain,
+    /// Booleans, with those of `capability_flags` besides.
+    Flags,
+}
+
+/// Where a fault is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Channel {
+    /// As a JSON-RPC error.
+    Protocol,
+    /// As a tool result with `isError`, so that the model can react; outside of tool calls as an
+    /// error.
+    ToolResult,
+}
+
+/// How an event is written to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// One line for people.
+    Text,
+    /// One line of JSON for machines.
+    Json,
+    /// Not at all.
+    Off,
+}
+
+/// How important an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogLevel {
+    /// Something failed that should not have.
+    Error,
+    /// Something is odd.
+    Warn,
+    /// What happens, one event per request.
+    Info,
+    /// Why it happens.
+    Debug,
+    /// Every step.
+    Trace,
+}

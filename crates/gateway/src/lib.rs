@@ -1,0 +1,23 @@
+//! Configuration of a Creole process: what was written, and what it means.
+//!
+//! [`config`] holds the form that a person writes, with the place of every word; [`plan`] turns it
+//! into a [`Plan`], which is checked, resolved and never changes; [`presets`] are configuration files
+//! that ship inside.
+//!
+//! ```
+//! use creole_gateway::{Plan, Source};
+//!
+//! let plan = Plan::load(Source::Preset("bossman"), &["tasks"]).unwrap();
+//! assert_eq!(plan.server.name, "bossman");
+//! assert_eq!(plan.server.packs, ["tasks"]);
+//! ```
+
+pub mod config;
+pub mod plan;
+pub mod presets;
+
+mod source;
+
+pub use config::error::ConfigError;
+pub use plan::Plan;
+pub use source::Source;

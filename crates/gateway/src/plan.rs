@@ -1,0 +1,199 @@
+//! What a configuration means: checked, resolved, and never changed afterwards.
+
+mod dialect;
+mod errors;
+
+use std::time::Duration;
+
+use creole_proto::dialect::Dialect;
+
+use crate::config::environment::Lookup;
+use crate::config::error::{ConfigError, Problem};
+use crate::config::nearest::suggestion;
+use crate::config::value::Placed;
+use crate::config::words::{LogFormat, LogLevel};
+use crate::config::{Config, LimitsTable, LogTable, ServerTable};
+use crate::source::Source;
+
+/// The name of a server that was given none.
+const NAME: &str = "creole";
+/// The version of a server that was given none.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The longest name, title or version, in characters.
+const LONGEST_LABEL: usize = 200;
+
+/// Everything that one process does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The server.
+    pub server: ServerPlan,
+    /// The log.
+    pub log: LogPlan,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerPlan {
+    /// The name that clients are told.
+    pub name: String,
+    /// The name for people.
+    pub title: Option<String>,
+    /// The version that clients are told.
+    pub version: String,
+    /// What a model should know.
+    pub instructions: Option<String>,
+    /// How the server speaks; free of contradictions.
+    pub dialect: Dialect,
+    /// The packs that it offers, in the order in which they were written; each is known, none twice.
+    pub packs: Vec<String>,
+    /// How many entries one page of a list has.
+    pub page_size: usize,
+    /// How long and how many.
+    pub limits: Limits,
+}
+
+/// How long and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a call may be silent; progress starts the time anew.
+    pub call_timeout: Duration,
+    /// How long a call may take in all; never shorter than `call_timeout`.
+    pub call_timeout_max: Duration,
+    /// How many calls may run at the same time.
+    pub calls_in_flight: usize,
+    /// How long a question to the client may stay open.
+    pub question_timeout: Duration,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogPlan {
+    /// How an event is written.
+    pub format: LogFormat,
+    /// The least important events that are still written.
+    pub level: LogLevel,
+    /// Whether arguments and results are logged too.
+    pub payloads: bool,
+}
+
+impl Plan {
+    /// Reads a configuration and works out what it means, given the packs that there are.
+    pub fn load(source: Source<'_>, known_packs: &[&str]) -> Result<Self, ConfigError> {
+        let text = source.text()?;
+        let lookup = |name: &str| std::env::var(name);
+        Self::read(&text, known_packs, &lookup)
+            .map_err(|problem| problem.shown_in(&source.name(), &text))
+    }
+
+    fn read(text: &str, known_packs: &[&str], lookup: Lookup<'_>) -> Result<Self, Problem> {
+        let config = Config::parse(text, lookup)?;
+        let server = server(config.server, known_packs)?;
+        let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
+        Ok(Self { server, log })
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            call_timeout: Duration::from_secs(60),
+            call_timeout_max: Duration::from_secs(600),
+            calls_in_flight: 1000,
+            question_timeout: Duration::from_secs(600),
+        }
+    }
+}
+
+fn server(table: ServerTable, known_packs: &[&str]) -> Result<ServerPlan, Problem> {
+    let name = label("name", table.name)?.unwrap_or_else(|| NAME.to_owned());
+    Ok(ServerPlan {
+        dialect: dialect::resolve(table.dialect.as_ref(), &name)?,
+        title: label("title", table.title)?,
+        version: label("version", table.version)?.unwrap_or_else(|| VERSION.to_owned()),
+        instructions: table.instructions,
+        packs: packs(table.packs.unwrap_or_default(), known_packs)?,
+        page_size: table.page_size.map_or(100, |size| count(size.get())),
+        limits: limits(&table.limits.unwrap_or_default())?,
+        name,
+    })
+}
+
+/// A short text that is shown to people and programs.
+fn label(key: &str, written: Option<Placed<String>>) -> Result<Option<String>, Problem> {
+    let Some(Placed { value, span }) = written else { return Ok(None) };
+    let wrong = if value.trim().is_empty() {
+        format!("`{key}` is empty")
+    } else if value.chars().any(char::is_control) {
+        format!("`{key}` has a control character or a line break")
+    } else if value.chars().count() > LONGEST_LABEL {
+        format!("`{key}` is longer than {LONGEST_LABEL} characters")
+    } else {
+        return Ok(Some(value));
+    };
+    Err(Problem::new(wrong).at(span))
+}
+
+fn packs(written: Vec<Placed<String>>, known: &[&str]) -> Result<Vec<String>, Problem> {
+    let mut packs = Vec::with_capacity(written.len());
+    for Placed { value: name, span } in written {
+        if !known.contains(&name.as_str()) {
+            let help = suggestion(&name, "the packs", known);
+            return Err(Problem::new(format!("unknown pack `{name}`")).help(help).at(span));
+        }
+        if packs.contains(&name) {
+            return Err(Problem::new(format!("the pack `{name}` is named twice")).at(span));
+        }
+        packs.push(name);
+    }
+    Ok(packs)
+}
+
+fn limits(table: &LimitsTable) -> Result<Limits, Problem> {
+    let usual = Limits::default();
+    let (idle, total) = (&table.call_timeout_seconds, &table.call_timeout_max_seconds);
+    let limits = Limits {
+        call_timeout: idle.as_ref().map_or(usual.call_timeout, |time| seconds(time.value.get())),
+        call_timeout_max: total
+            .as_ref()
+            .map_or(usual.call_timeout_max, |time| seconds(time.value.get())),
+        calls_in_flight: table
+            .calls_in_flight
+            .map_or(usual.calls_in_flight, |calls| count(calls.get())),
+        question_timeout: table
+            .question_timeout_seconds
+            .map_or(usual.question_timeout, |time| seconds(time.get())),
+    };
+    if limits.call_timeout <= limits.call_timeout_max {
+        return Ok(limits);
+    }
+    let problem = Problem::new(format!(
+        "`call_timeout_seconds` is {}, but `call_timeout_max_seconds` is {}",
+        limits.call_timeout.as_secs(),
+        limits.call_timeout_max.as_secs(),
+    ));
+    let problem = problem.help("a call cannot be silent for longer than it may take in all");
+    Err(match idle.as_ref().or(total.as_ref()) {
+        Some(written) => problem.at(written.span.clone()),
+        None => problem,
+    })
+}
+
+fn log(table: &LogTable, telemetry: bool) -> LogPlan {
+    let usual = if telemetry { LogLevel::Info } else { LogLevel::Warn };
+    LogPlan {
+        format: table.format.unwrap_or(LogFormat::Text),
+        level: table.level.unwrap_or(usual),
+        payloads: table.payloads.unwrap_or(false),
+    }
+}
+
+fn seconds(number: i64) -> Duration {
+    Duration::from_secs(number.unsigned_abs())
+}
+
+fn count(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests;

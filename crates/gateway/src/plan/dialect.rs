@@ -1,0 +1,224 @@
+//! A dialect of one's own, laid over the one that it extends.
+
+use std::borrow::Cow;
+
+use creole_proto::dialect::{BUILTIN, CapabilityShape, Dialect, VersionAnswer, Word, builtin};
+use creole_proto::method::{Method, MethodSet};
+use creole_proto::revision::{Era, Revision};
+
+use super::{count, errors, label};
+use crate::config::dialect::{DialectChoice, DialectTable};
+use crate::config::error::Problem;
+use crate::config::names;
+use crate::config::nearest::suggestion;
+use crate::config::value::{Entries, Placed};
+use crate::config::words::Capabilities;
+
+/// The dialect that holds where none is named.
+const USUAL: &str = "spec";
+/// The word that lets `initialize` answer what was proposed.
+const NEGOTIATE: &str = "negotiate";
+
+/// The dialect that was chosen for the server of this name.
+pub(super) fn resolve(choice: Option<&DialectChoice>, server: &str) -> Result<Dialect, Problem> {
+    match choice {
+        None => named(USUAL).ok_or_else(|| unknown(USUAL)),
+        Some(DialectChoice::Named(name)) => existing(name),
+        Some(DialectChoice::Own(table)) => own(table, server),
+    }
+}
+
+fn named(name: &str) -> Option<Dialect> {
+    builtin(name)
+}
+
+fn existing(name: &Placed<String>) -> Result<Dialect, Problem> {
+    named(&name.value).ok_or_else(|| unknown(&name.value).at(name.span.clone()))
+}
+
+fn unknown(name: &str) -> Problem {
+    Problem::new(format!("unknown dialect `{name}`")).help(suggestion(
+        name,
+        "the dialects",
+        BUILTIN,
+    ))
+}
+
+fn own(placed: &Placed<DialectTable>, server: &str) -> Result<Dialect, Problem> {
+    let table = &placed.value;
+    let mut dialect = match &table.extends {
+        Some(name) => existing(name)?,
+        None => named(USUAL).ok_or_else(|| unknown(USUAL))?,
+    };
+    let extended = dialect.name.clone();
+    let name = label("name", table.name.clone())?.unwrap_or_else(|| server.to_owned());
+    dialect.name = name.into();
+    dialect.about = match &table.about {
+        Some(about) => about.clone().into(),
+        None => format!("Like `{extended}`, with changes of its own.").into(),
+    };
+    opening(table, &mut dialect)?;
+    surface(table, &mut dialect)?;
+    envelope(table, &mut dialect);
+    errors::lay_over(table.errors.as_ref(), &mut dialect)?;
+    dialect.check().map_err(|error| contradiction(error.problem, placed))?;
+    Ok(dialect)
+}
+
+/// How a conversation begins.
+fn opening(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
+    if let Some(written) = &table.revision {
+        dialect.base = base(written)?;
+    }
+    set(&mut dialect.stateless, table.stateless);
+    if let Some(version) = label("version", table.version.clone())? {
+        dialect.version = match version.as_str() {
+            NEGOTIATE => VersionAnswer::Negotiate,
+            _ => VersionAnswer::Fixed(version.into()),
+        };
+    }
+    if let Some(written) = &table.initialize_requires {
+        dialect.initialize_requires = words(written, required_member)?;
+    }
+    set(&mut dialect.lifecycle, table.lifecycle.as_ref().map(|placed| placed.value));
+    if let Some(written) = &table.initialized_aliases {
+        dialect.initialized_aliases = words(written, alias)?;
+    }
+    set(&mut dialect.repeated_initialize, table.repeated_initialize);
+    Ok(())
+}
+
+/// What is offered, and how it is announced.
+fn surface(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
+    if let Some(written) = &table.methods {
+        let methods: Result<Vec<Method>, Problem> = written.value.iter().map(method).collect();
+        dialect.methods = Some(MethodSet::of(&methods?));
+    }
+    capabilities(table, dialect)?;
+    if let Some(written) = &table.advertise {
+        dialect.advertise = Some(words(written, capability)?);
+    }
+    set(&mut dialect.arguments_required, table.arguments_required);
+    set(&mut dialect.is_error, table.is_error);
+    set(&mut dialect.paging, table.paging);
+    set(&mut dialect.schemas, table.schemas);
+    Ok(())
+}
+
+/// What a message is.
+fn envelope(table: &DialectTable, dialect: &mut Dialect) {
+    set(&mut dialect.ids, table.ids);
+    set(&mut dialect.missing_id, table.missing_id.as_ref().map(|placed| placed.value));
+    set(&mut dialect.null_id, table.null_id);
+    set(&mut dialect.refused_id, table.refused_id);
+    set(&mut dialect.unreadable_id, table.unreadable_id);
+    set(&mut dialect.batch, table.batch);
+    let longest = table.max_message.as_ref().map(|placed| count(placed.value.get()));
+    set(&mut dialect.max_message, longest);
+    set(&mut dialect.telemetry, table.telemetry);
+}
+
+fn set<T>(slot: &mut T, written: Option<impl Into<T>>) {
+    if let Some(value) = written {
+        *slot = value.into();
+    }
+}
+
+fn base(written: &Placed<String>) -> Result<Revision, Problem> {
+    let name = written.value.as_str();
+    let at = |problem: Problem| problem.at(written.span.clone());
+    let Some(revision) = Revision::named(name) else {
+        let help = suggestion(name, "the revisions to build on", &names::base_revisions());
+        return Err(at(Problem::new(format!("unknown revision `{name}`")).help(help)));
+    };
+    if revision.rules().era == Era::Stateless {
+        let problem =
+            Problem::new(format!("`{name}` has no handshake, so nothing can build on it"));
+        let help =
+            format!("build on an older revision; `stateless = true` serves {name} besides it");
+        return Err(at(problem.help(help)));
+    }
+    Ok(revision)
+}
+
+fn method(written: &Placed<String>) -> Result<Method, Problem> {
+    Method::named(&written.value).ok_or_else(|| {
+        let help = suggestion(&written.value, "the methods", &names::methods());
+        let problem = Problem::new(format!("unknown method `{}`", written.value));
+        problem.help(help).at(written.span.clone())
+    })
+}
+
+/// A list of words, each checked.
+fn words(
+    written: &[Placed<String>],
+    check: impl Fn(&str) -> Result<(), Problem>,
+) -> Result<Cow<'static, [Word]>, Problem> {
+    for word in written {
+        check(&word.value).map_err(|problem| problem.at(word.span.clone()))?;
+    }
+    Ok(written.iter().map(|word| Cow::Owned(word.value.clone())).collect())
+}
+
+fn required_member(path: &str) -> Result<(), Problem> {
+    if path.split('.').any(str::is_empty) {
+        let problem = Problem::new(format!("`{path}` is not the path of a member"));
+        return Err(problem.help("write names with dots between them, such as `clientInfo.name`"));
+    }
+    Ok(())
+}
+
+fn alias(name: &str) -> Result<(), Problem> {
+    if name.is_empty() {
+        return Err(Problem::new("an alias is empty"));
+    }
+    match Method::named(name) {
+        Some(_) => Err(Problem::new(format!("`{name}` is a method of its own, not an alias"))),
+        None => Ok(()),
+    }
+}
+
+fn capability(name: &str) -> Result<(), Problem> {
+    if names::CAPABILITIES.contains(&name) {
+        return Ok(());
+    }
+    let help = suggestion(name, "the capabilities", &names::CAPABILITIES);
+    Err(Problem::new(format!("unknown capability `{name}`")).help(help))
+}
+
+fn capabilities(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
+    let inherited = matches!(dialect.capabilities, CapabilityShape::Flags(_));
+    match table.capabilities {
+        Some(Capabilities::Detailed) => dialect.capabilities = CapabilityShape::Detailed,
+        Some(Capabilities::Plain) => dialect.capabilities = CapabilityShape::Plain,
+        Some(Capabilities::Flags) if !inherited => {
+            dialect.capabilities = CapabilityShape::Flags(Cow::Borrowed(&[]));
+        }
+        Some(Capabilities::Flags) | None => {}
+    }
+    match (&table.capability_flags, &mut dialect.capabilities) {
+        (Some(written), CapabilityShape::Flags(flags)) => {
+            *flags = flag_list(&written.value);
+            Ok(())
+        }
+        (Some(written), _) => {
+            Err(Problem::new("`capability_flags` has no meaning where capabilities are objects")
+                .help("add `capabilities = \"flags\"`, or take it out")
+                .at(written.span.clone()))
+        }
+        (None, _) => Ok(()),
+    }
+}
+
+fn flag_list(written: &Entries<bool>) -> Cow<'static, [(Word, bool)]> {
+    written.0.iter().map(|(name, flag)| (Cow::Owned(name.value.clone()), *flag)).collect()
+}
+
+/// A contradiction, shown at the first of the keys that it names.
+fn contradiction(problem: &str, placed: &Placed<DialectTable>) -> Problem {
+    let mut named = problem.split('`').skip(1).step_by(2);
+    let written = named.find_map(|key| placed.value.span_of(key));
+    Problem::new(problem)
+        .help("what this table does not say comes from the dialect that it extends")
+        .at(written.unwrap_or_else(|| placed.span.clone()))
+}

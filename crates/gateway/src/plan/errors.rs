@@ -1,0 +1,102 @@
+//! How faults are written, where a configuration says so.
+
+use std::borrow::Cow;
+
+use creole_proto::dialect::{Dialect, Word};
+use creole_proto::fault::{self, DataShape, ErrorRow, FaultKind, VARIABLES};
+
+use crate::config::dialect::{ErrorData, ErrorTable};
+use crate::config::error::Problem;
+use crate::config::names;
+use crate::config::nearest::suggestion;
+use crate::config::value::{Entries, Placed};
+use crate::config::words::Channel;
+
+/// Lays the written rows over those of the dialect.
+pub(super) fn lay_over(
+    written: Option<&Entries<ErrorTable>>,
+    dialect: &mut Dialect,
+) -> Result<(), Problem> {
+    let Some(Entries(written)) = written else { return Ok(()) };
+    let mut rows = dialect.errors.to_vec();
+    for (name, table) in written {
+        let kind = kind(name)?;
+        let row = row(dialect.error(kind, dialect.base_rules()), table)?;
+        match rows.iter_mut().find(|row| row.kind == kind) {
+            Some(existing) => *existing = row,
+            None => rows.push(row),
+        }
+    }
+    dialect.errors = Cow::Owned(rows);
+    Ok(())
+}
+
+fn kind(name: &Placed<String>) -> Result<FaultKind, Problem> {
+    FaultKind::named(&name.value).ok_or_else(|| {
+        let help = suggestion(&name.value, "the kinds", &names::faults());
+        let problem = Problem::new(format!("unknown kind of fault `{}`", name.value));
+        problem.help(help).at(name.span.clone())
+    })
+}
+
+fn row(usual: &ErrorRow, table: &ErrorTable) -> Result<ErrorRow, Problem> {
+    Ok(ErrorRow {
+        kind: usual.kind,
+        channel: channel(usual.channel, table),
+        message: match &table.message {
+            Some(written) => template(written)?,
+            None => usual.message.clone(),
+        },
+        data: match &table.data {
+            Some(written) => data(written)?,
+            None => usual.data.clone(),
+        },
+    })
+}
+
+fn channel(usual: fault::Channel, table: &ErrorTable) -> fault::Channel {
+    let usual_code = match usual {
+        fault::Channel::Protocol(code) => code,
+        fault::Channel::ToolResult { otherwise } => otherwise,
+    };
+    let written = table.code.and_then(|code| i32::try_from(code.get()).ok());
+    let code = written.unwrap_or(usual_code);
+    match (table.channel, written) {
+        (Some(Channel::ToolResult), _) => fault::Channel::ToolResult { otherwise: code },
+        (Some(Channel::Protocol), _) | (None, Some(_)) => fault::Channel::Protocol(code),
+        (None, None) => usual,
+    }
+}
+
+fn data(written: &ErrorData) -> Result<DataShape, Problem> {
+    Ok(match written {
+        ErrorData::Nothing => DataShape::None,
+        ErrorData::Facts => DataShape::Given,
+        ErrorData::Text(text) => DataShape::Text(template(text)?),
+        ErrorData::Members(Entries(members)) => {
+            let member = |(name, text): &(Placed<String>, Placed<String>)| {
+                Ok((Cow::Owned(name.value.clone()), template(text)?))
+            };
+            DataShape::Members(members.iter().map(member).collect::<Result<_, Problem>>()?)
+        }
+    })
+}
+
+/// A text whose variables all exist.
+fn template(written: &Placed<String>) -> Result<Word, Problem> {
+    let mut rest = written.value.as_str();
+    while let Some((name, tail)) = rest.split_once('{').and_then(|(_, after)| after.split_once('}'))
+    {
+        if !VARIABLES.contains(&name) {
+            return Err(unknown_variable(&format!("{{{name}}}")).at(written.span.clone()));
+        }
+        rest = tail;
+    }
+    Ok(Cow::Owned(written.value.clone()))
+}
+
+fn unknown_variable(variable: &str) -> Problem {
+    let known = VARIABLES.map(|name| format!("{{{name}}}"));
+    let help = suggestion(variable, "the variables", &known.each_ref().map(String::as_str));
+    Problem::new(format!("unknown variable `{variable}`")).help(help).about(variable)
+}

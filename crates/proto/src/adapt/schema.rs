@@ -1,0 +1,113 @@
+//! Tool schemas for peers of the handshake era.
+
+use alloc::string::{String, ToString};
+use serde_json::{Map, Value, json};
+
+use crate::model::Tool;
+use crate::wire::Raw;
+
+/// The tool as the handshake revisions can announce it, if that differs.
+///
+/// Their schemas want an object schema for each property and an object as structured result; the newest
+/// one allows `true`, `false` and any value.
+pub fn lower_tool(tool: &Tool) -> Option<Tool> {
+    let input = lowered(&tool.input_schema, replace_booleans);
+    let output = tool.output_schema.as_ref().and_then(|schema| lowered(schema, wrap_result));
+    if input.is_none() && output.is_none() {
+        return None;
+    }
+    let mut tool = tool.clone();
+    tool.input_schema = input.unwrap_or(tool.input_schema);
+    tool.output_schema = output.or(tool.output_schema);
+    Some(tool)
+}
+
+fn lowered(schema: &Raw, change: impl FnOnce(&mut Value) -> bool) -> Option<Raw> {
+    let mut value: Value = schema.decode().ok()?;
+    change(&mut value).then(|| Raw::of(&value))
+}
+
+/// Turns boolean property schemas into objects; tells whether there were any.
+fn replace_booleans(schema: &mut Value) -> bool {
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return false };
+    let mut changed = false;
+    for property in properties.values_mut() {
+        match property {
+            Value::Bool(true) => (*property, changed) = (json!({}), true),
+            Value::Bool(false) => (*property, changed) = (json!({"not": {}}), true),
+            nested => changed |= replace_booleans(nested),
+        }
+    }
+    changed
+}
+
+/// Wraps a result schema that is no object's into one with the member `result`.
+fn wrap_result(schema: &mut Value) -> bool {
+    if schema.get("type").and_then(Value::as_str) == Some("object") {
+        return replace_booleans(schema);
+    }
+    let mut inner = schema.take();
+    move_references(&mut inner);
+    *schema = json!({"type": "object", "properties": {"result": inner}, "required": ["result"]});
+    true
+}
+
+/// Lets local references point to where their targets went.
+fn move_references(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            move_reference(members);
+            members.values_mut().for_each(move_references);
+        }
+        Value::Array(items) => items.iter_mut().for_each(move_references),
+        _ => {}
+    }
+}
+
+fn move_reference(members: &mut Map<String, Value>) {
+    let Some(Value::String(target)) = members.get_mut("$ref") else { return };
+    if let Some(path) = target.strip_prefix('#')
+        && (path.is_empty() || path.starts_with('/'))
+    {
+        *target = "#/properties/result".to_string() + path;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(input: Value, output: Option<Value>) -> Tool {
+        Tool {
+            name: "t".into(),
+            title: None,
+            description: String::new(),
+            input_schema: Raw::of(&input),
+            output_schema: output.map(|schema| Raw::of(&schema)),
+            annotations: None,
+            meta: None,
+        }
+    }
+
+    #[test]
+    fn an_ordinary_tool_is_announced_as_it_is() {
+        let plain = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        assert_eq!(lower_tool(&tool(plain.clone(), Some(plain))), None);
+    }
+
+    #[test]
+    fn boolean_properties_become_objects() {
+        let odd = json!({"type": "object", "properties": {"a": true, "b": false}});
+        let lowered = lower_tool(&tool(odd, None)).unwrap();
+        let schema: Value = lowered.input_schema.decode().unwrap();
+        assert_eq!(schema["properties"], json!({"a": {}, "b": {"not": {}}}));
+    }
+
+    #[test]
+    fn a_list_result_is_wrapped_and_its_references_move_along() {
+        let list = json!({"type": "array", "items": {"$ref": "#/$defs/x"}, "$defs": {"x": true}});
+        let lowered = lower_tool(&tool(json!({"type": "object"}), Some(list))).unwrap();
+        let schema: Value = lowered.output_schema.unwrap().decode().unwrap();
+        assert_eq!(schema["properties"]["result"]["items"]["$ref"], "#/properties/result/$defs/x");
+    }
+}

@@ -1,0 +1,343 @@
+//! The dialects that ship inside, each value with the clause that demands it.
+
+use alloc::borrow::Cow;
+
+use super::{
+    Batch, CapabilityShape, Definitions, Dialect, IdAbsence, IdNumbers, IsError, Lifecycle,
+    MissingId, NullId, RefusedId, Repeated, SchemaStyle, VersionAnswer, Word,
+};
+use crate::fault::{Channel, DataShape, ErrorRow, FaultKind};
+use crate::method::{Method, MethodSet};
+use crate::revision::{Era, Revision};
+
+/// The names of the dialects that ship inside.
+pub const BUILTIN: &[&str] = &["spec", "bb-mcp-server", "mcp-chain", "bossman", "fpf-governance"];
+
+/// Why a dialect's field has its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clause {
+    /// The field of [`Dialect`].
+    pub field: &'static str,
+    /// The document and section that demand it, in our words.
+    pub demand: &'static str,
+}
+
+/// The dialect of that name.
+pub fn builtin(name: &str) -> Option<Dialect> {
+    match name {
+        "spec" => Some(spec()),
+        "bb-mcp-server" => Some(bb_mcp_server()),
+        "mcp-chain" => Some(mcp_chain()),
+        "bossman" => Some(bossman()),
+        "fpf-governance" => Some(fpf_governance()),
+        _ => None,
+    }
+}
+
+impl Clause {
+    /// The clauses behind a dialect that ships inside.
+    pub fn of(dialect: &str) -> &'static [Self] {
+        match dialect {
+            "spec" => SPEC_CLAUSES,
+            "bb-mcp-server" => BB_MCP_SERVER_CLAUSES,
+            "mcp-chain" => MCP_CHAIN_CLAUSES,
+            "bossman" => BOSSMAN_CLAUSES,
+            "fpf-governance" => FPF_GOVERNANCE_CLAUSES,
+            _ => &[],
+        }
+    }
+}
+
+const MEBIBYTE: usize = 1_048_576;
+
+/// The specification itself: tolerant in what it takes, strict in what it sends.
+fn spec() -> Dialect {
+    Dialect {
+        name: "spec".into(),
+        about: "The official specification in every revision, both eras on one connection.".into(),
+        base: Revision::newest(Era::Handshake),
+        stateless: true,
+        version: VersionAnswer::Negotiate,
+        initialize_requires: words(&[Cow::Borrowed("protocolVersion")]),
+        lifecycle: Lifecycle::Flag,
+        initialized_aliases: words(&[Cow::Borrowed("initialized")]),
+        repeated_initialize: Repeated::Accept,
+        methods: None,
+        capabilities: CapabilityShape::Detailed,
+        advertise: None,
+        conceal: words(&[]),
+        definitions: Definitions::Full,
+        errors: Cow::Borrowed(&[]),
+        ids: IdNumbers::Integers,
+        missing_id: MissingId::Notification,
+        null_id: NullId::Refuse,
+        refused_id: RefusedId::Echo,
+        unreadable_id: IdAbsence::ByRevision,
+        batch: Batch::ByRevision,
+        arguments_required: false,
+        is_error: IsError::WhenTrue,
+        paging: true,
+        schemas: SchemaStyle::AsWritten,
+        max_message: MEBIBYTE,
+        telemetry: false,
+    }
+}
+
+const SPEC_CLAUSES: &[Clause] = &[
+    clause("stateless", "2026-07-28 basic/versioning: a server may serve both eras on one process"),
+    clause(
+        "version",
+        "every handshake revision, lifecycle: echo a known version, else answer another",
+    ),
+    clause("lifecycle", "every handshake revision, lifecycle: initialize comes first"),
+    clause("initialized_aliases", "tolerance: hand-written clients send the bare name"),
+    clause("null_id", "every revision, base protocol: an id is never null"),
+];
+
+/// Document 000: a small JSON-RPC server of three methods that calls its protocol "1.0".
+fn bb_mcp_server() -> Dialect {
+    Dialect {
+        name: "bb-mcp-server".into(),
+        about: "Protocol \"1.0\": three methods, boolean capabilities, an initialized flag.".into(),
+        base: Revision::V2024_11_05,
+        stateless: false,
+        version: VersionAnswer::Fixed("1.0".into()),
+        initialize_requires: words(&[
+            Cow::Borrowed("protocolVersion"),
+            Cow::Borrowed("clientInfo"),
+            Cow::Borrowed("clientInfo.name"),
+        ]),
+        initialized_aliases: words(&[]),
+        methods: Some(MethodSet::of(&[Method::Initialize, Method::ListTools, Method::CallTool])),
+        capabilities: CapabilityShape::Flags(Cow::Borrowed(&[(
+            Cow::Borrowed("dynamicToolRegistration"),
+            false,
+        )])),
+        advertise: Some(words(&[Cow::Borrowed("tools")])),
+        definitions: Definitions::Plain,
+        errors: Cow::Borrowed(BB_MCP_SERVER_ERRORS),
+        ids: IdNumbers::Any,
+        missing_id: MissingId::Refuse,
+        unreadable_id: IdAbsence::Null,
+        batch: Batch::Refuse,
+        arguments_required: true,
+        is_error: IsError::Never,
+        paging: false,
+        schemas: SchemaStyle::Open,
+        telemetry: true,
+        ..spec()
+    }
+}
+
+const TOOL_AND_ERROR: DataShape = DataShape::Members(Cow::Borrowed(&[
+    (Cow::Borrowed("tool"), Cow::Borrowed("{tool}")),
+    (Cow::Borrowed("error"), Cow::Borrowed("{detail}")),
+    (Cow::Borrowed("stacktrace"), Cow::Borrowed("{trace}")),
+]));
+
+const BB_MCP_SERVER_ERRORS: &[ErrorRow] = &[
+    plain(FaultKind::Parse, -32700, "Parse error"),
+    plain(FaultKind::InvalidRequest, -32600, "Invalid Request"),
+    plain(FaultKind::MissingMethod, -32600, "Invalid Request"),
+    plain(FaultKind::MethodNotFound, -32601, "Method not found"),
+    plain(FaultKind::InvalidParams, -32602, "Invalid params"),
+    plain(FaultKind::Internal, -32603, "Internal error"),
+    plain(FaultKind::UnknownTool, -32000, "Tool not found"),
+    row(FaultKind::ToolFailed, -32001, "Tool execution failed", TOOL_AND_ERROR),
+    row(FaultKind::ToolPanicked, -32001, "Tool execution failed", TOOL_AND_ERROR),
+    row(FaultKind::InputRefused, -32001, "Tool execution failed", TOOL_AND_ERROR),
+    row(FaultKind::MissingCapability, -32001, "Tool execution failed", TOOL_AND_ERROR),
+    row(FaultKind::InvalidArguments, -32002, "Invalid tool params", TOOL_AND_ERROR),
+    plain(FaultKind::NotInitialized, -32003, "Server not initialized"),
+    plain(FaultKind::Timeout, -32603, "Internal error"),
+    plain(FaultKind::Busy, -32603, "Internal error"),
+];
+
+const BB_MCP_SERVER_CLAUSES: &[Clause] = &[
+    clause("version", "000 initialize: request and result both say \"1.0\""),
+    clause(
+        "initialize_requires",
+        "000 initialize, parameters: version and client name are required",
+    ),
+    clause("capabilities", "000 initialize, response fields: capabilities are booleans"),
+    clause("lifecycle", "000 state management: a flag that every method but initialize checks"),
+    clause("methods", "000 overview: three core methods"),
+    clause("definitions", "000 tools/list, response fields: name, description, inputSchema"),
+    clause("ids", "000 request format: the id is a string or a number"),
+    clause(
+        "missing_id",
+        "000 request format: the id is required; notifications are a future extension",
+    ),
+    clause("batch", "000 future extensions: batches are not in version 1.0"),
+    clause("arguments_required", "000 tools/call, parameters: arguments are required"),
+    clause("is_error", "000 tools/call, success response: content alone; failures are errors"),
+    clause("paging", "000 tools/list, parameters: none"),
+    clause("schemas", "000 tools/list, success response: the example schema is open"),
+    clause("unreadable_id", "000 error response format: null if the id could not be determined"),
+    clause("errors", "000 error codes: two tables, -32700 to -32603 and -32000 to -32003"),
+    clause("telemetry", "000 telemetry: every request and response emits it"),
+];
+
+/// Document 001: the front of a chain, on the 2025-03-26 revision, with codes of its own.
+fn mcp_chain() -> Dialect {
+    Dialect {
+        name: "mcp-chain".into(),
+        about: "2025-03-26 with the bare `initialized`, one message per line and its own codes."
+            .into(),
+        base: Revision::V2025_03_26,
+        stateless: false,
+        version: VersionAnswer::Fixed("2025-03-26".into()),
+        capabilities: CapabilityShape::Plain,
+        conceal: words(&[Cow::Borrowed("completions"), Cow::Borrowed("logging")]),
+        errors: Cow::Borrowed(MCP_CHAIN_ERRORS),
+        unreadable_id: IdAbsence::Null,
+        batch: Batch::Refuse,
+        is_error: IsError::Always,
+        ..spec()
+    }
+}
+
+const MCP_CHAIN_ERRORS: &[ErrorRow] = &[
+    plain(FaultKind::Parse, -32700, "Parse error"),
+    text(FaultKind::InvalidRequest, -32600, "Invalid Request", "{detail}"),
+    text(FaultKind::MissingMethod, -32600, "Invalid Request", "{detail}"),
+    text(FaultKind::NotInitialized, -32600, "Invalid Request", "{detail}"),
+    text(FaultKind::MethodNotFound, -32601, "Method not found", "Unknown method: {method}"),
+    text(FaultKind::InvalidParams, -32602, "Invalid params", "{detail}"),
+    text(FaultKind::InvalidArguments, -32602, "Invalid params", "{detail}"),
+    text(FaultKind::Internal, -32603, "Internal error", "{detail}"),
+    text(FaultKind::UnknownTool, -32001, "Tool not found", "Tool '{tool}' does not exist"),
+    text(
+        FaultKind::ResourceNotFound,
+        -32002,
+        "Resource not found",
+        "Resource '{uri}' does not exist",
+    ),
+    text(FaultKind::UnknownPrompt, -32003, "Prompt not found", "Prompt '{prompt}' does not exist"),
+    text(FaultKind::ToolFailed, -32004, "Tool execution failed", "{detail}"),
+    text(FaultKind::ToolPanicked, -32004, "Tool execution failed", "{detail}"),
+    text(FaultKind::InputRefused, -32004, "Tool execution failed", "{detail}"),
+    text(FaultKind::ResourceDenied, -32005, "Resource access denied", "{uri}"),
+];
+
+const MCP_CHAIN_CLAUSES: &[Clause] = &[
+    clause("base", "001 head: protocol version 2025-03-26"),
+    clause("version", "001 initialization sequence, step 2: the server answers 2025-03-26"),
+    clause("initialize_requires", "001 example stdio flow: only the version is sent"),
+    clause("lifecycle", "001 initialization sequence: initialize comes before any other operation"),
+    clause("initialized_aliases", "001 initialization sequence, step 3: the bare name"),
+    clause("batch", "001 stdio requirements: each line is exactly one message"),
+    clause("capabilities", "001 capability declaration: empty objects for what is supported"),
+    clause("conceal", "001 capability declaration: tools, resources and prompts are all there is"),
+    clause("is_error", "001 tools/call: the example result says isError false"),
+    clause("unreadable_id", "001 error examples, parse error: id null"),
+    clause("errors", "001 error handling: two lists of codes and examples with a string as data"),
+];
+
+/// Document 002: a hand-written stdio server with a strict state machine.
+fn bossman() -> Dialect {
+    Dialect {
+        name: "bossman".into(),
+        about: "2025-03-26 with four strict states, batches, cancellation and closed schemas."
+            .into(),
+        base: Revision::V2025_03_26,
+        stateless: false,
+        version: VersionAnswer::Fixed("2025-03-26".into()),
+        initialized_aliases: words(&[]),
+        lifecycle: Lifecycle::Strict,
+        repeated_initialize: Repeated::Refuse,
+        methods: Some(MethodSet::of(&[
+            Method::Initialize,
+            Method::Initialized,
+            Method::Ping,
+            Method::ListTools,
+            Method::CallTool,
+            Method::Cancelled,
+            Method::SetLevel,
+        ])),
+        capabilities: CapabilityShape::Plain,
+        advertise: Some(words(&[Cow::Borrowed("tools"), Cow::Borrowed("logging")])),
+        definitions: Definitions::Plain,
+        errors: Cow::Borrowed(BOSSMAN_ERRORS),
+        ids: IdNumbers::Any,
+        unreadable_id: IdAbsence::Null,
+        batch: Batch::Accept,
+        is_error: IsError::Always,
+        paging: false,
+        schemas: SchemaStyle::Closed,
+        ..spec()
+    }
+}
+
+const BOSSMAN_ERRORS: &[ErrorRow] = &[
+    plain(FaultKind::InvalidArguments, -32602, "Invalid params: {detail}"),
+    ErrorRow::fixed(
+        FaultKind::ToolPanicked,
+        Channel::ToolResult { otherwise: -32603 },
+        "error: {detail}",
+        DataShape::None,
+    ),
+];
+
+const BOSSMAN_CLAUSES: &[Clause] = &[
+    clause("base", "002 head: spec version 2025-03-26"),
+    clause("lifecycle", "002 lifecycle state machine: created, initializing, operating, shut down"),
+    clause(
+        "repeated_initialize",
+        "002 lifecycle state machine: a duplicate is refused with -32600",
+    ),
+    clause(
+        "methods",
+        "002 messages the server handles; logging is advertised, so its level can be set",
+    ),
+    clause("capabilities", "002 initialize handshake: tools and logging as empty objects"),
+    clause("advertise", "002 initialize handshake: tools and logging"),
+    clause("definitions", "002 tools/list: name, description, inputSchema"),
+    clause("ids", "002 request id: a string or a number, kept as it came"),
+    clause("null_id", "002 request id: never null"),
+    clause("batch", "002 batch: an array of requests and notifications"),
+    clause("is_error", "002 tools/call: both results carry isError"),
+    clause("paging", "002 messages the server handles: the list has only tools"),
+    clause("schemas", "002 tool schemas: additionalProperties false on every object schema"),
+    clause("max_message", "002 phase 3: one megabyte at most"),
+    clause("errors", "002 two error flavours: bad params never reach the tool"),
+];
+
+/// Document 003: a governance server that needs only to be running.
+fn fpf_governance() -> Dialect {
+    Dialect {
+        name: "fpf-governance".into(),
+        about: "The handshake revisions with exact JSON-RPC errors and no demand for a handshake."
+            .into(),
+        stateless: false,
+        lifecycle: Lifecycle::None,
+        unreadable_id: IdAbsence::Null,
+        ..spec()
+    }
+}
+
+const FPF_GOVERNANCE_CLAUSES: &[Clause] = &[
+    clause("lifecycle", "003 list tools, call hub tool: the server only has to be running"),
+    clause("initialize_requires", "003 initialize handshake: the request is parsed by its types"),
+    clause("unreadable_id", "003 error handling: as JSON-RPC 2.0 says, which is null"),
+];
+
+const fn clause(field: &'static str, demand: &'static str) -> Clause {
+    Clause { field, demand }
+}
+
+const fn words(list: &'static [Word]) -> Cow<'static, [Word]> {
+    Cow::Borrowed(list)
+}
+
+const fn plain(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {
+    row(kind, code, message, DataShape::None)
+}
+
+const fn text(kind: FaultKind, code: i32, message: &'static str, data: &'static str) -> ErrorRow {
+    row(kind, code, message, DataShape::Text(Cow::Borrowed(data)))
+}
+
+const fn row(kind: FaultKind, code: i32, message: &'static str, data: DataShape) -> ErrorRow {
+    ErrorRow::fixed(kind, Channel::Protocol(code), message, data)
+}

@@ -1,0 +1,383 @@
+//! Dialects: how one deployment deviates from the revision it is based on, as data.
+//!
+//! No code asks which dialect it is; it reads fields. A new dialect is a value, written here or in a
+//! configuration file.
+
+mod builtin;
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::fault::{COMMON_ERRORS, ErrorRow, FaultKind};
+use crate::method::{Method, MethodSet};
+use crate::revision::{Era, Revision, Rules, UnreadableId};
+use crate::wire::{Id, IdError};
+
+pub use builtin::{BUILTIN, Clause, builtin};
+
+/// A word of a dialect: constant or loaded.
+pub type Word = Cow<'static, str>;
+
+/// How one deployment speaks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dialect {
+    /// Its name in configuration files.
+    pub name: Word,
+    /// One sentence for people.
+    pub about: Word,
+    /// The revision that holds before anything is negotiated, and where nothing is.
+    pub base: Revision,
+    /// Whether requests that carry version and capabilities in `_meta` are served without a handshake.
+    pub stateless: bool,
+    /// The version that `initialize` answers with.
+    pub version: VersionAnswer,
+    /// Members that `initialize` must carry; `clientInfo.name` reaches into an object.
+    pub initialize_requires: Cow<'static, [Word]>,
+    /// What must have happened before work is done.
+    pub lifecycle: Lifecycle,
+    /// Names of the notification that ends the handshake, besides the standard one.
+    pub initialized_aliases: Cow<'static, [Word]>,
+    /// What a second `initialize` does.
+    pub repeated_initialize: Repeated,
+    /// What a client may send; `None` leaves it to the revision.
+    pub methods: Option<MethodSet>,
+    /// How capabilities are written.
+    pub capabilities: CapabilityShape,
+    /// The capabilities that are always shown; `None` shows what the server has.
+    pub advertise: Option<Cow<'static, [Word]>>,
+    /// Capabilities that are never shown.
+    pub conceal: Cow<'static, [Word]>,
+    /// How much of a tool's definition is announced.
+    pub definitions: Definitions,
+    /// Errors that this dialect writes differently from its revision.
+    pub errors: Cow<'static, [ErrorRow]>,
+    /// Which numbers may be ids.
+    pub ids: IdNumbers,
+    /// What a message without an id is.
+    pub missing_id: MissingId,
+    /// What a message with a null id is.
+    pub null_id: NullId,
+    /// The id in the answer to a message that is refused as a whole although its id can be read.
+    pub refused_id: RefusedId,
+    /// What stands for an id that could not be read.
+    pub unreadable_id: IdAbsence,
+    /// What an array of messages is.
+    pub batch: Batch,
+    /// Whether a tool call must carry `arguments`.
+    pub arguments_required: bool,
+    /// When a tool result carries `isError`.
+    pub is_error: IsError,
+    /// Whether lists are cut into pages.
+    pub paging: bool,
+    /// What is done to the `additionalProperties` of announced schemas.
+    pub schemas: SchemaStyle,
+    /// The longest message that is read, in bytes.
+    pub max_message: usize,
+    /// Whether every request is logged without being asked for.
+    pub telemetry: bool,
+}
+
+/// The version that `initialize` answers with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VersionAnswer {
+    /// The one proposed if it is known, else the newest one with a handshake.
+    Negotiate,
+    /// Always this one.
+    Fixed(Word),
+}
+
+/// What must have happened before work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifecycle {
+    /// Nothing: every request stands alone.
+    None,
+    /// `initialize` was received.
+    Flag,
+    /// `initialize` was answered and the client confirmed: created, initializing, operating, shut down.
+    Strict,
+}
+
+/// What a second `initialize` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeated {
+    /// It opens the conversation anew.
+    Accept,
+    /// It is refused, and the first one stands.
+    Refuse,
+}
+
+/// How capabilities are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CapabilityShape {
+    /// Objects with `listChanged` and `subscribe`.
+    Detailed,
+    /// Empty objects: changes are not announced.
+    Plain,
+    /// Booleans, with these further flags.
+    Flags(Cow<'static, [(Word, bool)]>),
+}
+
+/// How much of a tool's definition is announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Definitions {
+    /// All that there is.
+    Full,
+    /// Name, description and the schema of the arguments.
+    Plain,
+}
+
+/// Which numbers may be ids, besides strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdNumbers {
+    /// Integers, as MCP says.
+    Integers,
+    /// Any, as JSON-RPC 2.0 allows.
+    Any,
+}
+
+/// What a message without an id is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingId {
+    /// A notification.
+    Notification,
+    /// An invalid request.
+    Refuse,
+}
+
+/// What a message with a null id is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NullId {
+    /// An invalid request, as MCP says.
+    Refuse,
+    /// A notification.
+    Notification,
+}
+
+/// The id in the answer to a refused message whose id can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedId {
+    /// The message's own.
+    Echo,
+    /// Always null.
+    Null,
+}
+
+/// What stands for an id that could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdAbsence {
+    /// What the revision says.
+    ByRevision,
+    /// `"id":null`.
+    Null,
+}
+
+/// What an array of messages is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batch {
+    /// What the negotiated revision says.
+    ByRevision,
+    /// A batch.
+    Accept,
+    /// An invalid request.
+    Refuse,
+}
+
+/// When a tool result carries `isError`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsError {
+    /// Always.
+    Always,
+    /// Only when it is true.
+    WhenTrue,
+    /// Never: failures are protocol errors.
+    Never,
+}
+
+/// What is done to the `additionalProperties` of announced schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaStyle {
+    /// Schemas are announced as the tool wrote them.
+    AsWritten,
+    /// `additionalProperties: false` and `required` are added to each object schema that lacks them.
+    Closed,
+    /// `additionalProperties: false` is taken out: unknown arguments are ignored.
+    Open,
+}
+
+impl Dialect {
+    /// The rules that hold before anything is negotiated.
+    pub fn base_rules(&self) -> &'static Rules {
+        self.base.rules()
+    }
+
+    /// The method of that name, if this dialect has it under these rules.
+    pub fn method(&self, name: &str, rules: &Rules) -> Option<Method> {
+        let aliased = || self.initialized_aliases.iter().any(|alias| alias == name);
+        let method = Method::named(name).or_else(|| aliased().then_some(Method::Initialized))?;
+        let methods = match rules.era {
+            Era::Handshake => self.methods.unwrap_or(rules.methods),
+            Era::Stateless => rules.methods,
+        };
+        methods.contains(method).then_some(method)
+    }
+
+    /// The revisions that are served, newest first.
+    pub fn revisions(&self) -> impl Iterator<Item = Revision> {
+        Revision::ALL
+            .into_iter()
+            .rev()
+            .filter(|revision| self.stateless || revision.rules().era == Era::Handshake)
+    }
+
+    /// How a kind of fault is written under these rules.
+    pub fn error(&self, kind: FaultKind, rules: &'static Rules) -> &ErrorRow {
+        let of_kind = |row: &&ErrorRow| row.kind == kind;
+        let own = self.errors.iter().find(of_kind);
+        let revised = || rules.errors.iter().find(of_kind);
+        own.or_else(revised).unwrap_or(&COMMON_ERRORS[kind as usize])
+    }
+
+    /// What stands for an id that could not be read.
+    pub fn unreadable_id(&self, rules: &Rules) -> UnreadableId {
+        match self.unreadable_id {
+            IdAbsence::ByRevision => rules.unreadable_id,
+            IdAbsence::Null => UnreadableId::Null,
+        }
+    }
+
+    /// Reads an id.
+    pub fn id(&self, raw: &str) -> Result<Id, IdError> {
+        match self.ids {
+            IdNumbers::Integers => Id::parse(raw),
+            IdNumbers::Any => Id::parse_number(raw),
+        }
+    }
+
+    /// Whether an array of messages is a batch under these rules.
+    pub fn accepts_batches(&self, rules: &Rules) -> bool {
+        match self.batch {
+            Batch::ByRevision => rules.batches,
+            Batch::Accept => true,
+            Batch::Refuse => false,
+        }
+    }
+
+    /// Whether a capability is shown, given whether the server has it.
+    pub fn shows(&self, capability: &str, has: bool) -> bool {
+        let listed = |words: &[Word]| words.iter().any(|word| word == capability);
+        match &self.advertise {
+            Some(always) => listed(always),
+            None => has && !listed(&self.conceal),
+        }
+    }
+
+    /// Whether list and resource changes may be announced to a session.
+    pub fn announces_changes(&self) -> bool {
+        self.capabilities == CapabilityShape::Detailed
+    }
+
+    /// Refuses a dialect that contradicts itself.
+    pub fn check(&self) -> Result<(), DialectError> {
+        let mut problems = Vec::new();
+        if self.name.is_empty() {
+            problems.push("`name` is empty");
+        }
+        if self.version == VersionAnswer::Fixed("".into()) {
+            problems.push("`version` is empty");
+        }
+        let handshake = self.base.rules().era == Era::Handshake;
+        if !handshake {
+            problems.push("`base` must be a revision with a handshake");
+        }
+        let has = |method| self.methods.is_none_or(|methods| methods.contains(method));
+        if self.lifecycle != Lifecycle::None && !has(Method::Initialize) {
+            problems.push("`lifecycle` asks for a handshake, but `methods` has no initialize");
+        }
+        if self.lifecycle == Lifecycle::Strict && !has(Method::Initialized) {
+            problems.push("`lifecycle` is strict, but `methods` has no notifications/initialized");
+        }
+        if self.missing_id == MissingId::Refuse && self.lifecycle == Lifecycle::Strict {
+            problems.push(
+                "`lifecycle` is strict and waits for a notification that `missing_id` refuses",
+            );
+        }
+        if self.max_message < 1024 {
+            problems.push("`max_message` is below 1024 bytes, too short for any handshake");
+        }
+        if has_repeats(&self.errors) {
+            problems.push("`errors` names a kind twice");
+        }
+        match problems.first() {
+            None => Ok(()),
+            Some(problem) => Err(DialectError { dialect: self.name.clone().into(), problem }),
+        }
+    }
+}
+
+fn has_repeats(rows: &[ErrorRow]) -> bool {
+    let repeated = |(position, row): (usize, &ErrorRow)| {
+        rows[..position].iter().any(|earlier| earlier.kind == row.kind)
+    };
+    rows.iter().enumerate().any(repeated)
+}
+
+/// A dialect that contradicts itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DialectError {
+    /// The dialect's name.
+    pub dialect: String,
+    /// What is wrong with it.
+    pub problem: &'static str,
+}
+
+impl fmt::Display for DialectError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "dialect `{}`: {}", self.dialect, self.problem)
+    }
+}
+
+impl core::error::Error for DialectError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_builtin_dialect_is_free_of_contradictions() {
+        for name in BUILTIN {
+            let dialect = builtin(name).unwrap();
+            assert_eq!(dialect.name, *name);
+            dialect.check().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_strict_lifecycle_without_its_notification_is_refused() {
+        let mut dialect = builtin("bossman").unwrap();
+        dialect.methods = Some(MethodSet::of(&[Method::Initialize, Method::ListTools]));
+        assert!(dialect.check().unwrap_err().problem.contains("notifications/initialized"));
+    }
+
+    #[test]
+    fn a_dialect_overrides_the_revision_and_the_revision_overrides_custom() {
+        let spec = builtin("spec").unwrap();
+        let bossman = builtin("bossman").unwrap();
+        let old = Revision::V2025_03_26.rules();
+        let new = Revision::V2025_11_25.rules();
+        let code =
+            |dialect: &Dialect, rules| dialect.error(FaultKind::InvalidArguments, rules).channel;
+        use crate::fault::Channel;
+        assert_eq!(code(&spec, old), Channel::Protocol(-32602));
+        assert_eq!(code(&spec, new), Channel::ToolResult { otherwise: -32602 });
+        assert_eq!(code(&bossman, new), Channel::Protocol(-32602));
+    }
+
+    #[test]
+    fn the_bare_name_of_the_notification_is_an_alias() {
+        let spec = builtin("spec").unwrap();
+        assert_eq!(spec.method("initialized", spec.base_rules()), Some(Method::Initialized));
+        assert_eq!(spec.method("rpc.discover", spec.base_rules()), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! Who the server is: `initialize` and `server/discover` results.
+
+use alloc::vec::Vec;
+
+use super::{comma, data, key, raw_member, text_member};
+use crate::dialect::{CapabilityShape, Dialect};
+use crate::model::ServerCapabilities;
+use crate::op::ServerCard;
+use crate::revision::{Era, Rules};
+use crate::wire::quote;
+
+/// Writes the members of the result that opens a conversation.
+pub(super) fn write_card(
+    out: &mut Vec<u8>,
+    card: &ServerCard,
+    version: &str,
+    dialect: &Dialect,
+    rules: &Rules,
+) {
+    match rules.era {
+        Era::Handshake => {
+            text_member(out, "protocolVersion", version);
+            write_capabilities(out, &card.capabilities, dialect, rules);
+            key(out, "serverInfo");
+            data(out, &*card.identity);
+        }
+        Era::Stateless => {
+            key(out, "supportedVersions");
+            out.push(b'[');
+            for revision in dialect.revisions() {
+                comma(out);
+                quote(out, revision.rules().name);
+            }
+            out.push(b']');
+            write_capabilities(out, &card.capabilities, dialect, rules);
+        }
+    }
+    if let Some(instructions) = &card.instructions {
+        text_member(out, "instructions", instructions);
+    }
+}
+
+fn write_capabilities(
+    out: &mut Vec<u8>,
+    has: &ServerCapabilities,
+    dialect: &Dialect,
+    rules: &Rules,
+) {
+    key(out, "capabilities");
+    out.push(b'{');
+    let shown = |name: &str, has: bool| dialect.shows(name, has);
+    if shown("tools", has.tools) {
+        write_capability(out, "tools", &[("listChanged", has.list_changed)], dialect);
+    }
+    if shown("resources", has.resources) {
+        let details = [("subscribe", has.subscribe), ("listChanged", has.list_changed)];
+        write_capability(out, "resources", &details, dialect);
+    }
+    if shown("prompts", has.prompts) {
+        write_capability(out, "prompts", &[("listChanged", has.list_changed)], dialect);
+    }
+    if shown("completions", has.completions && rules.completions_capability) {
+        write_capability(out, "completions", &[], dialect);
+    }
+    if shown("logging", has.logging) {
+        write_capability(out, "logging", &[], dialect);
+    }
+    if let CapabilityShape::Flags(further) = &dialect.capabilities {
+        for (name, value) in further.iter() {
+            raw_member(out, name, if *value { "true" } else { "false" });
+        }
+    }
+    out.push(b'}');
+}
+
+fn write_capability(out: &mut Vec<u8>, name: &str, details: &[(&str, bool)], dialect: &Dialect) {
+    match &dialect.capabilities {
+        CapabilityShape::Flags(_) => raw_member(out, name, "true"),
+        CapabilityShape::Plain => raw_member(out, name, "{}"),
+        CapabilityShape::Detailed => {
+            key(out, name);
+            out.push(b'{');
+            for (detail, _) in details.iter().filter(|(_, holds)| *holds) {
+                raw_member(out, detail, "true");
+            }
+            out.push(b'}');
+        }
+    }
+}

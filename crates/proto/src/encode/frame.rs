@@ -1,0 +1,78 @@
+//! JSON-RPC frames.
+
+use alloc::vec::Vec;
+
+use super::{key, raw_member, text_member};
+use crate::dialect::Dialect;
+use crate::fault::{Channel, Fault};
+use crate::revision::{Rules, UnreadableId};
+use crate::wire::Id;
+
+const OPEN: &[u8] = br#"{"jsonrpc":"2.0""#;
+
+/// Writes a response whose result `body` writes.
+pub(crate) fn response(out: &mut Vec<u8>, id: &Id, body: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(OPEN);
+    raw_member(out, "id", id.raw());
+    key(out, "result");
+    body(out);
+    out.push(b'}');
+}
+
+/// Writes an error response.
+pub(crate) fn write_error(
+    out: &mut Vec<u8>,
+    id: Option<&Id>,
+    fault: &Fault,
+    dialect: &Dialect,
+    rules: &'static Rules,
+) {
+    let row = dialect.error(fault.kind, rules);
+    let (Channel::Protocol(code) | Channel::ToolResult { otherwise: code }) = row.channel;
+    out.extend_from_slice(OPEN);
+    match (id, dialect.unreadable_id(rules)) {
+        (Some(id), _) => raw_member(out, "id", id.raw()),
+        (None, UnreadableId::Null) => raw_member(out, "id", "null"),
+        (None, UnreadableId::Omit) => {}
+    }
+    key(out, "error");
+    out.push(b'{');
+    raw_member(out, "code", itoa(code).as_str());
+    text_member(out, "message", &row.message(fault));
+    if let Some(data) = row.data(fault) {
+        raw_member(out, "data", &data);
+    }
+    out.extend_from_slice(b"}}");
+}
+
+/// Writes a notification whose params' members `body` writes, each beginning with [`key`].
+pub(crate) fn notification(out: &mut Vec<u8>, method: &str, body: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(OPEN);
+    text_member(out, "method", method);
+    key(out, "params");
+    out.push(b'{');
+    let opened = out.len();
+    body(out);
+    if out.len() == opened {
+        // No params: take back `,"params":{`.
+        out.truncate(opened - br#","params":{"#.len());
+    } else {
+        out.push(b'}');
+    }
+    out.push(b'}');
+}
+
+/// Writes a request of the server.
+pub(crate) fn request(out: &mut Vec<u8>, id: &Id, method: &str, params: Option<&str>) {
+    out.extend_from_slice(OPEN);
+    raw_member(out, "id", id.raw());
+    text_member(out, "method", method);
+    if let Some(params) = params {
+        raw_member(out, "params", params);
+    }
+    out.push(b'}');
+}
+
+fn itoa(code: i32) -> alloc::string::String {
+    alloc::format!("{code}")
+}

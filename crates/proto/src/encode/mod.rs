@@ -1,0 +1,49 @@
+//! What leaves: frames, results and questions, written straight into a buffer for the peer's rules.
+
+mod card;
+mod frame;
+mod question;
+mod result;
+
+pub(crate) use frame::{notification, request, response, write_error};
+pub(crate) use question::{input_required, params as question_params};
+pub(crate) use result::{Target, write_filter, write_meta, write_result};
+
+use alloc::vec::Vec;
+use serde::Serialize;
+
+use crate::wire::quote;
+
+/// Appends `,` unless the object or array was just opened.
+fn comma(out: &mut Vec<u8>) {
+    if !matches!(out.last(), Some(b'{' | b'[')) {
+        out.push(b',');
+    }
+}
+
+/// Appends a member's name and colon.
+pub(crate) fn key(out: &mut Vec<u8>, name: &str) {
+    comma(out);
+    quote(out, name);
+    out.push(b':');
+}
+
+/// Appends a member with a string value.
+fn text_member(out: &mut Vec<u8>, name: &str, value: &str) {
+    key(out, name);
+    quote(out, value);
+}
+
+/// Appends a member with a value that is JSON already.
+fn raw_member(out: &mut Vec<u8>, name: &str, value: &str) {
+    key(out, name);
+    out.extend_from_slice(value.as_bytes());
+}
+
+/// Appends plain data.
+fn data<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    // Plain data cannot fail to serialise; an empty text would still leave the frame readable to us only,
+    // so null stands in.
+    let text = serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec());
+    out.extend_from_slice(&text);
+}

@@ -1,0 +1,182 @@
+//! Results for a peer's rules and dialect.
+
+use alloc::vec::Vec;
+
+use super::card::write_card;
+use super::{data, key, raw_member, text_member};
+use crate::adapt::{lower_blocks, lower_structured};
+use crate::dialect::{Dialect, IsError};
+use crate::meta;
+use crate::model::{CacheHints, Content, ToolResult};
+use crate::op::{Filter, Page, Payload};
+use crate::revision::Rules;
+use crate::wire::{Object, Raw};
+
+/// What a result is written for.
+pub(crate) struct Target<'a> {
+    pub(crate) dialect: &'a Dialect,
+    pub(crate) rules: &'a Rules,
+    /// The version that `initialize` answers with.
+    pub(crate) version: &'a str,
+    /// The server's self-description, as JSON.
+    pub(crate) identity: Option<&'a Raw>,
+}
+
+/// Writes a whole result object; `members` writes what is particular to it.
+pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
+    out.push(b'{');
+    if target.rules.result_type {
+        text_member(out, "resultType", "complete");
+    }
+    write_payload(out, payload, target);
+    if let Some(hints) = cache_hints(payload).filter(|_| target.rules.cache_hints) {
+        raw_member(out, "ttlMs", &alloc::format!("{}", hints.ttl_ms));
+        text_member(out, "cacheScope", if hints.public { "public" } else { "private" });
+    }
+    let own = match payload {
+        Payload::Tool(result) => result.meta.as_ref(),
+        _ => None,
+    };
+    write_meta(out, own, target);
+    out.push(b'}');
+}
+
+fn write_payload(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
+    match payload {
+        Payload::Empty => {}
+        Payload::Server(card) => {
+            write_card(out, card, target.version, target.dialect, target.rules);
+        }
+        Payload::Page(page) => write_page(out, page, target.rules),
+        Payload::Tool(result) => write_tool_result(out, result, target),
+        Payload::Contents(contents, _) => {
+            key(out, "contents");
+            data(out, contents);
+        }
+        Payload::Prompt(prompt) => write_prompt(out, prompt, target.rules),
+        Payload::Completion(completion) => {
+            key(out, "completion");
+            data(out, completion);
+        }
+        Payload::Listening(filter) => write_filter(out, filter),
+    }
+}
+
+fn cache_hints(payload: &Payload) -> Option<CacheHints> {
+    match payload {
+        Payload::Server(card) => Some(card.cache),
+        Payload::Page(page) => Some(page.cache),
+        Payload::Contents(_, hints) => Some(*hints),
+        _ => None,
+    }
+}
+
+/// Writes `_meta`: what the result has of its own, and who the server is where results say so.
+pub(crate) fn write_meta(out: &mut Vec<u8>, own: Option<&Raw>, target: &Target<'_>) {
+    let own = own.and_then(Raw::object);
+    let named = own.is_some_and(|own| own.get(meta::SERVER_INFO).is_some());
+    let identity = target.identity.filter(|_| target.rules.identity_in_results && !named);
+    if own.is_none() && identity.is_none() {
+        return;
+    }
+    key(out, "_meta");
+    out.push(b'{');
+    if let Some(identity) = identity {
+        raw_member(out, meta::SERVER_INFO, identity.as_str());
+    }
+    for (name, value) in own.map(Object::members).into_iter().flatten() {
+        raw_member(out, &name, value);
+    }
+    out.push(b'}');
+}
+
+fn write_page(out: &mut Vec<u8>, page: &Page, rules: &Rules) {
+    key(out, page.kind.member());
+    out.push(b'[');
+    for (position, item) in page.items.iter().enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(item.text(rules).as_bytes());
+    }
+    out.push(b']');
+    if let Some(next) = &page.next {
+        text_member(out, "nextCursor", next);
+    }
+}
+
+fn write_tool_result(out: &mut Vec<u8>, result: &ToolResult, target: &Target<'_>) {
+    write_blocks(out, &lower_blocks(&result.content, target.rules));
+    let structured = result.structured.as_ref();
+    if let Some(value) = structured.and_then(|value| lower_structured(value, target.rules)) {
+        raw_member(out, "structuredContent", &value);
+    }
+    let told = match target.dialect.is_error {
+        IsError::Always => true,
+        IsError::WhenTrue => result.is_error,
+        IsError::Never => false,
+    };
+    if told {
+        raw_member(out, "isError", if result.is_error { "true" } else { "false" });
+    }
+}
+
+fn write_blocks(out: &mut Vec<u8>, blocks: &[Content]) {
+    key(out, "content");
+    out.push(b'[');
+    for (position, block) in blocks.iter().enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        match block {
+            // The common case, without the serialiser's detour.
+            Content::Text { text, annotations: None } => {
+                out.extend_from_slice(br#"{"type":"text""#);
+                text_member(out, "text", text);
+                out.push(b'}');
+            }
+            other => data(out, other),
+        }
+    }
+    out.push(b']');
+}
+
+fn write_prompt(out: &mut Vec<u8>, prompt: &crate::model::PromptResult, rules: &Rules) {
+    if let Some(description) = &prompt.description {
+        text_member(out, "description", description);
+    }
+    key(out, "messages");
+    out.push(b'[');
+    for (position, message) in prompt.messages.iter().enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        out.push(b'{');
+        key(out, "role");
+        data(out, &message.role);
+        key(out, "content");
+        let block = core::slice::from_ref(&message.content);
+        data(out, &lower_blocks(block, rules)[0]);
+        out.push(b'}');
+    }
+    out.push(b']');
+}
+
+/// Writes `notifications`: the filter that is honoured.
+pub(crate) fn write_filter(out: &mut Vec<u8>, filter: &Filter) {
+    key(out, "notifications");
+    out.push(b'{');
+    let lists = [
+        ("toolsListChanged", filter.tools),
+        ("promptsListChanged", filter.prompts),
+        ("resourcesListChanged", filter.resources),
+    ];
+    for (name, _) in lists.iter().filter(|(_, wanted)| *wanted) {
+        raw_member(out, name, "true");
+    }
+    if !filter.uris.is_empty() {
+        key(out, "resourceSubscriptions");
+        data(out, &filter.uris);
+    }
+    out.push(b'}');
+}

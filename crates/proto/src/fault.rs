@@ -1,0 +1,315 @@
+//! What can go wrong, named once, and the tables that turn each fault into a code, a text and data.
+//!
+//! A handler or a rule says *what* went wrong; the revision and the dialect say how that is written.
+//! A bare code means nothing by itself: -32002 is "resource not found", "invalid tool params" or "platform
+//! not available" depending on who speaks.
+
+use alloc::borrow::Cow;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::wire::{Raw, quote};
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultKind {
+    /// The bytes are not JSON.
+    Parse,
+    /// The JSON is not a JSON-RPC message, or breaks a limit.
+    InvalidRequest,
+    /// A request without a method.
+    MissingMethod,
+    /// A method that does not exist here.
+    MethodNotFound,
+    /// Parameters of the wrong shape.
+    InvalidParams,
+    /// A fault of ours.
+    Internal,
+    /// Work asked for before the handshake.
+    NotInitialized,
+    /// A second handshake where only one is allowed.
+    AlreadyInitialized,
+    /// A tool that does not exist.
+    UnknownTool,
+    /// Arguments that the tool's schema refuses.
+    InvalidArguments,
+    /// The tool ran and failed.
+    ToolFailed,
+    /// The tool broke down.
+    ToolPanicked,
+    /// A resource that does not exist.
+    ResourceNotFound,
+    /// A resource that this caller may not read.
+    ResourceDenied,
+    /// A prompt that does not exist.
+    UnknownPrompt,
+    /// The system behind the server is not available.
+    BackendUnavailable,
+    /// A protocol version that is not served.
+    UnsupportedVersion,
+    /// The client lacks a capability that the operation needs.
+    MissingCapability,
+    /// A `requestState` that is tampered with, expired or foreign.
+    StateRefused,
+    /// The client refused to answer a question.
+    InputRefused,
+    /// The call took too long.
+    Timeout,
+    /// Too many calls are in flight.
+    Busy,
+}
+
+impl FaultKind {
+    /// Every kind with the name used in configuration and documents.
+    pub const ALL: [(Self, &'static str); 22] = [
+        (Self::Parse, "parse"),
+        (Self::InvalidRequest, "invalid-request"),
+        (Self::MissingMethod, "missing-method"),
+        (Self::MethodNotFound, "method-not-found"),
+        (Self::InvalidParams, "invalid-params"),
+        (Self::Internal, "internal"),
+        (Self::NotInitialized, "not-initialized"),
+        (Self::AlreadyInitialized, "already-initialized"),
+        (Self::UnknownTool, "unknown-tool"),
+        (Self::InvalidArguments, "invalid-arguments"),
+        (Self::ToolFailed, "tool-failed"),
+        (Self::ToolPanicked, "tool-panicked"),
+        (Self::ResourceNotFound, "resource-not-found"),
+        (Self::ResourceDenied, "resource-denied"),
+        (Self::UnknownPrompt, "unknown-prompt"),
+        (Self::BackendUnavailable, "backend-unavailable"),
+        (Self::UnsupportedVersion, "unsupported-version"),
+        (Self::MissingCapability, "missing-capability"),
+        (Self::StateRefused, "state-refused"),
+        (Self::InputRefused, "input-refused"),
+        (Self::Timeout, "timeout"),
+        (Self::Busy, "busy"),
+    ];
+
+    /// The kind of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
+    }
+
+    /// The name used in configuration and documents.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+}
+
+/// One fault: its kind and what there is to say about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// What went wrong.
+    pub kind: FaultKind,
+    /// What it was about: the tool, method, uri or prompt.
+    pub subject: String,
+    /// A sentence for people.
+    pub detail: String,
+    /// Facts for machines, where the table says that they are given.
+    pub data: Option<Raw>,
+    /// Where it happened, only in debug mode.
+    pub trace: Option<String>,
+}
+
+impl Fault {
+    /// A fault with a sentence.
+    pub fn new(kind: FaultKind, detail: impl Into<String>) -> Self {
+        Self { kind, subject: String::new(), detail: detail.into(), data: None, trace: None }
+    }
+
+    /// The same fault, about `subject`.
+    #[must_use]
+    pub fn about(mut self, subject: &str) -> Self {
+        self.subject = subject.to_string();
+        self
+    }
+
+    /// The same fault with facts for machines.
+    #[must_use]
+    pub fn with_data(mut self, data: Raw) -> Self {
+        self.data = Some(data);
+        self
+    }
+}
+
+/// Where a fault is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// As a JSON-RPC error with this code.
+    Protocol(i32),
+    /// As a tool result with `isError`, so that the model can react; outside of tool calls as an error
+    /// with the code `otherwise`.
+    ToolResult {
+        /// The code where there is no tool result to put it in.
+        otherwise: i32,
+    },
+}
+
+/// What goes into the error's `data`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DataShape {
+    /// Nothing.
+    None,
+    /// The fault's own data.
+    Given,
+    /// A string.
+    Text(Cow<'static, str>),
+    /// An object with these members; one whose text is `{trace}` is left out when there is no trace.
+    Members(Cow<'static, [(Cow<'static, str>, Cow<'static, str>)]>),
+}
+
+/// How one kind of fault is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorRow {
+    /// The kind.
+    pub kind: FaultKind,
+    /// Where it is told.
+    pub channel: Channel,
+    /// The message; `{tool}`, `{method}`, `{uri}` and `{prompt}` stand for the subject, `{detail}` and
+    /// `{trace}` for what they say.
+    pub message: Cow<'static, str>,
+    /// What goes into `data`.
+    pub data: DataShape,
+}
+
+impl ErrorRow {
+    /// A row made of constants.
+    pub const fn fixed(
+        kind: FaultKind,
+        channel: Channel,
+        message: &'static str,
+        data: DataShape,
+    ) -> Self {
+        Self { kind, channel, message: Cow::Borrowed(message), data }
+    }
+
+    /// The message for this fault.
+    pub fn message(&self, fault: &Fault) -> String {
+        fill(&self.message, fault)
+    }
+
+    /// The data for this fault, as JSON text.
+    pub fn data(&self, fault: &Fault) -> Option<String> {
+        match &self.data {
+            DataShape::None => None,
+            DataShape::Given => fault.data.as_ref().map(|data| data.as_str().to_string()),
+            DataShape::Text(template) => Some(quoted(&fill(template, fault))),
+            DataShape::Members(members) => Some(object(members, fault)),
+        }
+    }
+}
+
+/// How the specification and good custom write each fault, where no revision or dialect says otherwise.
+pub const COMMON_ERRORS: &[ErrorRow] = &[
+    protocol(FaultKind::Parse, -32700, "Parse error: {detail}"),
+    protocol(FaultKind::InvalidRequest, -32600, "Invalid request: {detail}"),
+    protocol(FaultKind::MissingMethod, -32600, "Invalid request: {detail}"),
+    protocol(FaultKind::MethodNotFound, -32601, "Method not found: {method}"),
+    protocol(FaultKind::InvalidParams, -32602, "Invalid params: {detail}"),
+    protocol(FaultKind::Internal, -32603, "Internal error: {detail}"),
+    protocol(FaultKind::NotInitialized, -32600, "Invalid request: {detail}"),
+    protocol(FaultKind::AlreadyInitialized, -32600, "Invalid request: {detail}"),
+    protocol(FaultKind::UnknownTool, -32602, "Unknown tool: {tool}"),
+    result(FaultKind::InvalidArguments, -32602, "Invalid arguments for tool {tool}: {detail}"),
+    result(FaultKind::ToolFailed, -32603, "{detail}"),
+    protocol(FaultKind::ToolPanicked, -32603, "Internal error: tool {tool} broke down"),
+    given(FaultKind::ResourceNotFound, -32602, "Resource not found: {uri}"),
+    protocol(FaultKind::ResourceDenied, -32602, "Resource not found: {uri}"),
+    protocol(FaultKind::UnknownPrompt, -32602, "Unknown prompt: {prompt}"),
+    protocol(FaultKind::BackendUnavailable, -32603, "Internal error: {detail}"),
+    given(FaultKind::UnsupportedVersion, -32022, "Unsupported protocol version"),
+    given(FaultKind::MissingCapability, -32021, "{detail}"),
+    given(FaultKind::StateRefused, -32602, "Invalid params: {detail}"),
+    result(FaultKind::InputRefused, -32603, "Input refused: {detail}"),
+    given(FaultKind::Timeout, -32603, "Internal error: {detail}"),
+    protocol(FaultKind::Busy, -32603, "Internal error: {detail}"),
+];
+
+const fn protocol(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {
+    ErrorRow::fixed(kind, Channel::Protocol(code), message, DataShape::None)
+}
+
+const fn given(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {
+    ErrorRow::fixed(kind, Channel::Protocol(code), message, DataShape::Given)
+}
+
+const fn result(kind: FaultKind, otherwise: i32, message: &'static str) -> ErrorRow {
+    ErrorRow::fixed(kind, Channel::ToolResult { otherwise }, message, DataShape::None)
+}
+
+/// The variables that a template may use.
+pub const VARIABLES: [&str; 6] = ["tool", "method", "uri", "prompt", "detail", "trace"];
+
+fn fill(template: &str, fault: &Fault) -> String {
+    let mut filled =
+        String::with_capacity(template.len() + fault.subject.len() + fault.detail.len());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push_str(before);
+        let Some((name, tail)) = after.split_once('}') else {
+            filled.push('{');
+            rest = after;
+            continue;
+        };
+        match name {
+            "tool" | "method" | "uri" | "prompt" => filled.push_str(&fault.subject),
+            "detail" => filled.push_str(&fault.detail),
+            "trace" => filled.push_str(fault.trace.as_deref().unwrap_or_default()),
+            other => {
+                filled.push('{');
+                filled.push_str(other);
+                filled.push('}');
+            }
+        }
+        rest = tail;
+    }
+    filled.push_str(rest);
+    filled
+}
+
+fn object(members: &[(Cow<'static, str>, Cow<'static, str>)], fault: &Fault) -> String {
+    let mut parts = Vec::new();
+    for (key, template) in members {
+        if template == "{trace}" && fault.trace.is_none() {
+            continue;
+        }
+        parts.push(alloc::format!("{}:{}", quoted(key), quoted(&fill(template, fault))));
+    }
+    alloc::format!("{{{}}}", parts.join(","))
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    quote(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_exactly_one_common_row_in_the_order_of_the_enum() {
+        for (position, (kind, name)) in FaultKind::ALL.iter().enumerate() {
+            assert_eq!(*kind as usize, position, "{name}");
+            assert_eq!(COMMON_ERRORS[position].kind, *kind, "{name}");
+        }
+        assert_eq!(COMMON_ERRORS.len(), FaultKind::ALL.len());
+    }
+
+    #[test]
+    fn a_template_takes_subject_and_detail_and_leaves_other_braces_alone() {
+        let fault = Fault::new(FaultKind::ToolFailed, "no {tool}").about("add");
+        assert_eq!(fill("{tool}: {detail} {x} {", &fault), "add: no {tool} {x} {");
+    }
+
+    #[test]
+    fn a_member_that_is_only_the_trace_is_left_out_without_one() {
+        let members = [("tool".into(), "{tool}".into()), ("stacktrace".into(), "{trace}".into())];
+        let mut fault = Fault::new(FaultKind::ToolFailed, "").about("a\"b");
+        assert_eq!(object(&members, &fault), r#"{"tool":"a\"b"}"#);
+        fault.trace = Some("at x".into());
+        assert_eq!(object(&members, &fault), r#"{"tool":"a\"b","stacktrace":"at x"}"#);
+    }
+}

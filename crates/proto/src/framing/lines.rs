@@ -1,0 +1,305 @@
+//! Newline framing, as on standard input and output, with bounded memory.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use memchr::memchr;
+
+use super::KEPT_CAPACITY;
+
+/// Cuts a byte stream into lines.
+///
+/// A line ends at `\n`, and one `\r` before that belongs to the end. Lines of nothing but whitespace
+/// are skipped. A line longer than the limit is reported once, as soon as that is known, and the rest
+/// of it is dropped as it arrives. How the stream was cut into chunks makes no difference.
+///
+/// ```
+/// use creole_proto::framing::{Line, Lines};
+///
+/// let mut lines = Lines::new(1024);
+/// let mut seen = Vec::new();
+/// for mut chunk in [&b"{}\r\n\n{\"a\""[..], b":1}\n"] {
+///     while let Some(Line::Complete(line)) = lines.next(&mut chunk) {
+///         seen.push(line.to_vec());
+///     }
+/// }
+/// assert_eq!(seen, [&b"{}"[..], b"{\"a\":1}"]);
+/// ```
+#[derive(Debug)]
+pub struct Lines {
+    limit: usize,
+    /// The start of a line whose end has not arrived; never holds a newline.
+    pending: Vec<u8>,
+    /// Whether `pending` was handed out as a line and is to be emptied.
+    spent: bool,
+    /// Whether the rest of an overlong line is being dropped.
+    dropping: bool,
+}
+
+/// One line, or the news that it was too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// The bytes of the line, without its end.
+    Complete(&'a [u8]),
+    /// A line exceeded the limit; nothing of it is kept.
+    TooLong,
+}
+
+impl Lines {
+    /// A line may have `limit` bytes, its end not counted.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, pending: Vec::new(), spent: false, dropping: false }
+    }
+
+    /// Takes the next line off `chunk`; call it until it returns `None`, which leaves `chunk` empty.
+    ///
+    /// A line that lies whole in `chunk` is a slice of it. Only a line that spans chunks is copied,
+    /// into a buffer that stays below the limit and gives back what one large line made it grow.
+    pub fn next<'a, 'c: 'a>(&'a mut self, chunk: &mut &'c [u8]) -> Option<Line<'a>> {
+        self.empty_spent();
+        let found = loop {
+            let Some(end) = memchr(b'\n', chunk) else { break self.hold(mem::take(chunk)) };
+            let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
+            *chunk = rest;
+            match self.complete(line) {
+                Found::Nothing => {}
+                found => break found,
+            }
+        };
+        self.hand_out(found)
+    }
+
+    /// Calls `on_line` for each line that ends in `chunk`.
+    pub fn feed(&mut self, mut chunk: &[u8], mut on_line: impl FnMut(Line<'_>)) {
+        while let Some(line) = self.next(&mut chunk) {
+            on_line(line);
+        }
+    }
+
+    /// At the end of the stream, the last line if it was not blank and lacks only its newline.
+    pub fn finish(&mut self) -> Option<Line<'_>> {
+        self.empty_spent();
+        self.dropping = false;
+        let found = self.judge_pending();
+        self.hand_out(found)
+    }
+
+    /// A newline arrived, and `line` before it.
+    fn complete<'c>(&mut self, line: &'c [u8]) -> Found<'c> {
+        if mem::take(&mut self.dropping) {
+            return Found::Nothing;
+        }
+        if self.pending.is_empty() {
+            return match self.judge(line) {
+                Verdict::Good => Found::InChunk(strip_return(line)),
+                Verdict::Blank => Found::Nothing,
+                Verdict::TooLong => Found::TooLong,
+            };
+        }
+        if self.exceeds(line) {
+            self.empty();
+            return Found::TooLong;
+        }
+        self.append(line);
+        self.judge_pending()
+    }
+
+    /// More of a line arrived, but not its end.
+    fn hold<'c>(&mut self, part: &[u8]) -> Found<'c> {
+        if self.dropping {
+            return Found::Nothing;
+        }
+        if self.exceeds(part) {
+            self.dropping = true;
+            self.empty();
+            return Found::TooLong;
+        }
+        self.append(part);
+        Found::Nothing
+    }
+
+    fn judge_pending<'c>(&mut self) -> Found<'c> {
+        match self.judge(&self.pending) {
+            Verdict::Good => return Found::InPending,
+            Verdict::Blank => self.empty(),
+            Verdict::TooLong => {
+                self.empty();
+                return Found::TooLong;
+            }
+        }
+        Found::Nothing
+    }
+
+    fn judge(&self, line: &[u8]) -> Verdict {
+        let line = strip_return(line);
+        if line.len() > self.limit {
+            Verdict::TooLong
+        } else if line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
+            Verdict::Blank
+        } else {
+            Verdict::Good
+        }
+    }
+
+    /// Whether the pending line with `part` is too long whatever follows; a last `\r` may yet turn
+    /// out to belong to the line end.
+    fn exceeds(&self, part: &[u8]) -> bool {
+        let length = self.pending.len() + part.len();
+        let ends_in_return = part.last().or(self.pending.last()) == Some(&b'\r');
+        length - usize::from(ends_in_return) > self.limit
+    }
+
+    fn append(&mut self, part: &[u8]) {
+        let needed = self.pending.len() + part.len();
+        if needed > self.pending.capacity() {
+            // Doubling keeps the copying linear, but must not overshoot what a line may need.
+            let most = self.limit.saturating_add(1);
+            let target = needed.max(self.pending.capacity().saturating_mul(2).min(most));
+            self.pending.reserve_exact(target - self.pending.len());
+        }
+        self.pending.extend_from_slice(part);
+    }
+
+    fn hand_out<'a, 'c: 'a>(&'a mut self, found: Found<'c>) -> Option<Line<'a>> {
+        match found {
+            Found::Nothing => None,
+            Found::TooLong => Some(Line::TooLong),
+            Found::InChunk(line) => Some(Line::Complete(line)),
+            Found::InPending => {
+                self.spent = true;
+                Some(Line::Complete(strip_return(&self.pending)))
+            }
+        }
+    }
+
+    fn empty_spent(&mut self) {
+        if mem::take(&mut self.spent) {
+            self.empty();
+        }
+    }
+
+    fn empty(&mut self) {
+        self.pending.clear();
+        self.pending.shrink_to(KEPT_CAPACITY);
+    }
+}
+
+/// What was found, before the pending buffer is lent out.
+#[derive(Clone, Copy)]
+enum Found<'c> {
+    Nothing,
+    TooLong,
+    InChunk(&'c [u8]),
+    InPending,
+}
+
+enum Verdict {
+    Good,
+    Blank,
+    TooLong,
+}
+
+fn strip_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec;
+
+    use super::*;
+
+    /// The lines of `input` as text, `!` for one that was too long, cut into chunks of `size`.
+    fn lines(limit: usize, input: &[u8], size: usize) -> Vec<String> {
+        let mut seen = Vec::new();
+        let mut lines = Lines::new(limit);
+        for chunk in input.chunks(size) {
+            lines.feed(chunk, |line| seen.push(shown(line)));
+        }
+        seen.extend(lines.finish().map(shown));
+        seen
+    }
+
+    fn shown(line: Line<'_>) -> String {
+        match line {
+            Line::Complete(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Line::TooLong => String::from("!"),
+        }
+    }
+
+    fn agree(limit: usize, input: &[u8], expected: &[&str]) {
+        for size in 1..=input.len() {
+            assert_eq!(lines(limit, input, size), expected, "chunks of {size}");
+        }
+    }
+
+    #[test]
+    fn line_ends_and_blank_lines_are_tolerated() {
+        agree(9, b"a\nb\r\n\n \t\r\nc\r\r\n\r\nd", &["a", "b", "c\r", "d"]);
+    }
+
+    #[test]
+    fn the_limit_counts_the_line_without_its_end() {
+        agree(3, b"abc\nabc\r\nabcd\nabc\r\r\nabcd\r\nabc", &["abc", "abc", "!", "!", "!", "abc"]);
+        agree(3, b"abc\r", &["abc"]);
+        agree(3, b"ab\rc\nx\n", &["!", "x"]);
+    }
+
+    #[test]
+    fn an_overlong_line_is_reported_once_and_as_soon_as_known() {
+        let mut lines = Lines::new(3);
+        let mut chunk = &b"abcd"[..];
+        assert_eq!(lines.next(&mut chunk), Some(Line::TooLong));
+        for mut more in [&b"efgh"[..], b"ijkl"] {
+            assert_eq!(lines.next(&mut more), None);
+        }
+        chunk = b"mn\nnext\nok\n";
+        assert_eq!(lines.next(&mut chunk), Some(Line::TooLong));
+        assert_eq!(lines.next(&mut chunk), Some(Line::Complete(b"ok")));
+        assert_eq!(lines.next(&mut chunk), None);
+        assert_eq!(lines.finish(), None);
+    }
+
+    #[test]
+    fn an_overlong_last_line_is_not_offered_again() {
+        agree(3, b"abcdefgh", &["!"]);
+        agree(3, b"          \nx", &["!", "x"]);
+    }
+
+    #[test]
+    fn a_line_whole_in_its_chunk_is_not_copied() {
+        let mut lines = Lines::new(100);
+        let whole = b"first\nsecond\nthi";
+        let mut chunk = &whole[..];
+        let Some(Line::Complete(first)) = lines.next(&mut chunk) else { panic!("no line") };
+        assert!(whole.as_ptr_range().contains(&first.as_ptr()));
+        assert_eq!(lines.next(&mut chunk), Some(Line::Complete(b"second")));
+        assert_eq!(lines.pending.capacity(), 0);
+        assert_eq!(lines.next(&mut chunk), None);
+        assert_eq!(lines.pending, b"thi");
+    }
+
+    #[test]
+    fn memory_stays_bounded_and_is_given_back() {
+        const MIB: usize = 1024 * 1024;
+        let mut lines = Lines::new(MIB);
+        let mut news = 0;
+        for _ in 0..50 * 16 {
+            lines.feed(&[b'x'; MIB / 16], |line| news += usize::from(line == Line::TooLong));
+            assert!(lines.pending.capacity() <= MIB + 1);
+        }
+        assert_eq!(news, 1);
+        assert!(lines.pending.capacity() <= KEPT_CAPACITY);
+
+        let mut lengths = vec![];
+        let mut note = |line: Line<'_>| lengths.push(shown(line).len());
+        lines.feed(b"\n", &mut note);
+        for _ in 0..16 {
+            lines.feed(&[b'x'; MIB / 16], &mut note);
+        }
+        lines.feed(b"\nsmall\n", &mut note);
+        assert_eq!(lengths, [MIB, 5]);
+        assert!(lines.pending.capacity() <= KEPT_CAPACITY);
+    }
+}

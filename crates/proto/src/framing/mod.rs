@@ -1,0 +1,10 @@
+//! Where one message ends and the next begins, on byte streams that arrive in arbitrary pieces.
+
+pub mod lines;
+pub mod sse;
+
+pub use lines::{Line, Lines};
+pub use sse::{Event, EventRef, SseDecoder, SseError};
+
+/// Capacity a buffer may keep between messages, so that one large message is not paid for forever.
+const KEPT_CAPACITY: usize = 64 * 1024;

@@ -1,0 +1,441 @@
+//! Server-sent events in both directions, after the WHATWG "text/event-stream" format.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::{fmt, mem};
+
+use memchr::{memchr, memchr2};
+
+use super::KEPT_CAPACITY;
+
+/// One event as it was received.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// The id this event carries; remembering the last one of the stream is up to the receiver.
+    pub id: Option<String>,
+    /// The type, where absent means `message`.
+    pub event: Option<String>,
+    /// The data lines, joined by `\n`.
+    pub data: String,
+    /// How many milliseconds to wait before connecting again.
+    pub retry: Option<u64>,
+}
+
+/// One event to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventRef<'a> {
+    /// See [`Event::id`].
+    pub id: Option<&'a str>,
+    /// See [`Event::event`].
+    pub event: Option<&'a str>,
+    /// See [`Event::data`].
+    pub data: &'a str,
+    /// See [`Event::retry`].
+    pub retry: Option<u64>,
+}
+
+impl<'a> From<&'a Event> for EventRef<'a> {
+    fn from(event: &'a Event) -> Self {
+        Self {
+            id: event.id.as_deref(),
+            event: event.event.as_deref(),
+            data: &event.data,
+            retry: event.retry,
+        }
+    }
+}
+
+/// Appends exactly one event, whatever its fields contain.
+///
+/// Each line of the data gets a `data` field of its own; CR and CRLF arrive as LF. Line breaks in the
+/// id and the type, and NUL in the id, are left out, since the format cannot carry them.
+pub fn encode(out: &mut Vec<u8>, event: &EventRef<'_>) {
+    if let Some(id) = event.id {
+        push_field(out, b"id: ", id.split(['\r', '\n', '\0']));
+    }
+    if let Some(name) = event.event {
+        push_field(out, b"event: ", name.split(['\r', '\n']));
+    }
+    if let Some(retry) = event.retry {
+        push_field(out, b"retry: ", [&*retry.to_string()]);
+    }
+    push_data(out, event.data.as_bytes());
+    out.push(b'\n');
+}
+
+/// Turns the bytes of an event stream back into events, with bounded memory.
+///
+/// An event is whatever has an id, a type, data or a retry time before its blank line: a client
+/// needs also the events without data, because their ids say where to resume. An event cut off by
+/// the end of the stream is never delivered. How the stream was cut makes no difference.
+#[derive(Debug)]
+pub struct SseDecoder {
+    limit: usize,
+    /// The start of a line whose end has not arrived.
+    pending: Vec<u8>,
+    event: Event,
+    /// Bytes of the fields in `event`, or `None` if there are no fields yet.
+    held: Option<usize>,
+    has_data: bool,
+    skipping: Skipping,
+    /// Whether the last line ended in a CR, to which an LF may still belong.
+    after_return: bool,
+    is_first_line: bool,
+}
+
+/// Why an event was dropped. The decoder goes on with the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SseError {
+    /// It exceeds the limit.
+    TooLong,
+    /// It is not UTF-8.
+    NotUtf8,
+}
+
+impl fmt::Display for SseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLong => "an event is too long",
+            Self::NotUtf8 => "an event is not UTF-8",
+        })
+    }
+}
+
+impl core::error::Error for SseError {}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Skipping {
+    Nothing,
+    /// The rest of an event, at the start of a line.
+    Event,
+    /// The rest of an event, within a line that is not blank.
+    Line,
+}
+
+impl SseDecoder {
+    /// The fields of one event may have `limit` bytes, names included and line ends not.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            pending: Vec::new(),
+            event: Event::default(),
+            held: None,
+            has_data: false,
+            skipping: Skipping::Nothing,
+            after_return: false,
+            is_first_line: true,
+        }
+    }
+
+    /// Takes the next event off `chunk`; call it until it returns `None`, which leaves it empty.
+    pub fn next(&mut self, chunk: &mut &[u8]) -> Option<Result<Event, SseError>> {
+        loop {
+            self.pass_line_feed(chunk);
+            let Some(end) = memchr2(b'\r', b'\n', chunk) else {
+                return self.hold(mem::take(chunk));
+            };
+            let line = &chunk[..end];
+            self.after_return = chunk[end] == b'\r';
+            *chunk = &chunk[end + 1..];
+            match self.line(line) {
+                Ok(None) => {}
+                Ok(Some(event)) => return Some(Ok(event)),
+                Err(error) => return Some(Err(self.drop_event(error, Skipping::Event))),
+            }
+        }
+    }
+
+    /// Calls `on_event` for each event that ends in `chunk`.
+    pub fn feed(&mut self, mut chunk: &[u8], mut on_event: impl FnMut(Result<Event, SseError>)) {
+        while let Some(event) = self.next(&mut chunk) {
+            on_event(event);
+        }
+    }
+
+    fn pass_line_feed(&mut self, chunk: &mut &[u8]) {
+        if let [first, rest @ ..] = *chunk
+            && mem::take(&mut self.after_return)
+            && *first == b'\n'
+        {
+            *chunk = rest;
+        }
+    }
+
+    /// Part of a line arrived, but not its end.
+    fn hold(&mut self, part: &[u8]) -> Option<Result<Event, SseError>> {
+        if part.is_empty() {
+            return None;
+        }
+        if self.skipping != Skipping::Nothing {
+            self.skipping = Skipping::Line;
+            return None;
+        }
+        if self.exceeds(part) {
+            return Some(Err(self.drop_event(SseError::TooLong, Skipping::Line)));
+        }
+        self.pending.extend_from_slice(part);
+        None
+    }
+
+    /// The end of a line arrived, and `part` before it.
+    fn line(&mut self, part: &[u8]) -> Result<Option<Event>, SseError> {
+        if self.skipping != Skipping::Nothing {
+            let is_blank = self.skipping == Skipping::Event && part.is_empty();
+            self.skipping = if is_blank { Skipping::Nothing } else { Skipping::Event };
+            return Ok(None);
+        }
+        if self.exceeds(part) {
+            return Err(SseError::TooLong);
+        }
+        if self.pending.is_empty() {
+            return self.whole_line(part);
+        }
+        let mut line = mem::take(&mut self.pending);
+        line.extend_from_slice(part);
+        let outcome = self.whole_line(&line);
+        line.clear();
+        line.shrink_to(KEPT_CAPACITY);
+        self.pending = line;
+        outcome
+    }
+
+    fn whole_line(&mut self, line: &[u8]) -> Result<Option<Event>, SseError> {
+        let is_first = mem::take(&mut self.is_first_line);
+        let line = if is_first { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
+        if line.is_empty() {
+            self.has_data = false;
+            return Ok(self.held.take().map(|_| mem::take(&mut self.event)));
+        }
+        let (name, value) = split_field(line);
+        if self.field(name, value)? {
+            *self.held.get_or_insert(0) += line.len();
+        }
+        Ok(None)
+    }
+
+    /// Takes over one field and tells whether it is one that counts.
+    fn field(&mut self, name: &[u8], value: &[u8]) -> Result<bool, SseError> {
+        match name {
+            b"data" => {
+                let value = text(value)?;
+                if mem::replace(&mut self.has_data, true) {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+            }
+            b"event" => self.event.event = Some(text(value)?.into()),
+            b"id" if memchr(0, value).is_none() => self.event.id = Some(text(value)?.into()),
+            b"retry" => match milliseconds(value) {
+                Some(retry) => self.event.retry = Some(retry),
+                None => return Ok(false),
+            },
+            // Comments have an empty name; unknown fields are to be ignored.
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn exceeds(&self, part: &[u8]) -> bool {
+        self.held.unwrap_or(0) + self.pending.len() + part.len() > self.limit
+    }
+
+    fn drop_event(&mut self, error: SseError, skipping: Skipping) -> SseError {
+        self.skipping = skipping;
+        self.pending = Vec::new();
+        self.event = Event::default();
+        self.held = None;
+        self.has_data = false;
+        self.is_first_line = false;
+        error
+    }
+}
+
+fn split_field(line: &[u8]) -> (&[u8], &[u8]) {
+    let Some(colon) = memchr(b':', line) else { return (line, b"") };
+    let value = &line[colon + 1..];
+    (&line[..colon], value.strip_prefix(b" ").unwrap_or(value))
+}
+
+fn text(value: &[u8]) -> Result<&str, SseError> {
+    simdutf8::basic::from_utf8(value).map_err(|_| SseError::NotUtf8)
+}
+
+/// Only digits count: `parse` alone would also take a sign.
+fn milliseconds(value: &[u8]) -> Option<u64> {
+    let digits = value.iter().all(u8::is_ascii_digit).then_some(value)?;
+    text(digits).ok()?.parse().ok()
+}
+
+fn push_field<'a>(out: &mut Vec<u8>, name: &[u8], value: impl IntoIterator<Item = &'a str>) {
+    out.extend_from_slice(name);
+    for part in value {
+        out.extend_from_slice(part.as_bytes());
+    }
+    out.push(b'\n');
+}
+
+fn push_data(out: &mut Vec<u8>, mut data: &[u8]) {
+    loop {
+        let end = memchr2(b'\r', b'\n', data);
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(&data[..end.unwrap_or(data.len())]);
+        out.push(b'\n');
+        let Some(end) = end else { return };
+        let width = if data[end..].starts_with(b"\r\n") { 2 } else { 1 };
+        data = &data[end + width..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::vec;
+
+    use super::*;
+
+    fn decoded(limit: usize, input: &[u8], size: usize) -> Vec<Result<Event, SseError>> {
+        let mut seen = Vec::new();
+        let mut decoder = SseDecoder::new(limit);
+        for chunk in input.chunks(size) {
+            decoder.feed(chunk, |event| seen.push(event));
+        }
+        seen
+    }
+
+    fn agree(limit: usize, input: &[u8], expected: &[Result<Event, SseError>]) {
+        for size in 1..=input.len() {
+            assert_eq!(decoded(limit, input, size), expected, "chunks of {size}");
+        }
+    }
+
+    fn data(text: &str) -> Result<Event, SseError> {
+        Ok(Event { data: text.into(), ..Event::default() })
+    }
+
+    #[test]
+    fn every_line_end_counts_once_even_when_split() {
+        agree(
+            99,
+            b"data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\r\n\ndata: e\n\r",
+            &[data("a"), data("b"), data("c"), data("d"), data("e")],
+        );
+    }
+
+    #[test]
+    fn all_fields_are_read_and_data_lines_joined() {
+        let input = b"id: 7\nevent:message\nretry: 1500\ndata: a\ndata:  b\ndata\ndata:\n\n";
+        agree(
+            99,
+            input,
+            &[Ok(Event {
+                id: Some("7".into()),
+                event: Some("message".into()),
+                data: "a\n b\n\n".into(),
+                retry: Some(1500),
+            })],
+        );
+    }
+
+    #[test]
+    fn an_event_without_data_is_reported_for_its_id_or_retry_time() {
+        agree(
+            99,
+            b"id: 1\ndata: \n\nid\n\nretry: 5\n\n",
+            &[
+                Ok(Event { id: Some("1".into()), ..Event::default() }),
+                Ok(Event { id: Some("".into()), ..Event::default() }),
+                Ok(Event { retry: Some(5), ..Event::default() }),
+            ],
+        );
+    }
+
+    #[test]
+    fn comments_unknown_fields_and_unusable_values_are_ignored() {
+        agree(
+            99,
+            b": hello\n\n:\nfoo: bar\nData: x\n\nid: a\0b\nretry: -1\nretry: +1\nretry:\n\n",
+            &[],
+        );
+        agree(99, b"retry: 99999999999999999999999\ndata: x\n:c\n\n", &[data("x")]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_ignored_at_the_start_only() {
+        agree(
+            99,
+            b"\xef\xbb\xbfdata: a\n\n\xef\xbb\xbfdata: b\n\ndata: c\n\n",
+            &[data("a"), data("c")],
+        );
+    }
+
+    #[test]
+    fn an_event_cut_off_by_the_end_is_not_delivered() {
+        agree(99, b"data: a\n\ndata: b\n", &[data("a")]);
+    }
+
+    #[test]
+    fn an_oversized_event_is_one_error_and_the_next_is_read() {
+        agree(
+            10,
+            b"data: 1234\n\ndata: 12345\nmore\n\ndata: ok\n\n",
+            &[data("1234"), Err(SseError::TooLong), data("ok")],
+        );
+        agree(10, b"data: 1\ndata\n\ndata: ok\n\n", &[Err(SseError::TooLong), data("ok")]);
+        agree(10, b": a long comment\n\ndata: ok\n\n", &[Err(SseError::TooLong), data("ok")]);
+    }
+
+    #[test]
+    fn memory_stays_bounded_within_one_endless_line() {
+        let mut decoder = SseDecoder::new(100_000);
+        let mut errors = 0;
+        for _ in 0..100 {
+            decoder.feed(&[b'x'; 10_000], |event| errors += usize::from(event.is_err()));
+            assert!(decoder.pending.capacity() <= 200_000);
+        }
+        assert_eq!(errors, 1);
+        assert_eq!(decoder.pending.capacity(), 0);
+    }
+
+    #[test]
+    fn an_event_that_is_not_utf8_is_one_error_and_the_next_is_read() {
+        agree(
+            99,
+            b"data: \xff\xfe\ndata: x\n\ndata: \xf0\x9f\x98\x80\n\n",
+            &[Err(SseError::NotUtf8), data("😀")],
+        );
+    }
+
+    #[test]
+    fn data_that_looks_like_another_event_stays_one_event() {
+        for text in ["a\n\ndata: {}\n\n", "a\r\rid: 1", "\r\n\r\n", "\n", "", "a\r", ": c"] {
+            let mut out = Vec::new();
+            encode(&mut out, &EventRef { data: text, ..EventRef::default() });
+            let arrived = text.replace("\r\n", "\n").replace('\r', "\n");
+            agree(99, &out, &[data(&arrived)]);
+        }
+    }
+
+    #[test]
+    fn an_id_or_type_cannot_smuggle_in_another_field() {
+        let mut out = Vec::new();
+        let event = EventRef {
+            id: Some("1\n\ndata: x\0"),
+            event: Some("a\r\nb"),
+            data: "d",
+            retry: Some(u64::MAX),
+        };
+        encode(&mut out, &event);
+        let expected = format!("id: 1data: x\nevent: ab\nretry: {}\ndata: d\n\n", u64::MAX);
+        assert_eq!(out, expected.as_bytes());
+    }
+
+    #[test]
+    fn several_events_may_follow_each_other() {
+        let events = vec![data("a"), data(" b\nc")];
+        let mut out = Vec::new();
+        for event in events.iter().flatten() {
+            encode(&mut out, &event.into());
+        }
+        agree(99, &out, &events);
+    }
+}

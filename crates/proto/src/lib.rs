@@ -1,0 +1,36 @@
+//! The Model Context Protocol as data and rules.
+//!
+//! This crate performs no I/O, knows no clock and no runtime: bytes and times go in, bytes and actions come
+//! out. Revisions ([`revision`]) and dialects ([`dialect`]) are tables; the conversation is a machine
+//! ([`server::Machine`]) that any driver can feed.
+//!
+//! ```
+//! use core::time::Duration;
+//! use creole_proto::dialect::builtin;
+//! use creole_proto::server::{Limits, Machine, Outbox, Profile};
+//!
+//! let profile = Profile::new(builtin("spec").expect("ships inside"), Limits::default());
+//! let mut machine = Machine::new(profile.into());
+//! let mut out = Outbox::default();
+//! machine.receive(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, Duration::ZERO, &mut out);
+//! assert_eq!(out.take_bytes(), b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+//! ```
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod adapt;
+pub mod dialect;
+mod encode;
+pub mod fault;
+pub mod framing;
+pub mod lifecycle;
+pub mod message;
+pub mod meta;
+pub mod method;
+pub mod model;
+pub mod op;
+pub mod revision;
+pub mod server;
+pub mod wire;

@@ -1,0 +1,41 @@
+//! Who may say what, when: the handshake generation and the stateless one.
+
+mod handshake;
+mod stateless;
+
+pub use handshake::{Phase, Session};
+pub use stateless::{claims_version, open, reentry};
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+
+use crate::fault::{Fault, FaultKind};
+use crate::model::Implementation;
+use crate::wire::{FieldError, Object};
+
+/// The progress token of a request as raw text: a string or an integer.
+pub fn progress_token(raw: Option<&str>) -> Result<Option<String>, Fault> {
+    let Some(raw) = raw else { return Ok(None) };
+    match crate::wire::Id::parse(raw) {
+        Ok(_) => Ok(Some(raw.to_owned())),
+        Err(_) => Err(Fault::new(
+            FaultKind::InvalidParams,
+            "`_meta.progressToken` must be a string or an integer",
+        )),
+    }
+}
+
+/// A client's or server's self-description; only the name is demanded.
+fn implementation(object: Object<'_>) -> Result<Implementation, FieldError> {
+    Ok(Implementation {
+        name: object.required_string("name")?.into_owned(),
+        title: object.string("title")?.map(|title| title.into_owned()),
+        version: object.string("version")?.unwrap_or_default().into_owned(),
+    })
+}
+
+impl From<FieldError> for Fault {
+    fn from(error: FieldError) -> Self {
+        Self::new(FaultKind::InvalidParams, alloc::format!("{error}"))
+    }
+}

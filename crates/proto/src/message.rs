@@ -1,0 +1,121 @@
+//! JSON-RPC messages told apart, by the rules of a dialect.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+
+use crate::dialect::{Dialect, MissingId, NullId, RefusedId};
+use crate::fault::{Fault, FaultKind};
+use crate::wire::{Fields, Id, Object, unquote};
+
+/// A message of a client.
+#[derive(Debug)]
+pub enum Message<'a> {
+    /// It wants an answer.
+    Request {
+        /// The id to answer with.
+        id: Id,
+        /// What is asked.
+        method: Cow<'a, str>,
+        /// With what.
+        params: Option<Object<'a>>,
+    },
+    /// It wants none.
+    Notification {
+        /// What is told.
+        method: Cow<'a, str>,
+        /// With what.
+        params: Option<Object<'a>>,
+    },
+    /// It answers a request of the server.
+    Response {
+        /// The id of that request.
+        id: Id,
+        /// The raw result, or the raw error.
+        answer: Result<&'a str, &'a str>,
+    },
+}
+
+/// A message that is refused as a whole.
+#[derive(Debug)]
+pub struct Refusal {
+    /// Why.
+    pub fault: Box<Fault>,
+    /// The id to answer with, if it could be read.
+    pub id: Option<Id>,
+}
+
+/// Tells what a scanned message is.
+pub fn classify<'a>(fields: &Fields<'a>, dialect: &Dialect) -> Result<Message<'a>, Refusal> {
+    let readable = fields.id.and_then(|raw| dialect.id(raw).ok());
+    check_envelope(fields).and_then(|()| message(fields, dialect)).map_err(|fault| Refusal {
+        fault: Box::new(fault),
+        id: match dialect.refused_id {
+            RefusedId::Echo => readable,
+            RefusedId::Null => None,
+        },
+    })
+}
+
+fn check_envelope(fields: &Fields<'_>) -> Result<(), Fault> {
+    if !fields.is_object {
+        return Err(invalid("a message must be a JSON object"));
+    }
+    if fields.repeated {
+        return Err(invalid("an object has the same key twice"));
+    }
+    if fields.jsonrpc.and_then(unquote).as_deref() != Some("2.0") {
+        return Err(invalid("`jsonrpc` must be \"2.0\""));
+    }
+    let is_answer = fields.result.is_some() || fields.error.is_some();
+    if fields.method.is_some() && is_answer {
+        return Err(invalid("a message has either `method` or `result` or `error`"));
+    }
+    Ok(())
+}
+
+fn message<'a>(fields: &Fields<'a>, dialect: &Dialect) -> Result<Message<'a>, Fault> {
+    let Some(method) = fields.method else { return answer(fields) };
+    let method = match unquote(method) {
+        Some(method) if !method.is_empty() => method,
+        _ => return Err(invalid("`method` must be a string that is not empty")),
+    };
+    let params = params(fields)?;
+    let notification = match fields.id {
+        None => dialect.missing_id == MissingId::Notification,
+        Some(id) => id == "null" && dialect.null_id == NullId::Notification,
+    };
+    if notification {
+        return Ok(Message::Notification { method, params });
+    }
+    let id = fields.id.ok_or_else(|| invalid("`id` is missing"))?;
+    let id =
+        dialect.id(id).map_err(|_| invalid("`id` must be a string or an integer, and short"))?;
+    Ok(Message::Request { id, method, params })
+}
+
+fn params<'a>(fields: &Fields<'a>) -> Result<Option<Object<'a>>, Fault> {
+    match fields.params {
+        // Some clients write null for "none"; no revision gives it another meaning.
+        None | Some("null") => Ok(None),
+        Some(text) => match Object::new(text) {
+            Some(object) => Ok(Some(object)),
+            None => Err(invalid("`params` must be an object")),
+        },
+    }
+}
+
+fn answer<'a>(fields: &Fields<'a>) -> Result<Message<'a>, Fault> {
+    let answer = match (fields.result, fields.error) {
+        (Some(result), None) => Ok(result),
+        (None, Some(error)) => Err(error),
+        (Some(_), Some(_)) => return Err(invalid("an answer has either `result` or `error`")),
+        (None, None) => return Err(Fault::new(FaultKind::MissingMethod, "`method` is missing")),
+    };
+    let id = fields.id.and_then(|raw| Id::parse(raw).ok());
+    let id = id.ok_or_else(|| invalid("an answer needs the `id` of its request"))?;
+    Ok(Message::Response { id, answer })
+}
+
+fn invalid(detail: &str) -> Fault {
+    Fault::new(FaultKind::InvalidRequest, detail)
+}

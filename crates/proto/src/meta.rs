@@ -1,0 +1,16 @@
+//! The keys of `_meta` that the protocol reserves.
+
+/// The protocol version of a request.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// Who the client says it is.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// What the client can be asked for.
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The least serious log messages that a request wants.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// The listen request that a notification belongs to.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// Who the server says it is.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// The token that progress of a request is reported under.
+pub const PROGRESS_TOKEN: &str = "progressToken";

@@ -1,0 +1,78 @@
+//! An announced item as the bytes that lists are made of.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use super::{Prompt, Resource, ResourceTemplate, Tool};
+use crate::adapt;
+use crate::revision::{Rules, Structured};
+
+/// A definition encoded once, so that a list of a thousand tools costs a copy and not an encoding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    name: String,
+    newest: Box<str>,
+    /// The text for sessions of the handshake era, where it differs.
+    handshake: Option<Box<str>>,
+    /// The text for revisions without structured results, where it differs.
+    unstructured: Option<Box<str>>,
+}
+
+impl Definition {
+    /// The name or uri it is found by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text for a peer with these rules.
+    pub fn text(&self, rules: &Rules) -> &str {
+        let older = match rules.structured {
+            Structured::Absent => self.unstructured.as_deref().or(self.handshake.as_deref()),
+            Structured::Object => self.handshake.as_deref(),
+            Structured::Any => None,
+        };
+        older.unwrap_or(&self.newest)
+    }
+
+    fn of<T: serde::Serialize>(name: &str, item: &T) -> Self {
+        Self { name: name.into(), newest: encode(item), handshake: None, unstructured: None }
+    }
+}
+
+impl From<&Tool> for Definition {
+    fn from(tool: &Tool) -> Self {
+        let mut definition = Self::of(&tool.name, tool);
+        if let Some(handshake) = adapt::lower_tool(tool) {
+            definition.handshake = Some(encode(&handshake));
+        }
+        if tool.output_schema.is_some() {
+            let lowered = adapt::lower_tool(tool);
+            let mut plain = lowered.unwrap_or_else(|| tool.clone());
+            plain.output_schema = None;
+            definition.unstructured = Some(encode(&plain));
+        }
+        definition
+    }
+}
+
+impl From<&Resource> for Definition {
+    fn from(resource: &Resource) -> Self {
+        Self::of(&resource.uri, resource)
+    }
+}
+
+impl From<&ResourceTemplate> for Definition {
+    fn from(template: &ResourceTemplate) -> Self {
+        Self::of(&template.name, template)
+    }
+}
+
+impl From<&Prompt> for Definition {
+    fn from(prompt: &Prompt) -> Self {
+        Self::of(&prompt.name, prompt)
+    }
+}
+
+fn encode<T: serde::Serialize>(item: &T) -> Box<str> {
+    crate::wire::Raw::of(item).as_str().into()
+}

@@ -1,0 +1,82 @@
+//! Questions that a server asks the client in the middle of a call.
+
+use alloc::string::String;
+
+use super::ClientCapabilities;
+use crate::wire::Raw;
+
+/// One question, under a key that its answer comes back with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// The key, unique within the call.
+    pub key: String,
+    /// The question.
+    pub question: Question,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Question {
+    /// Fill in a form (`elicitation/create`, form mode).
+    Form {
+        /// What is asked for, and why.
+        message: String,
+        /// The JSON Schema of the form: one flat object.
+        schema: Raw,
+    },
+    /// Visit a page (`elicitation/create`, url mode).
+    Url {
+        /// What to do there, and why.
+        message: String,
+        /// The page.
+        url: String,
+    },
+    /// Sample from the client's model (`sampling/createMessage`).
+    Sample {
+        /// The params of the request.
+        params: Raw,
+    },
+    /// Tell the roots (`roots/list`).
+    Roots,
+}
+
+impl Question {
+    /// The method that carries it.
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Form { .. } | Self::Url { .. } => "elicitation/create",
+            Self::Sample { .. } => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+
+    /// Whether a client with these capabilities may be asked.
+    pub fn is_allowed(&self, client: &ClientCapabilities) -> bool {
+        match self {
+            Self::Form { .. } => client.elicitation_form,
+            Self::Url { .. } => client.elicitation_url,
+            Self::Sample { .. } => client.sampling,
+            Self::Roots => client.roots,
+        }
+    }
+
+    /// The capability that it needs, as the client would declare it.
+    pub fn needed_capability(&self) -> &'static str {
+        match self {
+            Self::Form { .. } => r#"{"elicitation":{"form":{}}}"#,
+            Self::Url { .. } => r#"{"elicitation":{"url":{}}}"#,
+            Self::Sample { .. } => r#"{"sampling":{}}"#,
+            Self::Roots => r#"{"roots":{}}"#,
+        }
+    }
+
+    /// The same in words.
+    pub fn needed_words(&self) -> &'static str {
+        match self {
+            Self::Form { .. } => "elicitation by form",
+            Self::Url { .. } => "elicitation by URL",
+            Self::Sample { .. } => "sampling",
+            Self::Roots => "roots",
+        }
+    }
+}

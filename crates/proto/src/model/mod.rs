@@ -1,0 +1,88 @@
+//! What travels in params and results, in the newest revision's shape.
+//!
+//! Older shapes are made when a message leaves, by rule ([`crate::adapt`]); nothing inside knows them.
+
+mod capabilities;
+mod completion;
+mod content;
+mod definition;
+mod elicitation;
+mod level;
+mod prompts;
+mod resources;
+mod tools;
+
+pub use capabilities::{ClientCapabilities, ServerCapabilities};
+pub use completion::{Completion, CompletionRequest, Reference};
+pub use content::{Annotations, Content, Contents, Role};
+pub use definition::Definition;
+pub use elicitation::{Ask, Question};
+pub use level::Level;
+pub use prompts::{Prompt, PromptArgument, PromptMessage, PromptResult};
+pub use resources::{Resource, ResourceTemplate};
+pub use tools::{Tool, ToolAnnotations, ToolResult};
+
+use alloc::string::String;
+use serde::{Deserialize, Serialize};
+
+/// Who a client or server says it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Implementation {
+    /// The name for programs.
+    pub name: String,
+    /// The name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its version; hand-written clients sometimes leave it out.
+    #[serde(default)]
+    pub version: String,
+}
+
+/// How long and for whom a result may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheHints {
+    /// Milliseconds that it may be considered fresh.
+    pub ttl_ms: u64,
+    /// Whether it may be shown to any user.
+    pub public: bool,
+}
+
+impl CacheHints {
+    /// Not to be kept, not to be shared.
+    pub const NONE: Self = Self { ttl_ms: 0, public: false };
+}
+
+/// One of the four kinds of lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ListKind {
+    /// Tools.
+    Tools,
+    /// Resources.
+    Resources,
+    /// Resource templates.
+    Templates,
+    /// Prompts.
+    Prompts,
+}
+
+impl ListKind {
+    /// The member of the list result that holds the items.
+    pub fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
+        }
+    }
+
+    /// The notification that tells of a change.
+    pub fn changed(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Resources | Self::Templates => "notifications/resources/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The era-neutral model: what is asked, by whom, what comes of it, and what happens meanwhile.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::fault::Fault;
+use crate::model::{
+    Ask, CacheHints, ClientCapabilities, Completion, CompletionRequest, Contents, Definition,
+    Implementation, Level, ListKind, PromptResult, ServerCapabilities, ToolResult,
+};
+use crate::revision::Rules;
+use crate::wire::Raw;
+
+/// What a client asks for, whatever its revision.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// Tell identity and capabilities: `server/discover`, and the heart of `initialize`.
+    Discover,
+    /// One page of a list.
+    List(ListKind, Option<String>),
+    /// Call a tool.
+    CallTool {
+        /// Its name.
+        name: String,
+        /// The arguments: an object.
+        arguments: Option<Raw>,
+    },
+    /// Read a resource.
+    ReadResource {
+        /// Where it is.
+        uri: String,
+    },
+    /// Render a prompt.
+    GetPrompt {
+        /// Its name.
+        name: String,
+        /// The arguments: an object of strings.
+        arguments: Option<Raw>,
+    },
+    /// Complete an argument.
+    Complete(CompletionRequest),
+    /// Watch a resource for the session.
+    Subscribe {
+        /// Where it is.
+        uri: String,
+    },
+    /// Watch it no longer.
+    Unsubscribe {
+        /// Where it is.
+        uri: String,
+    },
+    /// Open a stream of notifications; the answer is the part that is honoured.
+    Listen(Filter),
+}
+
+impl Operation {
+    /// The method that newest clients use for it.
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Discover => "server/discover",
+            Self::List(ListKind::Tools, _) => "tools/list",
+            Self::List(ListKind::Resources, _) => "resources/list",
+            Self::List(ListKind::Templates, _) => "resources/templates/list",
+            Self::List(ListKind::Prompts, _) => "prompts/list",
+            Self::CallTool { .. } => "tools/call",
+            Self::ReadResource { .. } => "resources/read",
+            Self::GetPrompt { .. } => "prompts/get",
+            Self::Complete(_) => "completion/complete",
+            Self::Subscribe { .. } => "resources/subscribe",
+            Self::Unsubscribe { .. } => "resources/unsubscribe",
+            Self::Listen(_) => "subscriptions/listen",
+        }
+    }
+
+    /// The tool, resource or prompt that it is about.
+    pub fn target(&self) -> &str {
+        match self {
+            Self::CallTool { name, .. } | Self::GetPrompt { name, .. } => name,
+            Self::ReadResource { uri } | Self::Subscribe { uri } | Self::Unsubscribe { uri } => uri,
+            _ => "",
+        }
+    }
+
+    /// The arguments, where there are any.
+    pub fn arguments(&self) -> Option<&Raw> {
+        match self {
+            Self::CallTool { arguments, .. } | Self::GetPrompt { arguments, .. } => {
+                arguments.as_ref()
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the answer may be a question: the specification allows it on three methods only
+    /// (2026-07-28 basic/patterns/mrtr, supported requests).
+    pub fn may_ask(&self) -> bool {
+        matches!(self, Self::CallTool { .. } | Self::ReadResource { .. } | Self::GetPrompt { .. })
+    }
+}
+
+/// Who asks, and on what terms.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The rules of the revision it speaks.
+    pub rules: &'static Rules,
+    /// What it can be asked for.
+    pub capabilities: Arc<ClientCapabilities>,
+    /// Who it says it is.
+    pub client: Option<Arc<Implementation>>,
+    /// The least serious log messages that it wants.
+    pub log: Option<Level>,
+    /// Whether it wants progress.
+    pub progress: bool,
+    /// The answers and state of an earlier round, when it calls again.
+    pub reentry: Option<Reentry>,
+}
+
+/// What a client brings when it calls again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reentry {
+    /// `inputResponses`: an object.
+    pub answers: Option<Raw>,
+    /// `requestState`, as it was handed out.
+    pub state: Option<String>,
+}
+
+/// What comes of an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It is done.
+    Complete(Payload),
+    /// The client has to answer first.
+    NeedInput {
+        /// The questions.
+        asks: Vec<Ask>,
+        /// What to hand back with the answers.
+        state: Option<String>,
+    },
+    /// It failed.
+    Fail(Fault),
+}
+
+impl From<Fault> for Outcome {
+    fn from(fault: Fault) -> Self {
+        Self::Fail(fault)
+    }
+}
+
+/// What a completed operation carries.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Payload {
+    /// Nothing.
+    Empty,
+    /// Who the server is.
+    Server(ServerCard),
+    /// A page of a list.
+    Page(Page),
+    /// What a tool answered.
+    Tool(ToolResult),
+    /// What a resource holds.
+    Contents(Vec<Contents>, CacheHints),
+    /// A rendered prompt.
+    Prompt(PromptResult),
+    /// Proposed values.
+    Completion(Completion),
+    /// The part of a filter that is honoured.
+    Listening(Filter),
+}
+
+/// Who the server is and what it has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerCard {
+    /// Its name and version.
+    pub identity: Arc<Implementation>,
+    /// What it has.
+    pub capabilities: ServerCapabilities,
+    /// How a model should use it.
+    pub instructions: Option<String>,
+    /// How long this may be kept.
+    pub cache: CacheHints,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// Of what.
+    pub kind: ListKind,
+    /// The items.
+    pub items: Vec<Arc<Definition>>,
+    /// The cursor of the next page.
+    pub next: Option<String>,
+    /// How long it may be kept.
+    pub cache: CacheHints,
+}
+
+/// Which notifications a listener wants or gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Changes of the tools.
+    pub tools: bool,
+    /// Changes of the prompts.
+    pub prompts: bool,
+    /// Changes of the resources.
+    pub resources: bool,
+    /// Updates of these resources.
+    pub uris: Vec<String>,
+}
+
+impl Filter {
+    /// Whether the change is wanted.
+    pub fn wants(&self, change: &Change) -> bool {
+        match change {
+            Change::List(ListKind::Tools) => self.tools,
+            Change::List(ListKind::Prompts) => self.prompts,
+            Change::List(ListKind::Resources | ListKind::Templates) => self.resources,
+            Change::Resource(uri) => self.uris.iter().any(|watched| covers(watched, uri)),
+        }
+    }
+}
+
+/// Whether a subscription to `watched` is told of `uri`: the same resource or a part of it
+/// (schema of every revision: the uri may be a sub-resource of the one subscribed to).
+pub fn covers(watched: &str, uri: &str) -> bool {
+    match uri.strip_prefix(watched) {
+        Some(rest) => {
+            rest.is_empty() || watched.ends_with('/') || rest.starts_with(['/', '#', '?'])
+        }
+        None => false,
+    }
+}
+
+/// What happens while a call runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// It has come so far.
+    Progress {
+        /// How far.
+        progress: f64,
+        /// Out of how much.
+        total: Option<f64>,
+        /// In words.
+        message: Option<String>,
+    },
+    /// Something to note.
+    Log {
+        /// How serious.
+        level: Level,
+        /// Who notes it.
+        logger: Option<String>,
+        /// What.
+        data: Raw,
+    },
+}
+
+/// What happens to a server, whoever is calling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A list changed.
+    List(ListKind),
+    /// A resource changed.
+    Resource(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subscription_covers_the_resource_and_its_parts_only() {
+        assert!(covers("file:///p", "file:///p"));
+        assert!(covers("file:///p", "file:///p/x"));
+        assert!(covers("file:///p/", "file:///p/x"));
+        assert!(!covers("file:///p", "file:///pq"));
+        assert!(!covers("file:///p/x", "file:///p"));
+    }
+}

@@ -1,0 +1,296 @@
+//! The official revisions as rules: the only file that knows how revisions differ.
+//!
+//! Code elsewhere asks for a rule (`rules.batches`) and never compares versions, so a new revision is one
+//! more row of this table.
+
+use crate::fault::{Channel, DataShape, ErrorRow, FaultKind};
+use crate::method::{Method, MethodSet};
+
+/// An official revision of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Revision {
+    /// The first published revision.
+    V2024_11_05,
+    /// Brought batches, annotations, audio and Streamable HTTP.
+    V2025_03_26,
+    /// Brought structured results and elicitation; removed batches.
+    V2025_06_18,
+    /// Brought elicitation by URL; argument errors became results.
+    V2025_11_25,
+    /// Removed the handshake: every request stands alone.
+    V2026_07_28,
+}
+
+impl Revision {
+    /// Every revision, oldest first.
+    pub const ALL: [Self; 5] = [
+        Self::V2024_11_05,
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+        Self::V2026_07_28,
+    ];
+
+    /// The revision of that date.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|revision| revision.rules().name == name)
+    }
+
+    /// The newest revision that opens with this kind of conversation.
+    pub fn newest(era: Era) -> Self {
+        let mut of_era = Self::ALL.into_iter().filter(|revision| revision.rules().era == era);
+        of_era.next_back().unwrap_or(Self::V2025_11_25)
+    }
+
+    /// What holds in this revision.
+    pub fn rules(self) -> &'static Rules {
+        &RULES[self as usize]
+    }
+}
+
+/// How a conversation is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era {
+    /// `initialize` first; the connection or session remembers what was agreed.
+    Handshake,
+    /// No opening: each request carries version and capabilities in `_meta`.
+    Stateless,
+}
+
+/// How a server asks the client something in the middle of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// By a request of its own, while the call stays open.
+    Inline,
+    /// By ending the call with `input_required`; the client calls again with the answers.
+    Reentrant,
+}
+
+/// What a tool result may carry besides content blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structured {
+    /// Nothing.
+    Absent,
+    /// A JSON object.
+    Object,
+    /// Any JSON value.
+    Any,
+}
+
+/// What the client may be asked to fill in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elicitation {
+    /// Nothing.
+    Absent,
+    /// A flat form.
+    Form,
+    /// A form with titled and multiple choices, or a page to visit that is named by an id.
+    FormAndNamedUrl,
+    /// A form with titled and multiple choices, or a page to visit.
+    FormAndUrl,
+}
+
+/// What stands for the id in an error about a message whose id could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnreadableId {
+    /// `"id":null`, as JSON-RPC 2.0 says.
+    Null,
+    /// No member at all, as the newer schemas allow.
+    Omit,
+}
+
+/// What holds in one revision.
+#[derive(Debug)]
+pub struct Rules {
+    /// The revision these rules are of.
+    pub revision: Revision,
+    /// Its name on the wire.
+    pub name: &'static str,
+    /// How a conversation is opened.
+    pub era: Era,
+    /// What a client may send.
+    pub methods: MethodSet,
+    /// Whether one frame may hold several messages.
+    pub batches: bool,
+    /// How the client is asked.
+    pub asking: Asking,
+    /// What the client may be asked to fill in.
+    pub elicitation: Elicitation,
+    /// Whether results carry `resultType`.
+    pub result_type: bool,
+    /// Whether cacheable results carry `ttlMs` and `cacheScope`.
+    pub cache_hints: bool,
+    /// Whether results name the server in `_meta`.
+    pub identity_in_results: bool,
+    /// Whether list changes reach the client without being asked for.
+    pub unsolicited_changes: bool,
+    /// Whether the log level is set for the session; otherwise each request sets its own.
+    pub session_log_level: bool,
+    /// Whether there is a capability named `completions`.
+    pub completions_capability: bool,
+    /// Whether content may be audio.
+    pub audio: bool,
+    /// Whether content may be a link to a resource.
+    pub resource_links: bool,
+    /// What a tool result may carry besides content blocks.
+    pub structured: Structured,
+    /// What stands for an id that could not be read.
+    pub unreadable_id: UnreadableId,
+    /// Errors that this revision encodes differently from [`crate::fault::COMMON_ERRORS`].
+    pub errors: &'static [ErrorRow],
+}
+
+const SESSION_METHODS: MethodSet = MethodSet::of(&[
+    Method::Initialize,
+    Method::Ping,
+    Method::ListTools,
+    Method::CallTool,
+    Method::ListResources,
+    Method::ListTemplates,
+    Method::ReadResource,
+    Method::Subscribe,
+    Method::Unsubscribe,
+    Method::ListPrompts,
+    Method::GetPrompt,
+    Method::Complete,
+    Method::SetLevel,
+    Method::Initialized,
+    Method::Cancelled,
+    Method::Progress,
+    Method::RootsChanged,
+]);
+
+const STATELESS_METHODS: MethodSet = MethodSet::of(&[
+    Method::Discover,
+    Method::ListTools,
+    Method::CallTool,
+    Method::ListResources,
+    Method::ListTemplates,
+    Method::ReadResource,
+    Method::ListPrompts,
+    Method::GetPrompt,
+    Method::Complete,
+    Method::Listen,
+    Method::Cancelled,
+]);
+
+/// Until 2025-06-18 a tool's arguments were checked by the protocol, not by the tool (SEP-1303 changed it).
+const ARGUMENTS_ARE_PROTOCOL: ErrorRow = ErrorRow::fixed(
+    FaultKind::InvalidArguments,
+    Channel::Protocol(-32602),
+    ARGUMENTS_TEXT,
+    DataShape::None,
+);
+const ARGUMENTS_TEXT: &str = "Invalid arguments for tool {tool}: {detail}";
+
+/// Until 2025-11-25 a missing resource had a code of its own.
+const RESOURCE_CODE: ErrorRow = ErrorRow::fixed(
+    FaultKind::ResourceNotFound,
+    Channel::Protocol(-32002),
+    "Resource not found: {uri}",
+    DataShape::Given,
+);
+
+/// Before 2026-07-28 there is no code for a capability that the client lacks: the model is told.
+const CAPABILITY_IS_A_RESULT: ErrorRow = ErrorRow::fixed(
+    FaultKind::MissingCapability,
+    Channel::ToolResult { otherwise: -32603 },
+    "{detail}",
+    DataShape::None,
+);
+
+const OLD_ERRORS: &[ErrorRow] = &[ARGUMENTS_ARE_PROTOCOL, RESOURCE_CODE, CAPABILITY_IS_A_RESULT];
+
+const HANDSHAKE: Rules = Rules {
+    revision: Revision::V2024_11_05,
+    name: "2024-11-05",
+    era: Era::Handshake,
+    methods: SESSION_METHODS,
+    batches: false,
+    asking: Asking::Inline,
+    elicitation: Elicitation::Absent,
+    result_type: false,
+    cache_hints: false,
+    identity_in_results: false,
+    unsolicited_changes: true,
+    session_log_level: true,
+    completions_capability: false,
+    audio: false,
+    resource_links: false,
+    structured: Structured::Absent,
+    unreadable_id: UnreadableId::Null,
+    errors: OLD_ERRORS,
+};
+
+static RULES: [Rules; 5] = [
+    HANDSHAKE,
+    Rules {
+        revision: Revision::V2025_03_26,
+        name: "2025-03-26",
+        batches: true,
+        completions_capability: true,
+        audio: true,
+        ..HANDSHAKE
+    },
+    Rules {
+        revision: Revision::V2025_06_18,
+        name: "2025-06-18",
+        elicitation: Elicitation::Form,
+        completions_capability: true,
+        audio: true,
+        resource_links: true,
+        structured: Structured::Object,
+        ..HANDSHAKE
+    },
+    Rules {
+        revision: Revision::V2025_11_25,
+        name: "2025-11-25",
+        elicitation: Elicitation::FormAndNamedUrl,
+        completions_capability: true,
+        audio: true,
+        resource_links: true,
+        structured: Structured::Object,
+        unreadable_id: UnreadableId::Omit,
+        errors: &[RESOURCE_CODE, CAPABILITY_IS_A_RESULT],
+        ..HANDSHAKE
+    },
+    Rules {
+        revision: Revision::V2026_07_28,
+        name: "2026-07-28",
+        era: Era::Stateless,
+        methods: STATELESS_METHODS,
+        batches: false,
+        asking: Asking::Reentrant,
+        elicitation: Elicitation::FormAndUrl,
+        result_type: true,
+        cache_hints: true,
+        identity_in_results: true,
+        unsolicited_changes: false,
+        session_log_level: false,
+        completions_capability: true,
+        audio: true,
+        resource_links: true,
+        structured: Structured::Any,
+        unreadable_id: UnreadableId::Omit,
+        errors: &[],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_stands_in_the_order_of_the_enum() {
+        for revision in Revision::ALL {
+            assert_eq!(revision.rules().revision, revision);
+            assert_eq!(Revision::named(revision.rules().name), Some(revision));
+        }
+    }
+
+    #[test]
+    fn each_era_has_a_newest_revision() {
+        assert_eq!(Revision::newest(Era::Handshake).rules().name, "2025-11-25");
+        assert_eq!(Revision::newest(Era::Stateless).rules().name, "2026-07-28");
+    }
+}

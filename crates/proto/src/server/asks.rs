@@ -1,0 +1,129 @@
+//! Questions to a client of the handshake generation, as requests of the server.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::outbox::{Action, Answer, AskKey, Outbox, Route};
+use super::{CallKey, Machine, Now};
+use crate::encode::{self, key, question_params};
+use crate::model::Question;
+use crate::wire::{Id, Object, Raw, unquote};
+
+/// Questions that wait for answers.
+#[derive(Debug, Default)]
+pub(super) struct Asks {
+    last: u64,
+    open: BTreeMap<AskKey, Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    id: Id,
+    call: CallKey,
+    end: Now,
+}
+
+impl Asks {
+    pub(super) fn deadline(&self) -> Option<Now> {
+        self.open.values().map(|open| open.end).min()
+    }
+
+    fn answered(&self, id: &Id) -> Option<AskKey> {
+        self.open.iter().find(|(_, open)| open.id == *id).map(|(key, _)| *key)
+    }
+
+    fn of_call(&self, call: CallKey) -> Vec<AskKey> {
+        self.open.iter().filter(|(_, open)| open.call == call).map(|(key, _)| *key).collect()
+    }
+
+    fn expired(&self, now: Now) -> Vec<AskKey> {
+        self.open.iter().filter(|(_, open)| open.end <= now).map(|(key, _)| *key).collect()
+    }
+}
+
+impl Machine {
+    /// Asks the client something on behalf of a call; the answer comes as [`Action::Answer`].
+    /// `None` when the call is over.
+    pub fn ask(
+        &mut self,
+        call: CallKey,
+        question: &Question,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Option<AskKey> {
+        let pending = self.calls.get_mut(call)?;
+        pending.open_asks += 1;
+        self.asks.last += 1;
+        let ask = AskKey(self.asks.last);
+        let name = format!("creole-{}", self.asks.last);
+        let id = Id::from_text(&name);
+        let params = question_params(question, &name, pending.rules);
+        out.frame(Route::Call(call), |bytes| {
+            encode::request(bytes, &id, question.method(), params.as_deref());
+        });
+        let end = now + self.profile.limits.question;
+        self.asks.open.insert(ask, Open { id, call, end });
+        Some(ask)
+    }
+
+    /// Takes the client's response to a question; one that answers nothing is dropped.
+    pub(super) fn take_answer(
+        &mut self,
+        id: &Id,
+        answer: Result<&str, &str>,
+        now: Now,
+        out: &mut Outbox,
+    ) {
+        if let Some(ask) = self.asks.answered(id) {
+            self.settle_ask(ask, answer.map(Raw::trusted).map_err(refusal), now, out);
+        }
+    }
+
+    /// Ends the questions whose time is over.
+    pub(super) fn expire_asks(&mut self, now: Now, out: &mut Outbox) {
+        for ask in self.asks.expired(now) {
+            self.withdraw(ask, "nobody answered in time", out);
+            self.settle_ask(ask, Err("nobody answered in time".into()), now, out);
+        }
+    }
+
+    /// Withdraws the questions of a call that is over.
+    pub(super) fn withdraw_asks(&mut self, call: CallKey, reason: &str, out: &mut Outbox) {
+        for ask in self.asks.of_call(call) {
+            self.withdraw(ask, reason, out);
+            self.asks.open.remove(&ask);
+        }
+    }
+
+    fn withdraw(&self, ask: AskKey, reason: &str, out: &mut Outbox) {
+        let Some(open) = self.asks.open.get(&ask) else { return };
+        out.frame(Route::Call(open.call), |bytes| {
+            encode::notification(bytes, "notifications/cancelled", |bytes| {
+                key(bytes, "requestId");
+                bytes.extend_from_slice(open.id.raw().as_bytes());
+                key(bytes, "reason");
+                crate::wire::quote(bytes, reason);
+            });
+        });
+    }
+
+    fn settle_ask(&mut self, ask: AskKey, answer: Answer, now: Now, out: &mut Outbox) {
+        let Some(open) = self.asks.open.remove(&ask) else { return };
+        let limits = self.profile.limits;
+        if let Some(pending) = self.calls.get_mut(open.call) {
+            pending.open_asks -= 1;
+            // The time that a person took to answer is not the call's.
+            pending.idle_end = now + limits.call_idle;
+            pending.total_end = now + limits.call_total;
+        }
+        out.act(Action::Answer(ask, answer));
+    }
+}
+
+/// What an error response says, in words.
+fn refusal(error: &str) -> String {
+    let message = Object::new(error).and_then(|error| error.get("message")).and_then(unquote);
+    message.unwrap_or("the client refused".into()).to_string()
+}

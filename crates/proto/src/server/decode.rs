@@ -1,0 +1,122 @@
+//! Params read into operations.
+
+use alloc::borrow::Cow;
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::calls::Purpose;
+use crate::dialect::Dialect;
+use crate::fault::{Fault, FaultKind};
+use crate::method::Method;
+use crate::model::{CompletionRequest, ListKind};
+use crate::op::{Filter, Operation};
+use crate::wire::{FieldError, Object, Problem, Raw, as_object, as_required_string, unquote};
+
+/// The params of a request; what most methods look at is found in one walk.
+#[derive(Clone, Copy)]
+pub(super) struct Params<'a> {
+    pub(super) all: Object<'a>,
+    pub(super) meta: Option<&'a str>,
+    pub(super) answers: Option<&'a str>,
+    pub(super) state: Option<&'a str>,
+    name: Option<&'a str>,
+    arguments: Option<&'a str>,
+}
+
+impl<'a> Params<'a> {
+    pub(super) fn of(all: Object<'a>) -> Self {
+        let [meta, answers, state, name, arguments] =
+            all.pick(["_meta", "inputResponses", "requestState", "name", "arguments"]);
+        Self { all, meta, answers, state, name, arguments }
+    }
+}
+
+/// Reads the params of a method that the endpoint answers.
+pub(super) fn operation(
+    method: Method,
+    given: Params<'_>,
+    dialect: &Dialect,
+) -> Result<(Operation, Purpose), Fault> {
+    let params = given.all;
+    let plain = |operation| Ok((operation, Purpose::Plain));
+    let list = |kind| Ok((Operation::List(kind, cursor(params)?), Purpose::Plain));
+    match method {
+        Method::Initialize | Method::Discover => plain(Operation::Discover),
+        Method::ListTools => list(ListKind::Tools),
+        Method::ListResources => list(ListKind::Resources),
+        Method::ListTemplates => list(ListKind::Templates),
+        Method::ListPrompts => list(ListKind::Prompts),
+        Method::CallTool => {
+            let name = as_required_string("name", given.name)?.into_owned();
+            let arguments = arguments(given.arguments, dialect.arguments_required)?;
+            Ok((Operation::CallTool { name, arguments }, Purpose::Tool))
+        }
+        Method::ReadResource => plain(Operation::ReadResource { uri: required(params, "uri")? }),
+        Method::GetPrompt => {
+            let name = required(params, "name")?;
+            plain(Operation::GetPrompt { name, arguments: prompt_arguments(params)? })
+        }
+        Method::Complete => plain(Operation::Complete(CompletionRequest::read(params)?)),
+        Method::Subscribe => {
+            let uri = required(params, "uri")?;
+            Ok((Operation::Subscribe { uri: uri.clone() }, Purpose::Watch(uri)))
+        }
+        Method::Unsubscribe => {
+            let uri = required(params, "uri")?;
+            Ok((Operation::Unsubscribe { uri: uri.clone() }, Purpose::Unwatch(uri)))
+        }
+        Method::Listen => Ok((Operation::Listen(filter(params)?), Purpose::Listen)),
+        other => Err(Fault::new(FaultKind::MethodNotFound, "").about(other.name())),
+    }
+}
+
+fn required(params: Object<'_>, key: &str) -> Result<String, FieldError> {
+    params.required_string(key).map(Cow::into_owned)
+}
+
+fn cursor(params: Object<'_>) -> Result<Option<String>, FieldError> {
+    Ok(params.string("cursor")?.map(Cow::into_owned))
+}
+
+fn arguments(raw: Option<&str>, needed: bool) -> Result<Option<Raw>, FieldError> {
+    match as_object("arguments", raw)? {
+        Some(arguments) => Ok(Some(Raw::trusted(arguments.text()))),
+        None if needed => {
+            Err(FieldError { key: "arguments".to_owned(), problem: Problem::Missing })
+        }
+        None => Ok(None),
+    }
+}
+
+/// A prompt's arguments are strings (every revision, GetPromptRequest).
+fn prompt_arguments(params: Object<'_>) -> Result<Option<Raw>, FieldError> {
+    let Some(arguments) = params.object("arguments")? else { return Ok(None) };
+    match arguments.members().find(|(_, value)| unquote(value).is_none()) {
+        None => Ok(Some(Raw::trusted(arguments.text()))),
+        Some((key, _)) => Err(FieldError {
+            key: alloc::format!("arguments.{key}"),
+            problem: Problem::MustBe("a string"),
+        }),
+    }
+}
+
+fn filter(params: Object<'_>) -> Result<Filter, FieldError> {
+    let Some(wanted) = params.object("notifications")? else {
+        return Err(FieldError { key: "notifications".to_owned(), problem: Problem::Missing });
+    };
+    let mut uris = Vec::new();
+    for element in wanted.array("resourceSubscriptions")?.unwrap_or_default() {
+        let uri = unquote(element).ok_or_else(|| FieldError {
+            key: "resourceSubscriptions".to_owned(),
+            problem: Problem::MustBe("an array of strings"),
+        })?;
+        uris.push(uri.to_string());
+    }
+    Ok(Filter {
+        tools: wanted.bool("toolsListChanged")?.unwrap_or(false),
+        prompts: wanted.bool("promptsListChanged")?.unwrap_or(false),
+        resources: wanted.bool("resourcesListChanged")?.unwrap_or(false),
+        uris,
+    })
+}

@@ -1,0 +1,134 @@
+//! One connection of a server as a machine: frames and outcomes in, frames and actions out.
+//!
+//! The machine knows who may say what and how it is written; it does not know what tools do. It never
+//! blocks, never reads a clock, and answers every request exactly once: with a result, an error, or, after
+//! a cancellation, with nothing.
+
+mod asks;
+mod batch;
+mod calls;
+mod decode;
+mod listen;
+mod outbox;
+mod receive;
+mod respond;
+
+pub use calls::CallKey;
+pub use outbox::{Action, Answer, AskKey, Call, End, Observation, Outbox, Route};
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use crate::dialect::Dialect;
+use crate::lifecycle::{Phase, Session};
+use crate::model::Implementation;
+use crate::wire;
+use asks::Asks;
+use batch::Batches;
+use calls::Calls;
+use listen::Listeners;
+
+/// A time of the driver's clock, since any start.
+pub type Now = Duration;
+
+/// What every connection of a server shares.
+#[derive(Debug)]
+pub struct Profile {
+    /// How it speaks.
+    pub dialect: Dialect,
+    /// How much it takes.
+    pub limits: Limits,
+    /// Who it says it is, as JSON, for revisions whose results name the server.
+    pub identity: Option<wire::Raw>,
+    /// Whether requests are reported as [`Action::Observe`].
+    pub observed: bool,
+}
+
+impl Profile {
+    /// The profile of a dialect.
+    pub fn new(dialect: Dialect, limits: Limits) -> Self {
+        Self { dialect, limits, identity: None, observed: false }
+    }
+
+    /// The same profile, with results that name the server.
+    #[must_use]
+    pub fn identity(mut self, identity: &Implementation) -> Self {
+        self.identity = Some(wire::Raw::of(identity));
+        self
+    }
+}
+
+/// How much one connection may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// What the scanner accepts.
+    pub wire: wire::Limits,
+    /// Calls at the same time.
+    pub calls: usize,
+    /// How long a call may run without a sign of progress.
+    pub call_idle: Duration,
+    /// How long a call may run at all.
+    pub call_total: Duration,
+    /// How long the client may take to answer a question.
+    pub question: Duration,
+    /// Subscriptions and listeners at the same time.
+    pub subscriptions: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wire: wire::Limits::default(),
+            calls: 1000,
+            call_idle: Duration::from_secs(60),
+            call_total: Duration::from_secs(600),
+            question: Duration::from_secs(600),
+            subscriptions: 1000,
+        }
+    }
+}
+
+/// One connection of a server.
+#[derive(Debug)]
+pub struct Machine {
+    profile: Arc<Profile>,
+    session: Session,
+    calls: Calls,
+    batches: Batches,
+    asks: Asks,
+    listeners: Listeners,
+}
+
+impl Machine {
+    /// A connection that nothing was said on.
+    pub fn new(profile: Arc<Profile>) -> Self {
+        let session = Session::new(&profile.dialect);
+        Self {
+            profile,
+            session,
+            calls: Calls::default(),
+            batches: Batches::default(),
+            asks: Asks::default(),
+            listeners: Listeners::default(),
+        }
+    }
+
+    /// Calls that are not finished.
+    pub fn in_flight(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// When [`Machine::tick`] has something to do, if ever.
+    pub fn deadline(&self) -> Option<Now> {
+        self.calls.deadline().into_iter().chain(self.asks.deadline()).min()
+    }
+
+    /// Ends the connection: listeners get their graceful result, calls are cancelled.
+    pub fn close(&mut self, out: &mut Outbox) {
+        self.session.phase = Phase::Shutdown;
+        self.end_listeners(out);
+        for key in self.calls.keys() {
+            self.drop_call(key, "the connection is closed", out);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What the machine wants done: frames to send and actions to take.
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::CallKey;
+use crate::fault::FaultKind;
+use crate::op::{Caller, Operation};
+use crate::wire::Raw;
+
+/// Where a frame belongs; a transport with one channel may ignore it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// It answers the frame that was just received.
+    Reply,
+    /// It belongs to a call: its response, its progress, a question, or a listener's notification.
+    Call(CallKey),
+    /// It belongs to the session as a whole.
+    Session,
+}
+
+/// A question that waits for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AskKey(pub(super) u64);
+
+/// What the client said to a question: the raw result, or why not.
+pub type Answer = Result<Raw, String>;
+
+/// A call to be started.
+#[derive(Debug)]
+pub struct Call {
+    /// The key its outcome is reported under.
+    pub key: CallKey,
+    /// What is asked.
+    pub operation: Operation,
+    /// By whom.
+    pub caller: Caller,
+    /// The id of the request, as it was written: for logs only.
+    pub request_id: String,
+}
+
+/// Something for the driver to do.
+#[derive(Debug)]
+pub enum Action {
+    /// Start a call and report its outcome.
+    Start(Call),
+    /// Stop a call: nobody waits for it.
+    Cancel(CallKey, String),
+    /// Hand over the answer to a question.
+    Answer(AskKey, Answer),
+    /// Note something, in a profile that is observed.
+    Observe(Observation),
+}
+
+/// What an observer is told: each request once when it arrives and once when it is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Observation {
+    /// A request arrived.
+    Received {
+        /// What it asks.
+        method: String,
+        /// Its id, as it was written.
+        id: String,
+    },
+    /// A request was answered, or will never be.
+    Done {
+        /// What it asked.
+        method: String,
+        /// Its id, as it was written.
+        id: String,
+        /// How long it took.
+        took: Duration,
+        /// What came of it.
+        end: End,
+    },
+    /// A message was refused before it could be read as a request.
+    Refused {
+        /// Why.
+        kind: FaultKind,
+    },
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A result.
+    Success,
+    /// An error.
+    Error(FaultKind),
+    /// Nothing: it was cancelled.
+    Cancelled,
+}
+
+/// Frames and actions, in the order in which they arose.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    bytes: Vec<u8>,
+    frames: Vec<(Route, usize)>,
+    actions: VecDeque<Action>,
+}
+
+impl Outbox {
+    /// The next action, oldest first.
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// The bytes of all frames, each ended by a newline.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Takes the bytes of all frames out.
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        self.frames.clear();
+        core::mem::take(&mut self.bytes)
+    }
+
+    /// Forgets the frames, keeping the room they took; gives back what an unusually large frame took.
+    pub fn clear_frames(&mut self) {
+        const ROOM: usize = 64 * 1024;
+        self.frames.clear();
+        self.bytes.clear();
+        if self.bytes.capacity() > 4 * ROOM {
+            self.bytes.shrink_to(ROOM);
+        }
+    }
+
+    /// The frames with their routes, without their newlines.
+    pub fn frames(&self) -> impl Iterator<Item = (Route, &[u8])> {
+        let starts = core::iter::once(0).chain(self.frames.iter().map(|(_, end)| *end));
+        let frames = self.frames.iter().zip(starts);
+        frames.map(|((route, end), start)| (*route, &self.bytes[start..end - 1]))
+    }
+
+    pub(super) fn act(&mut self, action: Action) {
+        self.actions.push_back(action);
+    }
+
+    /// Adds a frame that `write` writes.
+    pub(super) fn frame(&mut self, route: Route, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        keep_on_one_line(&mut self.bytes[start..]);
+        self.bytes.push(b'\n');
+        self.frames.push((route, self.bytes.len()));
+    }
+}
+
+/// Line ends inside a frame can only be white space of somebody's JSON: strings hold none.
+fn keep_on_one_line(frame: &mut [u8]) {
+    let mut start = 0;
+    while let Some(found) = memchr::memchr2(b'\n', b'\r', &frame[start..]) {
+        frame[start + found] = b' ';
+        start += found + 1;
+    }
+}

@@ -1,0 +1,303 @@
+//! What arrives from the client.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use super::calls::{Pending, Purpose};
+use super::decode::{self, Params};
+use super::outbox::{Action, Call, Observation, Outbox};
+use super::{Machine, Now};
+use crate::fault::{Fault, FaultKind};
+use crate::lifecycle::{self, claims_version, progress_token};
+use crate::message::{Message, Refusal, classify};
+use crate::meta;
+use crate::method::Method;
+use crate::model::Level;
+use crate::op::{Caller, Payload};
+use crate::revision::{Era, Revision, Rules};
+use crate::wire::{self, Fields, Frame, Id, Object, as_object};
+
+/// The longest part of a client's own text that an error repeats.
+const LONGEST_ECHO: usize = 128;
+
+/// Where the answer to one message goes.
+#[derive(Clone, Copy)]
+struct Place {
+    now: Now,
+    batch: Option<u64>,
+}
+
+impl Machine {
+    /// Takes one frame: a line, or the body of a request.
+    pub fn receive(&mut self, frame: &[u8], now: Now, out: &mut Outbox) {
+        match wire::scan(frame, &self.profile.limits.wire) {
+            Ok(Frame::One(fields)) => self.take(&fields, Place { now, batch: None }, out),
+            Ok(Frame::Batch(elements)) => self.take_batch(&elements, now, out),
+            Err(error) => {
+                let kind = match error.reason.is_syntax() {
+                    true => FaultKind::Parse,
+                    false => FaultKind::InvalidRequest,
+                };
+                self.refuse(None, &Fault::new(kind, format!("{error}")), None, out);
+            }
+        }
+    }
+
+    /// Takes the news that a frame was too long to be read.
+    pub fn overlong(&mut self, out: &mut Outbox) {
+        let most = self.profile.dialect.max_message;
+        let detail = format!("the message is longer than {most} bytes");
+        self.refuse(None, &Fault::new(FaultKind::InvalidRequest, detail), None, out);
+    }
+
+    fn take_batch(&mut self, elements: &[Fields<'_>], now: Now, out: &mut Outbox) {
+        if let Some(detail) = self.batch_problem(elements) {
+            return self.refuse(None, &Fault::new(FaultKind::InvalidRequest, detail), None, out);
+        }
+        let batch = self.batches.open();
+        for fields in elements {
+            self.take(fields, Place { now, batch: Some(batch) }, out);
+        }
+        self.settle_batch(batch, out);
+    }
+
+    fn batch_problem(&self, elements: &[Fields<'_>]) -> Option<&'static str> {
+        let dialect = &self.profile.dialect;
+        let claims = |fields: &Fields<'_>| {
+            let params = fields.params.and_then(Object::new);
+            params.is_some_and(|params| claims_version(params.get("_meta")))
+        };
+        if !dialect.accepts_batches(self.session.rules) {
+            Some("an array of messages is not allowed in this protocol version")
+        } else if elements.is_empty() {
+            Some("the array of messages is empty")
+        } else if dialect.stateless && elements.iter().any(claims) {
+            Some("a request with its own protocol version cannot be in an array")
+        } else {
+            None
+        }
+    }
+
+    fn take(&mut self, fields: &Fields<'_>, place: Place, out: &mut Outbox) {
+        match classify(fields, &self.profile.dialect) {
+            Ok(Message::Request { id, method, params }) => {
+                self.take_request(&id, &method, params, place, out);
+            }
+            Ok(Message::Notification { method, params }) => {
+                self.take_notification(&method, params, out);
+            }
+            Ok(Message::Response { id, answer }) => self.take_answer(&id, answer, place.now, out),
+            Err(Refusal { fault, id }) => self.refuse(id.as_ref(), &fault, place.batch, out),
+        }
+    }
+
+    fn take_request(
+        &mut self,
+        id: &Id,
+        method: &str,
+        params: Option<Object<'_>>,
+        place: Place,
+        out: &mut Outbox,
+    ) {
+        self.observe(out, || Observation::Received {
+            method: shorten(method),
+            id: id.raw().to_string(),
+        });
+        if self.calls.is_in_flight(id) || self.listeners.is_open(id) {
+            let fault =
+                Fault::new(FaultKind::InvalidRequest, "a request with this id is in flight");
+            return self.refuse(Some(id), &fault, place.batch, out);
+        }
+        let params = Params::of(params.unwrap_or(Object::EMPTY));
+        let stateless = self.profile.dialect.stateless && claims_version(params.meta);
+        let rules = match stateless {
+            true => Revision::newest(Era::Stateless).rules(),
+            false => self.session.rules,
+        };
+        let taken = match stateless {
+            true => self.take_stateless(id, method, params, place, out),
+            false => self.take_in_session(id, method, params, place, out),
+        };
+        if let Err(fault) = taken {
+            self.answer_fault(id, &fault, rules, place.batch, out);
+            self.observe_answer(id, &shorten(method), Duration::ZERO, Some(fault.kind), out);
+        }
+    }
+
+    fn take_stateless(
+        &mut self,
+        id: &Id,
+        method: &str,
+        params: Params<'_>,
+        place: Place,
+        out: &mut Outbox,
+    ) -> Result<(), Fault> {
+        let meta = params.meta.and_then(Object::new).unwrap_or(Object::EMPTY);
+        let (mut caller, token) = lifecycle::open(meta, &self.profile.dialect)?;
+        let method = self.method(method, caller.rules)?;
+        caller.reentry = lifecycle::reentry(params.answers, params.state)?;
+        self.start(id, method, params, caller, token, place, out)
+    }
+
+    fn take_in_session(
+        &mut self,
+        id: &Id,
+        method: &str,
+        params: Params<'_>,
+        place: Place,
+        out: &mut Outbox,
+    ) -> Result<(), Fault> {
+        let method = self.method(method, self.session.rules)?;
+        self.session.gate(method, &self.profile.dialect)?;
+        match method {
+            Method::Ping => {}
+            Method::SetLevel => self.set_level(params.all)?,
+            Method::Initialize if place.batch.is_some() => {
+                let detail = "initialize cannot be part of an array of messages";
+                return Err(Fault::new(FaultKind::InvalidRequest, detail));
+            }
+            Method::Initialize => {
+                self.session.initialize(Some(params.all), &self.profile.dialect)?;
+                return self.start_in_session(id, method, params, place, out);
+            }
+            _ => return self.start_in_session(id, method, params, place, out),
+        }
+        self.answer_payload(id, &Payload::Empty, self.session.rules, place.batch, out);
+        self.observe_answer(id, method.name(), Duration::ZERO, None, out);
+        Ok(())
+    }
+
+    /// The method of that name; a notification's name is no method of a request.
+    fn method(&self, name: &str, rules: &Rules) -> Result<Method, Fault> {
+        let found = self.profile.dialect.method(name, rules);
+        found
+            .filter(|method| *method < Method::Initialized)
+            .ok_or_else(|| Fault::new(FaultKind::MethodNotFound, "").about(&shorten(name)))
+    }
+
+    fn set_level(&mut self, params: Object<'_>) -> Result<(), Fault> {
+        let name = params.required_string("level")?;
+        let unknown = || Fault::new(FaultKind::InvalidParams, "`level` is not a log level");
+        self.session.level = Level::named(&name).ok_or_else(unknown)?;
+        Ok(())
+    }
+
+    fn start_in_session(
+        &mut self,
+        id: &Id,
+        method: Method,
+        params: Params<'_>,
+        place: Place,
+        out: &mut Outbox,
+    ) -> Result<(), Fault> {
+        let meta = as_object("_meta", params.meta)?;
+        let token = progress_token(meta.and_then(|meta| meta.get(meta::PROGRESS_TOKEN)))?;
+        let dialect = &self.profile.dialect;
+        // Who emits log messages declares the capability (every revision, logging).
+        let logs = dialect.method(Method::SetLevel.name(), self.session.rules).is_some()
+            && dialect.shows("logging", true);
+        let caller = Caller {
+            rules: self.session.rules,
+            capabilities: Arc::clone(&self.session.capabilities),
+            client: self.session.client.clone(),
+            log: logs.then_some(self.session.level),
+            progress: token.is_some(),
+            reentry: None,
+        };
+        self.start(id, method, params, caller, token, place, out)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one request, read in two ways")]
+    fn start(
+        &mut self,
+        id: &Id,
+        method: Method,
+        params: Params<'_>,
+        caller: Caller,
+        progress_token: Option<String>,
+        place: Place,
+        out: &mut Outbox,
+    ) -> Result<(), Fault> {
+        let (operation, purpose) = decode::operation(method, params, &self.profile.dialect)?;
+        self.check_room(&purpose)?;
+        if let Some(batch) = place.batch {
+            self.batches.wait(batch);
+        }
+        let limits = self.profile.limits;
+        let key = self.calls.insert(Pending {
+            id: id.clone(),
+            batch: place.batch,
+            rules: caller.rules,
+            purpose,
+            progress_token,
+            last_progress: f64::NEG_INFINITY,
+            log: caller.log,
+            cancellable: method != Method::Initialize,
+            method: method.name(),
+            started: place.now,
+            idle_end: place.now + limits.call_idle,
+            total_end: place.now + limits.call_total,
+            open_asks: 0,
+        });
+        let request_id = id.raw().to_string();
+        out.act(Action::Start(Call { key, operation, caller, request_id }));
+        Ok(())
+    }
+
+    fn check_room(&self, purpose: &Purpose) -> Result<(), Fault> {
+        let limits = &self.profile.limits;
+        if self.calls.len() >= limits.calls {
+            let detail = format!("{} requests are in flight, the most allowed", limits.calls);
+            return Err(Fault::new(FaultKind::Busy, detail));
+        }
+        let watching = match purpose {
+            Purpose::Listen => self.listeners.len(),
+            Purpose::Watch(_) => self.session.watched.len(),
+            _ => 0,
+        };
+        if watching >= limits.subscriptions {
+            let detail =
+                format!("{} subscriptions are open, the most allowed", limits.subscriptions);
+            return Err(Fault::new(FaultKind::Busy, detail));
+        }
+        Ok(())
+    }
+
+    /// Notifications get no answer, whatever they say.
+    fn take_notification(&mut self, name: &str, params: Option<Object<'_>>, out: &mut Outbox) {
+        let found = self.profile.dialect.method(name, self.session.rules);
+        match found {
+            Some(Method::Initialized) => self.session.confirm(),
+            Some(Method::Cancelled) => self.take_cancellation(params, out),
+            _ => {}
+        }
+    }
+
+    fn take_cancellation(&mut self, params: Option<Object<'_>>, out: &mut Outbox) {
+        let params = params.unwrap_or(Object::EMPTY);
+        let dialect = &self.profile.dialect;
+        let Some(id) = params.get("requestId").and_then(|raw| dialect.id(raw).ok()) else { return };
+        let reason = params.string("reason").ok().flatten().unwrap_or(Cow::Borrowed("cancelled"));
+        if self.listeners.close(&id) {
+            return;
+        }
+        if let Some(key) = self.calls.cancellable(&id) {
+            self.drop_call(key, &reason, out);
+        }
+    }
+
+    /// Notes something, if anybody wants to know.
+    pub(super) fn observe(&self, out: &mut Outbox, note: impl FnOnce() -> Observation) {
+        if self.profile.observed {
+            out.act(Action::Observe(note()));
+        }
+    }
+}
+
+/// A client's own text, short enough to repeat.
+fn shorten(text: &str) -> String {
+    text.chars().take(LONGEST_ECHO).collect()
+}

@@ -1,0 +1,297 @@
+//! What goes back to the client.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+use serde_json::json;
+
+use super::calls::{Pending, Purpose};
+use super::outbox::{Action, End, Observation, Outbox, Route};
+use super::{CallKey, Machine, Now};
+use crate::encode::{self, Target, input_required, key, write_error, write_meta, write_result};
+use crate::fault::{Channel, Fault, FaultKind};
+use crate::model::{Ask, ToolResult};
+use crate::op::{Event, Outcome, Payload};
+use crate::revision::{Asking, Rules};
+use crate::wire::{Id, Raw, quote};
+
+impl Machine {
+    /// Reports what came of a call; one that nobody waits for any more is dropped.
+    pub fn finish(&mut self, call: CallKey, outcome: Outcome, now: Now, out: &mut Outbox) {
+        self.withdraw_asks(call, "the call is over", out);
+        let Some(pending) = self.calls.remove(call) else { return };
+        let failed = match &outcome {
+            Outcome::Fail(fault) => Some(fault.kind),
+            _ => None,
+        };
+        let took = now.saturating_sub(pending.started);
+        self.observe_answer(&pending.id, pending.method, took, failed, out);
+        match (outcome, &pending.purpose) {
+            (Outcome::Complete(Payload::Listening(filter)), Purpose::Listen) => {
+                self.start_listening(call, pending, filter, out);
+            }
+            (Outcome::Complete(payload), _) => self.finish_complete(call, &pending, &payload, out),
+            (Outcome::NeedInput { asks, state }, _) => {
+                self.finish_asking(call, &pending, &asks, state.as_deref(), out);
+            }
+            (Outcome::Fail(fault), _) => self.finish_failed(call, &pending, &fault, out),
+        }
+    }
+
+    /// Tells what happens while a call runs, to a client that wants to know.
+    pub fn event(&mut self, call: CallKey, event: &Event, now: Now, out: &mut Outbox) {
+        let idle = self.profile.limits.call_idle;
+        let Some(pending) = self.calls.get_mut(call) else { return };
+        match event {
+            Event::Progress { progress, total, message } => {
+                pending.idle_end = now + idle;
+                // Values that do not increase are forbidden (every revision, progress).
+                let Some(token) = &pending.progress_token else { return };
+                if progress.is_nan() || *progress <= pending.last_progress {
+                    return;
+                }
+                pending.last_progress = *progress;
+                out.frame(Route::Call(call), |bytes| {
+                    write_progress(bytes, token, *progress, *total, message.as_deref());
+                });
+            }
+            Event::Log { level, logger, data } => {
+                if pending.log.is_some_and(|least| *level >= least) {
+                    out.frame(Route::Call(call), |bytes| {
+                        write_log(bytes, level.name(), logger.as_deref(), data);
+                    });
+                }
+            }
+        }
+    }
+
+    /// Ends what has taken too long.
+    pub fn tick(&mut self, now: Now, out: &mut Outbox) {
+        self.expire_asks(now, out);
+        for key in self.calls.expired(now) {
+            let data = Raw::of(&json!({"reason": "timeout"}));
+            let fault = Fault::new(FaultKind::Timeout, "the request timed out").with_data(data);
+            out.act(Action::Cancel(key, "timed out".into()));
+            self.finish(key, Outcome::Fail(fault), now, out);
+        }
+    }
+
+    /// Forgets a call that the client cancelled: it gets no answer.
+    pub(super) fn drop_call(&mut self, call: CallKey, reason: &str, out: &mut Outbox) {
+        self.withdraw_asks(call, "the call was cancelled", out);
+        let Some(pending) = self.calls.remove(call) else { return };
+        out.act(Action::Cancel(call, reason.into()));
+        self.observe(out, || Observation::Done {
+            method: pending.method.to_string(),
+            id: pending.id.raw().to_string(),
+            took: Duration::ZERO,
+            end: End::Cancelled,
+        });
+        if let Some(batch) = pending.batch {
+            self.settle_batch(batch, out);
+        }
+    }
+
+    /// Refuses a message as a whole.
+    pub(super) fn refuse(
+        &mut self,
+        id: Option<&Id>,
+        fault: &Fault,
+        batch: Option<u64>,
+        out: &mut Outbox,
+    ) {
+        let rules = self.session.rules;
+        self.observe(out, || Observation::Refused { kind: fault.kind });
+        self.send(Route::Reply, batch, out, |machine, bytes| {
+            write_error(bytes, id, fault, &machine.profile.dialect, rules);
+        });
+    }
+
+    /// Notes that a request was answered.
+    pub(super) fn observe_answer(
+        &self,
+        id: &Id,
+        method: &str,
+        took: Duration,
+        failed: Option<FaultKind>,
+        out: &mut Outbox,
+    ) {
+        self.observe(out, || Observation::Done {
+            method: method.to_string(),
+            id: id.raw().to_string(),
+            took,
+            end: failed.map_or(End::Success, End::Error),
+        });
+    }
+
+    /// Answers a request with a fault before any call was started.
+    pub(super) fn answer_fault(
+        &mut self,
+        id: &Id,
+        fault: &Fault,
+        rules: &'static Rules,
+        batch: Option<u64>,
+        out: &mut Outbox,
+    ) {
+        self.send(Route::Reply, batch, out, |machine, bytes| {
+            write_error(bytes, Some(id), fault, &machine.profile.dialect, rules);
+        });
+    }
+
+    /// Answers a request at once.
+    pub(super) fn answer_payload(
+        &mut self,
+        id: &Id,
+        payload: &Payload,
+        rules: &'static Rules,
+        batch: Option<u64>,
+        out: &mut Outbox,
+    ) {
+        self.send(Route::Reply, batch, out, |machine, bytes| {
+            encode::response(bytes, id, |bytes| {
+                write_result(bytes, payload, &machine.target(rules))
+            });
+        });
+    }
+
+    fn finish_complete(
+        &mut self,
+        call: CallKey,
+        pending: &Pending,
+        payload: &Payload,
+        out: &mut Outbox,
+    ) {
+        match &pending.purpose {
+            Purpose::Watch(uri) => _ = self.session.watched.insert(uri.clone()),
+            Purpose::Unwatch(uri) => _ = self.session.watched.remove(uri),
+            _ => {}
+        }
+        self.send_for(call, pending, out, |machine, bytes| {
+            let target = machine.target(pending.rules);
+            encode::response(bytes, &pending.id, |bytes| write_result(bytes, payload, &target));
+        });
+    }
+
+    fn finish_asking(
+        &mut self,
+        call: CallKey,
+        pending: &Pending,
+        asks: &[Ask],
+        state: Option<&str>,
+        out: &mut Outbox,
+    ) {
+        if pending.rules.asking == Asking::Inline {
+            let fault = Fault::new(FaultKind::Internal, "a question was left unasked");
+            return self.finish_failed(call, pending, &fault, out);
+        }
+        self.send_for(call, pending, out, |machine, bytes| {
+            encode::response(bytes, &pending.id, |bytes| {
+                bytes.push(b'{');
+                input_required(bytes, asks, state, pending.rules);
+                write_meta(bytes, None, &machine.target(pending.rules));
+                bytes.push(b'}');
+            });
+        });
+    }
+
+    fn finish_failed(&mut self, call: CallKey, pending: &Pending, fault: &Fault, out: &mut Outbox) {
+        let row = self.profile.dialect.error(fault.kind, pending.rules);
+        let in_result = matches!(row.channel, Channel::ToolResult { .. });
+        if in_result && pending.purpose == Purpose::Tool {
+            let result = ToolResult::error(row.message(fault));
+            return self.finish_complete(call, pending, &Payload::Tool(result), out);
+        }
+        self.send_for(call, pending, out, |machine, bytes| {
+            write_error(bytes, Some(&pending.id), fault, &machine.profile.dialect, pending.rules);
+        });
+    }
+
+    fn send_for(
+        &mut self,
+        call: CallKey,
+        pending: &Pending,
+        out: &mut Outbox,
+        write: impl FnOnce(&Self, &mut Vec<u8>),
+    ) {
+        self.send(Route::Call(call), pending.batch, out, write);
+        if let Some(batch) = pending.batch {
+            self.settle_batch(batch, out);
+        }
+    }
+
+    fn send(
+        &mut self,
+        route: Route,
+        batch: Option<u64>,
+        out: &mut Outbox,
+        write: impl FnOnce(&Self, &mut Vec<u8>),
+    ) {
+        match batch {
+            None => out.frame(route, |bytes| write(self, bytes)),
+            Some(batch) => {
+                let mut answer = Vec::new();
+                write(self, &mut answer);
+                self.batches.answer(batch, |bytes| bytes.extend_from_slice(&answer));
+            }
+        }
+    }
+
+    /// One wait of a batch is over; the last one sends the answers.
+    pub(super) fn settle_batch(&mut self, batch: u64, out: &mut Outbox) {
+        if let Some(answers) = self.batches.settle(batch) {
+            out.frame(Route::Reply, |bytes| bytes.extend_from_slice(&answers));
+        }
+    }
+
+    fn target(&self, rules: &'static Rules) -> Target<'_> {
+        Target {
+            dialect: &self.profile.dialect,
+            rules,
+            version: &self.session.version,
+            identity: self.profile.identity.as_ref(),
+        }
+    }
+}
+
+fn write_progress(
+    bytes: &mut Vec<u8>,
+    token: &str,
+    progress: f64,
+    total: Option<f64>,
+    message: Option<&str>,
+) {
+    encode::notification(bytes, "notifications/progress", |bytes| {
+        key(bytes, "progressToken");
+        bytes.extend_from_slice(token.as_bytes());
+        key(bytes, "progress");
+        bytes.extend_from_slice(number(progress).as_bytes());
+        if let Some(total) = total {
+            key(bytes, "total");
+            bytes.extend_from_slice(number(total).as_bytes());
+        }
+        if let Some(message) = message {
+            key(bytes, "message");
+            quote(bytes, message);
+        }
+    });
+}
+
+fn write_log(bytes: &mut Vec<u8>, level: &str, logger: Option<&str>, data: &Raw) {
+    encode::notification(bytes, "notifications/message", |bytes| {
+        key(bytes, "level");
+        quote(bytes, level);
+        if let Some(logger) = logger {
+            key(bytes, "logger");
+            quote(bytes, logger);
+        }
+        key(bytes, "data");
+        bytes.extend_from_slice(data.as_str().as_bytes());
+    });
+}
+
+/// A number as JSON can say it: infinities have no form there.
+fn number(value: f64) -> String {
+    let finite = if value.is_finite() { value } else { f64::MAX.copysign(value) };
+    format!("{finite}")
+}

@@ -1,0 +1,192 @@
+//! A place in JSON text, and the strict lexical rules of RFC 8259 for moving on from it.
+
+use alloc::borrow::Cow;
+
+use super::scan::{Reason, ScanError};
+use super::text::{Escape, plain_run, unescape};
+
+/// Reads tokens one after the other and refuses what the grammar does not allow.
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    /// What of `text` lies ahead.
+    rest: &'a [u8],
+    refusal: Option<Reason>,
+}
+
+/// The text was refused, and the cursor knows why.
+///
+/// The reason stays there because steps that return nothing large are faster.
+pub(super) struct Refused;
+
+/// A string token without its quotes, and whether escapes are in it.
+#[derive(Clone, Copy)]
+pub(super) struct Text<'a> {
+    pub(super) body: &'a [u8],
+    pub(super) escaped: bool,
+}
+
+impl<'a> Text<'a> {
+    /// The string the token stands for, as bytes.
+    pub(super) fn value(self) -> Cow<'a, [u8]> {
+        let unescaped = || unescape(core::str::from_utf8(self.body).ok()?);
+        match self.escaped.then(unescaped).flatten() {
+            Some(value) => Cow::Owned(value.into_bytes()),
+            None => Cow::Borrowed(self.body),
+        }
+    }
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, rest: text.as_bytes(), refusal: None }
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.text.len() - self.rest.len()
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The text from `start`, an earlier place between two tokens, to here.
+    pub(super) fn since(&self, start: usize) -> &'a str {
+        &self.text[start..self.at()]
+    }
+
+    /// The byte here, or [`END`].
+    pub(super) fn peek(&self) -> u8 {
+        self.rest.first().copied().unwrap_or(END)
+    }
+
+    /// Passes `count` bytes that were seen to be there.
+    pub(super) fn pass(&mut self, count: usize) {
+        if let Some(rest) = self.rest.get(count..) {
+            self.rest = rest;
+        }
+    }
+
+    /// Passes whitespace, usually none, and returns the byte after it.
+    pub(super) fn token(&mut self) -> u8 {
+        let byte = self.peek();
+        if byte > b' ' { byte } else { self.space() }
+    }
+
+    #[inline(never)]
+    fn space(&mut self) -> u8 {
+        while let b' ' | b'\n' | b'\r' | b'\t' = self.peek() {
+            self.pass(1);
+        }
+        self.peek()
+    }
+
+    #[cold]
+    pub(super) fn fail<T>(&mut self, reason: Reason) -> Result<T, Refused> {
+        self.refusal = Some(reason);
+        Err(Refused)
+    }
+
+    #[cold]
+    pub(super) fn expected<T>(&mut self, what: &'static str) -> Result<T, Refused> {
+        self.fail(Reason::Syntax(what))
+    }
+
+    /// Why and where the text was refused.
+    pub(super) fn error(&self) -> ScanError {
+        ScanError { reason: self.refusal.unwrap_or(Reason::Empty), at: self.at() }
+    }
+
+    /// Passes a string, a number, `true`, `false` or `null`.
+    pub(super) fn scalar(&mut self) -> Result<(), Refused> {
+        match self.peek() {
+            b'"' => self.string().map(drop),
+            b'-' | b'0'..=b'9' => self.number(),
+            b't' => self.literal("true"),
+            b'f' => self.literal("false"),
+            b'n' => self.literal("null"),
+            _ => self.expected("expected a value"),
+        }
+    }
+
+    /// Passes a string, from its opening quote.
+    // Inlined, because what it returns would otherwise stall on its way through memory.
+    #[inline(always)]
+    pub(super) fn string(&mut self) -> Result<Text<'a>, Refused> {
+        self.pass(1);
+        let body = self.rest;
+        self.pass(plain_run(body));
+        let escaped = self.peek() != b'"';
+        if escaped {
+            self.escapes()?;
+        }
+        let length = body.len() - self.rest.len();
+        self.pass(1);
+        Ok(Text { body: &body[..length], escaped })
+    }
+
+    /// Passes the rest of a string, up to its closing quote, from the first byte that is not plain.
+    #[inline(never)]
+    fn escapes(&mut self) -> Result<(), Refused> {
+        while self.peek() != b'"' {
+            if self.is_at_end() {
+                return self.expected("expected the end of a string");
+            }
+            if self.peek() != b'\\' {
+                return self.expected("expected no control character in a string");
+            }
+            match Escape::read(self.rest) {
+                Ok(escape) => self.pass(escape.length),
+                Err(reason) => return self.fail(reason),
+            }
+            self.pass(plain_run(self.rest));
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Refused> {
+        if self.peek() == b'-' {
+            self.pass(1);
+        }
+        if self.peek() == b'0' {
+            self.pass(1);
+            if self.peek().is_ascii_digit() {
+                return self.expected("expected no digit after a leading zero");
+            }
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == b'.' {
+            self.pass(1);
+            self.digits()?;
+        }
+        if let b'e' | b'E' = self.peek() {
+            self.pass(1);
+            if let b'+' | b'-' = self.peek() {
+                self.pass(1);
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Refused> {
+        let count = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if count == 0 {
+            return self.expected("expected a digit");
+        }
+        self.pass(count);
+        Ok(())
+    }
+
+    fn literal(&mut self, word: &'static str) -> Result<(), Refused> {
+        match self.rest.strip_prefix(word.as_bytes()) {
+            Some(rest) => self.rest = rest,
+            None => return self.expected("expected a value"),
+        }
+        Ok(())
+    }
+}
+
+/// Stands for the end of the text. A NUL in the text looks the same, and no grammar rule allows
+/// one either, so only the check for trailing bytes has to tell them apart.
+const END: u8 = 0;

@@ -1,0 +1,167 @@
+//! What is open at the place a scan has reached: containers, and the keys their objects have shown.
+//!
+//! Two readers of one message must never disagree about it because one takes the first of two equal
+//! keys and the other the last. No hash is involved, so no sender can choose keys that collide.
+
+use alloc::vec::Vec;
+
+use super::cursor::Text;
+
+/// One stack for everything, so that an ordinary message costs a single allocation.
+pub(super) struct Nesting<'a> {
+    entries: Vec<Entry<'a>>,
+    depth: usize,
+}
+
+/// The two kinds of containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Array,
+    Object,
+}
+
+/// The keys of an object lie directly above it, as inner containers are gone when a key comes.
+#[derive(Clone, Copy)]
+enum Entry<'a> {
+    Array,
+    Object,
+    Key(Text<'a>),
+}
+
+impl<'a> Nesting<'a> {
+    pub(super) fn new() -> Self {
+        Self { entries: Vec::with_capacity(USUAL_ENTRIES), depth: 0 }
+    }
+
+    /// How many containers are open.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The shape of the container opened last.
+    pub(super) fn innermost(&self) -> Option<Shape> {
+        self.entries.last().map(|entry| match entry {
+            Entry::Array => Shape::Array,
+            Entry::Object | Entry::Key(_) => Shape::Object,
+        })
+    }
+
+    pub(super) fn open(&mut self, shape: Shape) {
+        self.depth += 1;
+        self.entries.push(match shape {
+            Shape::Array => Entry::Array,
+            Shape::Object => Entry::Object,
+        });
+    }
+
+    /// Adds a key of the innermost container, which is an object.
+    pub(super) fn key(&mut self, key: Text<'a>) {
+        self.entries.push(Entry::Key(key));
+    }
+
+    /// Closes the innermost container and tells whether two of its keys were equal.
+    pub(super) fn close(&mut self) -> bool {
+        self.depth -= 1;
+        let is_key = |entry: &&Entry<'a>| matches!(entry, Entry::Key(_));
+        let keys = self.entries.len() - self.entries.iter().rev().take_while(is_key).count();
+        let repeats = repeats(&self.entries[keys..]);
+        self.entries.truncate(keys - 1);
+        repeats
+    }
+}
+
+impl<'a> Entry<'a> {
+    fn text(&self) -> Text<'a> {
+        match self {
+            Self::Key(key) => *key,
+            Self::Array | Self::Object => Text { body: b"", escaped: false },
+        }
+    }
+}
+
+/// Enough for what is open at once in an ordinary call.
+const USUAL_ENTRIES: usize = 24;
+
+/// Up to this many keys, comparing all pairs is faster than sorting.
+const PAIRWISE: usize = 12;
+
+fn repeats(keys: &[Entry<'_>]) -> bool {
+    if keys.len() > PAIRWISE || keys.iter().any(|key| key.text().escaped) {
+        return sorted_repeats(keys);
+    }
+    let mut rest = keys;
+    while let [key, others @ ..] = rest {
+        if others.iter().any(|other| other.text().body == key.text().body) {
+            return true;
+        }
+        rest = others;
+    }
+    false
+}
+
+#[cold]
+fn sorted_repeats(keys: &[Entry<'_>]) -> bool {
+    let mut keys: Vec<_> = keys.iter().map(|key| key.text().value()).collect();
+    // Length first: most comparisons then need not look at the bytes.
+    keys.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+    keys.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use super::*;
+
+    fn plain(body: &str) -> Text<'_> {
+        Text { body: body.as_bytes(), escaped: false }
+    }
+
+    fn repeats(count: usize, extra: Option<Text<'_>>) -> bool {
+        let keys: Vec<String> = (0..count).map(|index| format!("key{index}")).collect();
+        let mut nesting = Nesting::new();
+        nesting.open(Shape::Object);
+        nesting.key(plain("outer"));
+        nesting.open(Shape::Object);
+        for key in keys.iter().map(|key| plain(key)).chain(extra) {
+            nesting.key(key);
+        }
+        let repeats = nesting.close();
+        assert_eq!(nesting.depth(), 1);
+        assert!(!nesting.close());
+        assert_eq!(nesting.innermost(), None);
+        repeats
+    }
+
+    #[test]
+    fn a_repeated_key_is_found_in_objects_of_any_size() {
+        for count in [1, 2, PAIRWISE - 1, PAIRWISE, PAIRWISE + 1, 5000] {
+            assert!(repeats(count, Some(plain("key0"))), "{count}");
+            assert!(repeats(count, Some(Text { body: br"k\u0065y0", escaped: true })), "{count}");
+            assert!(!repeats(count, Some(Text { body: br"k\u0065y", escaped: true })), "{count}");
+            assert!(!repeats(count, Some(plain("other"))), "{count}");
+            assert!(!repeats(count, None), "{count}");
+        }
+    }
+
+    #[test]
+    fn the_same_key_in_an_inner_and_an_outer_object_is_no_repetition() {
+        assert!(!repeats(3, Some(plain("outer"))));
+    }
+
+    #[test]
+    fn the_innermost_container_is_known_whatever_was_closed_before() {
+        let mut nesting = Nesting::new();
+        nesting.open(Shape::Array);
+        nesting.open(Shape::Object);
+        nesting.key(plain("a"));
+        assert_eq!(nesting.innermost(), Some(Shape::Object));
+        nesting.open(Shape::Array);
+        assert_eq!(nesting.innermost(), Some(Shape::Array));
+        nesting.close();
+        assert_eq!(nesting.innermost(), Some(Shape::Object));
+        nesting.close();
+        assert_eq!((nesting.innermost(), nesting.depth()), (Some(Shape::Array), 1));
+    }
+}

@@ -1,0 +1,361 @@
+//! A look into validated object text without copying it and without serde's conveniences.
+//!
+//! Derived decoders read an array as a struct and null as absent. Here an object is an object,
+//! null is a value of the wrong type, and what was not asked for is never touched.
+
+use alloc::borrow::{Cow, ToOwned};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::text::{plain_run, unquote};
+
+/// An object in JSON text that [`scan`](super::scan()) accepted.
+///
+/// Text that was not validated does no harm, but what is then found in it means nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a> {
+    text: &'a str,
+}
+
+impl<'a> Object<'a> {
+    /// The object without members, for params that were left out.
+    pub const EMPTY: Self = Self { text: "{}" };
+
+    /// The object that `text` is, or `None` if it is something else. `text` must be valid JSON.
+    pub fn new(text: &'a str) -> Option<Self> {
+        let text = text.trim_matches(is_space);
+        text.starts_with('{').then_some(Self { text })
+    }
+
+    /// Its text, from brace to brace.
+    pub fn text(self) -> &'a str {
+        self.text
+    }
+
+    /// Its members in their order: the unescaped key and the raw text of the value.
+    pub fn members(self) -> Members<'a> {
+        Members { items: Items::of(self.text) }
+    }
+
+    /// The raw text of a member's value.
+    pub fn get(self, key: &str) -> Option<&'a str> {
+        self.members().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// The raw texts of several members, found in one walk.
+    pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<&'a str>; N] {
+        let mut found = [None; N];
+        for (key, value) in self.members() {
+            if let Some(place) = keys.iter().position(|wanted| *wanted == key) {
+                found[place] = Some(value);
+            }
+        }
+        found
+    }
+
+    /// A string, or `None` if there is no such member.
+    pub fn string(self, key: &str) -> Result<Option<Cow<'a, str>>, FieldError> {
+        self.typed(key, "a string", unquote)
+    }
+
+    /// A string that has to be there.
+    pub fn required_string(self, key: &str) -> Result<Cow<'a, str>, FieldError> {
+        self.string(key)?.ok_or_else(|| FieldError::new(key, Problem::Missing))
+    }
+
+    /// An object, or `None` if there is no such member.
+    pub fn object(self, key: &str) -> Result<Option<Self>, FieldError> {
+        self.typed(key, "an object", Self::new)
+    }
+
+    /// The raw texts of an array's elements, or `None` if there is no such member.
+    pub fn array(self, key: &str) -> Result<Option<Vec<&'a str>>, FieldError> {
+        self.typed(key, "an array", elements)
+    }
+
+    /// A boolean, or `None` if there is no such member.
+    pub fn bool(self, key: &str) -> Result<Option<bool>, FieldError> {
+        self.typed(key, "a boolean", |raw| match raw {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        })
+    }
+
+    fn typed<T>(
+        self,
+        key: &str,
+        kind: &'static str,
+        read: impl FnOnce(&'a str) -> Option<T>,
+    ) -> Result<Option<T>, FieldError> {
+        typed(key, self.get(key), kind, read)
+    }
+}
+
+/// A member that was picked, as the string it must be.
+pub fn as_string<'a>(key: &str, raw: Option<&'a str>) -> Result<Option<Cow<'a, str>>, FieldError> {
+    typed(key, raw, "a string", unquote)
+}
+
+/// A member that was picked, as the object it must be.
+pub fn as_object<'a>(key: &str, raw: Option<&'a str>) -> Result<Option<Object<'a>>, FieldError> {
+    typed(key, raw, "an object", Object::new)
+}
+
+/// A member that was picked and must be there, as the string it must be.
+pub fn as_required_string<'a>(key: &str, raw: Option<&'a str>) -> Result<Cow<'a, str>, FieldError> {
+    as_string(key, raw)?.ok_or_else(|| FieldError::new(key, Problem::Missing))
+}
+
+fn typed<'a, T>(
+    key: &str,
+    raw: Option<&'a str>,
+    kind: &'static str,
+    read: impl FnOnce(&'a str) -> Option<T>,
+) -> Result<Option<T>, FieldError> {
+    let Some(raw) = raw else { return Ok(None) };
+    read(raw).map(Some).ok_or_else(|| FieldError::new(key, Problem::MustBe(kind)))
+}
+
+/// The members of an [`Object`]; see [`Object::members`].
+#[derive(Clone, Debug)]
+pub struct Members<'a> {
+    items: Items<'a>,
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (Cow<'a, str>, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let key = self.items.next_token(b',')?;
+        let value = self.items.next_token(b':')?;
+        Some((unquote(key)?, value))
+    }
+}
+
+impl core::iter::FusedIterator for Members<'_> {}
+
+/// A member that is not what the method needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// The key that was looked up.
+    pub key: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+impl FieldError {
+    fn new(key: &str, problem: Problem) -> Self {
+        Self { key: key.to_owned(), problem }
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.problem {
+            Problem::Missing => write!(f, "`{}` is missing", self.key),
+            Problem::MustBe(kind) => write!(f, "`{}` must be {kind}", self.key),
+        }
+    }
+}
+
+impl core::error::Error for FieldError {}
+
+/// What is wrong with a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It is required and absent.
+    Missing,
+    /// It has another type than this one, named with its article.
+    MustBe(&'static str),
+}
+
+/// Where the token or container that starts at `start` ends in validated text.
+pub(super) fn value_end(text: &str, start: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    match bytes.get(start)? {
+        b'"' => string_end(bytes, start),
+        b'{' | b'[' => container_end(bytes, start),
+        _ => {
+            let length = bytes[start..].iter().position(|&byte| ends_scalar(byte));
+            Some(length.map_or(bytes.len(), |length| start + length)).filter(|&end| end > start)
+        }
+    }
+}
+
+fn elements(text: &str) -> Option<Vec<&str>> {
+    if !text.starts_with('[') {
+        return None;
+    }
+    let mut items = Items::of(text);
+    Some(core::iter::from_fn(|| items.next_token(b',')).collect())
+}
+
+/// Walks over the tokens directly inside one container.
+#[derive(Clone, Debug)]
+struct Items<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Items<'a> {
+    /// `text` starts with the opening bracket, which is one byte.
+    fn of(text: &'a str) -> Self {
+        Self { text, at: 1 }
+    }
+
+    /// The next token, after a separator unless it is the first; at any surprise, none ever again.
+    fn next_token(&mut self, separator: u8) -> Option<&'a str> {
+        let first = self.at == 1;
+        self.space();
+        if !first {
+            if self.text.as_bytes().get(self.at) != Some(&separator) {
+                return self.stop();
+            }
+            self.at += 1;
+            self.space();
+        }
+        match value_end(self.text, self.at)
+            .and_then(|end| self.text.get(self.at..end).zip(Some(end)))
+        {
+            Some((token, end)) => {
+                self.at = end;
+                Some(token)
+            }
+            None => self.stop(),
+        }
+    }
+
+    fn space(&mut self) {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        self.at += rest.iter().take_while(|&&byte| is_space(char::from(byte))).count();
+    }
+
+    fn stop(&mut self) -> Option<&'a str> {
+        self.at = self.text.len() + 1;
+        None
+    }
+}
+
+fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        // Keys and most values are short: words of eight bytes beat a call into a vectorised search.
+        at += plain_run(bytes.get(at..)?);
+        match bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut at = start;
+    loop {
+        match bytes.get(at)? {
+            b'"' => {
+                at = string_end(bytes, at)?;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            // Validated text closes each bracket with its own kind, so one count serves both.
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+fn ends_scalar(byte: u8) -> bool {
+    matches!(byte, b',' | b':' | b'}' | b']') || is_space(char::from(byte))
+}
+
+fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r')
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    use super::*;
+
+    const TEXT: &str = r#" { "name" : "add\n", "n\u0061me2":[1 , {"a":"]"},"x"], "flag":true,
+        "none":null, "args":{"name":"inner","}":"{"},"empty":{},"list":[] ,"n":-1.5e3} "#;
+
+    fn object() -> Object<'static> {
+        Object::new(TEXT).unwrap()
+    }
+
+    #[test]
+    fn members_come_in_order_with_unescaped_keys_and_raw_values() {
+        let keys: Vec<_> = object().members().map(|(key, _)| key.into_owned()).collect();
+        assert_eq!(keys, ["name", "name2", "flag", "none", "args", "empty", "list", "n"]);
+        assert_eq!(object().get("name"), Some(r#""add\n""#));
+        assert_eq!(object().get("name2"), Some(r#"[1 , {"a":"]"},"x"]"#));
+        assert_eq!(object().get("n"), Some("-1.5e3"));
+        assert_eq!(object().get("inner"), None);
+        assert_eq!(object().text(), TEXT.trim());
+    }
+
+    #[test]
+    fn typed_members_are_read_as_what_they_are() {
+        assert_eq!(object().string("name").unwrap().unwrap(), "add\n");
+        assert_eq!(object().bool("flag"), Ok(Some(true)));
+        assert_eq!(object().array("name2"), Ok(Some(vec!["1", r#"{"a":"]"}"#, "\"x\""])));
+        assert_eq!(object().array("list"), Ok(Some(vec![])));
+        let inner = object().object("args").unwrap().unwrap();
+        assert_eq!(inner.required_string("name").unwrap(), "inner");
+        assert_eq!(inner.get("}"), Some("\"{\""));
+        assert_eq!(object().object("empty").unwrap().unwrap().members().count(), 0);
+    }
+
+    #[test]
+    fn an_absent_member_is_none_and_a_null_one_has_the_wrong_type() {
+        assert_eq!(object().string("nowhere"), Ok(None));
+        assert_eq!(object().bool("nowhere"), Ok(None));
+        assert!(object().string("none").is_err());
+        assert!(object().object("none").is_err());
+        assert!(object().array("none").is_err());
+        assert!(object().bool("none").is_err());
+    }
+
+    #[test]
+    fn problems_are_told_in_plain_words() {
+        let told = |error: FieldError| error.to_string();
+        assert_eq!(told(object().required_string("uri").unwrap_err()), "`uri` is missing");
+        assert_eq!(told(object().string("flag").unwrap_err()), "`flag` must be a string");
+        assert_eq!(told(object().object("list").unwrap_err()), "`list` must be an object");
+        assert_eq!(told(object().array("args").unwrap_err()), "`args` must be an array");
+        assert_eq!(told(object().bool("n").unwrap_err()), "`n` must be a boolean");
+    }
+
+    #[test]
+    fn only_an_object_is_an_object() {
+        for text in ["", " ", "[]", "null", "1", "\"{}\"", "["] {
+            assert!(Object::new(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn text_that_was_never_validated_ends_the_walk_quietly() {
+        let texts =
+            ["{", "{}}", "{]", "{\"", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":}", "{\"a\":1", "{,"];
+        for text in
+            texts.into_iter().chain(["{\"a\":\"\\", "{1:2}", "{\"a\":[", "{é", "{\"a\" é:1"])
+        {
+            let object = Object::new(text).unwrap();
+            assert!(object.members().count() < 2, "{text}");
+            let mut members = object.members();
+            while members.next().is_some() {}
+            assert!(members.next().is_none(), "{text}");
+        }
+    }
+}

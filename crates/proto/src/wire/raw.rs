@@ -1,0 +1,149 @@
+//! JSON text that is kept and passed on without being understood.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::fmt;
+
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::object::Object;
+use super::scan::{Limits, ScanError, check};
+
+/// JSON text known to be valid. Two are equal if their texts are; see [`canonical`] for values.
+///
+/// [`canonical`]: super::canonical()
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raw(Box<str>);
+
+impl Raw {
+    /// Checks that `text` is one JSON value in which no object repeats a key, and keeps it without
+    /// the whitespace around it.
+    ///
+    /// The depth is bounded as for messages; the number of values is not, since whoever holds
+    /// `text` already paid for it.
+    pub fn parse(text: &str) -> Result<Self, RawError> {
+        let limits = Limits { nodes: usize::MAX, ..Limits::default() };
+        match check(text, &limits) {
+            Ok(false) => Ok(Self::trusted(text.trim_ascii())),
+            Ok(true) => Err(RawError::RepeatedKey),
+            Err(error) => Err(RawError::Invalid(error)),
+        }
+    }
+
+    /// The text of `value`. Serialising plain data cannot fail; a `Serialize` that does gives `null`.
+    pub fn of<T: Serialize>(value: &T) -> Self {
+        Self(serde_json::to_string(value).unwrap_or_else(|_| String::from("null")).into())
+    }
+
+    /// Keeps text that was validated before, such as a slice of a scanned message.
+    pub(crate) fn trusted(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A look into it, if it is an object.
+    pub fn object(&self) -> Option<Object<'_>> {
+        Object::new(&self.0)
+    }
+
+    /// Reads it as `T`, which may borrow from it.
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
+        serde_json::from_str(&self.0)
+    }
+}
+
+impl Serialize for Raw {
+    /// Embeds the text verbatim, for which the serializer has to be that of `serde_json`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let verbatim: &RawValue = serde_json::from_str(&self.0).map_err(S::Error::custom)?;
+        verbatim.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    /// Takes the text verbatim and checks it as [`Raw::parse`] does, where `serde_json` alone would
+    /// let lone surrogates, repeated keys and any depth pass.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        Self::parse(text.get()).map_err(D::Error::custom)
+    }
+}
+
+/// Why text cannot be kept as [`Raw`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RawError {
+    /// It is not one JSON value, or one that is nested too deeply.
+    Invalid(ScanError),
+    /// An object in it repeats a key.
+    RepeatedKey,
+}
+
+impl fmt::Display for RawError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(error) => error.fmt(f),
+            Self::RepeatedKey => f.write_str("an object repeats a key"),
+        }
+    }
+}
+
+impl core::error::Error for RawError {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn text_is_embedded_and_taken_out_verbatim() {
+        let text = r#"{"b": 1.0,  "a":"\u0061", "n":123456789012345678901234567890}"#;
+        let outer = BTreeMap::from([("inner", Raw::parse(text).unwrap())]);
+        let written = serde_json::to_string(&outer).unwrap();
+        assert_eq!(written, [r#"{"inner":"#, text, "}"].concat());
+        assert_eq!(serde_json::from_str::<BTreeMap<&str, Raw>>(&written).unwrap(), outer);
+    }
+
+    #[test]
+    fn only_one_valid_value_is_kept() {
+        for text in ["", "{", "1 2", "NaN", r#""\ud800""#, "\u{feff}1"] {
+            assert!(matches!(Raw::parse(text), Err(RawError::Invalid(_))), "{text}");
+        }
+        assert_eq!(Raw::parse(r#"[{"a":1,"\u0061":2}]"#), Err(RawError::RepeatedKey));
+        assert_eq!(Raw::parse(" [1] \n").unwrap().as_str(), "[1]");
+        assert!(serde_json::from_str::<Raw>(r#"{"a":1,"a":2}"#).is_err());
+    }
+
+    #[test]
+    fn plain_data_becomes_text_and_back() {
+        let raw = Raw::of(&["a", "b"]);
+        assert_eq!(raw.as_str(), r#"["a","b"]"#);
+        assert_eq!(raw.decode::<Vec<&str>>().unwrap(), ["a", "b"]);
+        assert!(raw.object().is_none());
+        assert_eq!(Raw::of(&BTreeMap::from([("k", 1)])).object().unwrap().get("k"), Some("1"));
+    }
+
+    #[test]
+    fn a_failing_serialize_gives_null() {
+        let unwritable = BTreeMap::from([([1, 2], 3)]);
+        assert_eq!(Raw::of(&unwritable).as_str(), "null");
+    }
+
+    #[test]
+    fn errors_are_told_in_plain_words() {
+        assert_eq!(Raw::parse("[1,]").unwrap_err().to_string(), "expected a value at byte 3");
+        assert_eq!(
+            Raw::parse(r#"{"a":1,"a":1}"#).unwrap_err().to_string(),
+            "an object repeats a key"
+        );
+    }
+}

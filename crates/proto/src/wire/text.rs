@@ -1,0 +1,226 @@
+//! JSON strings, between the token on the wire and the value it stands for.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use memchr::memchr2;
+
+use super::scan::Reason;
+
+/// The value of a JSON string token, quotes included; `None` if `raw` is not one such token.
+///
+/// Only a token with escapes is copied.
+pub fn unquote(raw: &str) -> Option<Cow<'_, str>> {
+    let body = raw.strip_prefix('"')?.strip_suffix('"')?;
+    if plain_run(body.as_bytes()) == body.len() {
+        return Some(Cow::Borrowed(body));
+    }
+    unescape(body).map(Cow::Owned)
+}
+
+/// Appends `text` as a JSON string token, with only the escapes that JSON demands.
+pub fn quote(out: &mut Vec<u8>, text: &str) {
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, tail) = rest.split_at(plain_run(rest));
+        out.extend_from_slice(plain);
+        let [byte, after @ ..] = tail else { break };
+        push_escaped(out, *byte);
+        rest = after;
+    }
+    out.push(b'"');
+}
+
+/// Validated JSON without line breaks, for a framing where a line break ends the message.
+///
+/// A JSON string cannot contain a raw CR or LF, so those found are whitespace and become spaces.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    if memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace(['\n', '\r'], " "))
+}
+
+/// How many leading bytes may stand in a JSON string as they are.
+///
+/// The run ends at a quote, a backslash, a control character or the end of `bytes`. Eight bytes
+/// are tested at a time: short keys cost one step, and long texts pass at several bytes per cycle.
+#[inline]
+pub(super) fn plain_run(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((word, after)) = rest.split_first_chunk() {
+        let stops = stops(u64::from_le_bytes(*word));
+        if stops != 0 {
+            return bytes.len() - rest.len() + stops.trailing_zeros() as usize / 8;
+        }
+        rest = after;
+    }
+    bytes.len() - rest.len() + last_plain_run(rest)
+}
+
+/// The same for less than eight bytes; apart, since in a message these are only its very end.
+#[inline(never)]
+fn last_plain_run(bytes: &[u8]) -> usize {
+    bytes.iter().position(|&byte| is_stop(byte)).unwrap_or(bytes.len())
+}
+
+/// One backslash sequence of a JSON string.
+pub(super) struct Escape {
+    /// The character it stands for.
+    pub(super) value: char,
+    /// Its length in bytes; a surrogate pair is one sequence of twelve.
+    pub(super) length: usize,
+}
+
+impl Escape {
+    /// Reads the sequence at the start of `bytes`, which is its backslash.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Reason> {
+        let [b'\\', kind, digits @ ..] = bytes else { return Err(BAD_ESCAPE) };
+        let value = match kind {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => return Self::unicode(digits),
+            _ => return Err(BAD_ESCAPE),
+        };
+        Ok(Self { value, length: 2 })
+    }
+
+    fn unicode(digits: &[u8]) -> Result<Self, Reason> {
+        let unit = hex4(digits).ok_or(BAD_ESCAPE)?;
+        if let Some(value) = char::from_u32(u32::from(unit)) {
+            return Ok(Self { value, length: 6 });
+        }
+        let [b'\\', b'u', second @ ..] = &digits[4..] else { return Err(Reason::LoneSurrogate) };
+        let pair = [unit, hex4(second).ok_or(BAD_ESCAPE)?];
+        match char::decode_utf16(pair).next() {
+            Some(Ok(value)) => Ok(Self { value, length: 12 }),
+            _ => Err(Reason::LoneSurrogate),
+        }
+    }
+}
+
+const BAD_ESCAPE: Reason = Reason::Syntax("expected a valid escape");
+
+/// The value of a string token's body, or `None` if that is not valid.
+pub(super) fn unescape(body: &str) -> Option<String> {
+    let mut value = String::with_capacity(body.len());
+    let mut rest = body;
+    loop {
+        let (plain, tail) = rest.split_at(plain_run(rest.as_bytes()));
+        value.push_str(plain);
+        if tail.is_empty() {
+            return Some(value);
+        }
+        let escape = Escape::read(tail.as_bytes()).ok()?;
+        value.push(escape.value);
+        rest = &tail[escape.length..];
+    }
+}
+
+fn hex4(digits: &[u8]) -> Option<u16> {
+    digits.first_chunk::<4>()?.iter().try_fold(0, |unit: u16, &digit| {
+        let nibble = char::from(digit).to_digit(16)?;
+        Some(unit << 4 | nibble as u16)
+    })
+}
+
+fn push_escaped(out: &mut Vec<u8>, byte: u8) {
+    let short = match byte {
+        b'"' | b'\\' => byte,
+        0x08 => b'b',
+        0x0c => b'f',
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        _ => {
+            let [high, low] = [byte >> 4, byte & 15].map(|nibble| HEX[usize::from(nibble)]);
+            return out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+fn is_stop(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Sets the high bit of each byte of `word` that [`is_stop`].
+///
+/// A borrow may also mark bytes above a marked one; the lowest mark is exact, and only that is used.
+fn stops(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    let quote = word ^ (ONES * b'"' as u64);
+    let backslash = word ^ (ONES * b'\\' as u64);
+    let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word;
+    (below(word, 0x20) | below(quote, 1) | below(backslash, 1)) & HIGH
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+
+    #[test]
+    fn a_token_without_escapes_is_borrowed() {
+        assert!(matches!(unquote(r#""tools/call""#), Some(Cow::Borrowed("tools/call"))));
+        assert!(matches!(unquote("\"\""), Some(Cow::Borrowed(""))));
+    }
+
+    #[test]
+    fn every_escape_is_undone() {
+        let value = unquote(r#""\"\\\/\b\f\n\r\t\u00e9\u0000\ud83d\ude00x""#);
+        assert_eq!(value.as_deref(), Some("\"\\/\u{8}\u{c}\n\r\té\0😀x"));
+    }
+
+    #[test]
+    fn what_is_not_one_string_token_is_refused() {
+        let tokens =
+            ["", "\"", "a", "1", "null", "\"a", "a\"", r#""a"b""#, r#""\""#, r#""\x""#, "\"\n\""];
+        for raw in tokens.into_iter().chain([r#""\u12""#, r#""\ud800""#, r#""\udc00\ud800""#]) {
+            assert_eq!(unquote(raw), None, "{raw}");
+        }
+    }
+
+    #[test]
+    fn quoting_escapes_only_what_json_demands() {
+        let mut out = Vec::new();
+        quote(&mut out, "a\"\\\n\r\t\u{8}\u{c}\u{1f}\0/é😀\u{7f}");
+        assert_eq!(
+            out,
+            r#""a\"\\\n\r\t\b\f\u001f\u0000/é😀"#.bytes().chain(*b"\x7f\"").collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn line_breaks_become_spaces_only_when_present() {
+        assert!(matches!(one_line("{\"a\":\"\\n\"}"), Cow::Borrowed(_)));
+        assert_eq!(one_line("{\r\n\"a\": 1\n}"), "{  \"a\": 1 }");
+    }
+
+    #[test]
+    fn a_plain_run_ends_exactly_at_the_first_stop_wherever_it_stands() {
+        for stop in (0..0x20).chain(*b"\"\\") {
+            for place in 0..40 {
+                let mut bytes = format!("{:é<30}", "").into_bytes();
+                bytes[place] = stop;
+                // A second stop just before it in the word order must not move the answer.
+                bytes[place + 1] = b'!';
+                assert_eq!(plain_run(&bytes), place, "{stop:#x} at {place}");
+            }
+        }
+        assert_eq!(plain_run(&[0x7f, 0x20, b'!', b'#', b'[', b']', 0x80, 0xff, 0xa2, 0xdc]), 10);
+    }
+}

@@ -1,0 +1,98 @@
+//! Tools that take their time, tell of their progress, write to the log, or break down.
+
+use std::time::Duration;
+
+use creole::{Context, Json, Level, Tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::define::{NO_ARGUMENTS, tool};
+
+const SLOW: &str = r#"{
+    "type": "object",
+    "properties": {
+        "milliseconds": {
+            "type": "integer", "description": "How long to sleep", "minimum": 0, "maximum": 600000
+        }
+    },
+    "required": ["milliseconds"],
+    "additionalProperties": false
+}"#;
+
+/// Between two signs of life.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![
+        tool("test_tool_with_progress", "Tells of its progress", NO_ARGUMENTS, progress).read_only(),
+        tool("test_tool_with_logging", "Writes to the log", NO_ARGUMENTS, logging).read_only(),
+        tool("test_logging_tool", "Writes to the log, once", NO_ARGUMENTS, log_once).read_only(),
+        tool("test_slow", "Sleeps and tells nothing", SLOW, slow).read_only(),
+        tool("test_panic", "Panics, always", NO_ARGUMENTS, panic).read_only(),
+        tool("test_structured", "Returns data", NO_ARGUMENTS, structured).read_only().output::<Weather>(),
+        tool("test_structured_list", "Returns a list of data", NO_ARGUMENTS, structured_list)
+            .read_only()
+            .output::<Vec<Weather>>(),
+    ]
+}
+
+async fn progress(_: Value, context: Context) -> &'static str {
+    for done in [0.0, 50.0, 100.0] {
+        if done > 0.0 {
+            sleep(PAUSE).await;
+        }
+        let message = format!("Completed step {done} of 100");
+        context.progress(done, Some(100.0), Some(&message)).await;
+    }
+    "Tool with progress executed successfully"
+}
+
+async fn logging(_: Value, context: Context) -> &'static str {
+    context.log(Level::Info, None, &"Tool execution started").await;
+    sleep(PAUSE).await;
+    context.log(Level::Info, None, &"Tool processing data").await;
+    sleep(PAUSE).await;
+    context.log(Level::Info, None, &"Tool execution completed").await;
+    "Tool with logging executed successfully"
+}
+
+async fn log_once(_: Value, context: Context) -> &'static str {
+    context.log(Level::Info, Some("everything"), &"One message, if anyone asked for it").await;
+    "Logged once"
+}
+
+#[derive(Deserialize)]
+struct Slow {
+    milliseconds: u64,
+}
+
+async fn slow(wanted: Slow) -> String {
+    sleep(Duration::from_millis(wanted.milliseconds)).await;
+    format!("Slept {} ms", wanted.milliseconds)
+}
+
+async fn panic(_: Value) -> String {
+    panic!("test_panic was called");
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Weather {
+    /// Where
+    city: &'static str,
+    /// In degrees Celsius
+    temperature: f64,
+}
+
+const BERLIN: Weather = Weather { city: "Berlin", temperature: 21.5 };
+const PORT_AU_PRINCE: Weather = Weather { city: "Port-au-Prince", temperature: 31.0 };
+
+async fn structured(_: Value) -> Json<Weather> {
+    Json(BERLIN)
+}
+
+async fn structured_list(_: Value) -> Json<Vec<Weather>> {
+    Json(vec![BERLIN, PORT_AU_PRINCE])
+}

@@ -1,0 +1,28 @@
+//! The pack `everything`: the fixtures that the official conformance suite and our own tests call for.
+//!
+//! The names, texts and keys are the suite's; what it wants them for is in its scenarios.
+
+mod asking;
+mod behaviour;
+mod changing;
+mod content;
+mod prompts;
+mod resources;
+mod rounds;
+mod samples;
+mod schemas;
+
+use creole::Server;
+
+/// Adds the pack. The first tool takes no arguments and the first resource can be read: the suite tries
+/// both.
+pub(crate) fn add(mut server: Server) -> Server {
+    let tools = content::tools().into_iter().chain(behaviour::tools()).chain(schemas::tools());
+    for tool in tools.chain(asking::tools()).chain(rounds::tools()) {
+        server = server.tool(tool);
+    }
+    for prompt in prompts::all() {
+        server = server.prompt(prompt);
+    }
+    changing::add(resources::add(server))
+}

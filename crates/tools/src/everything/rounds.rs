@@ -1,0 +1,137 @@
+//! Tools that need answers before they can go on, in one round or several (SEP-2322).
+
+use creole::ask::{form, sample};
+use creole::proto::model::{Ask, Question};
+use creole::{Context, Tool, ToolError};
+use serde_json::{Value, json};
+
+use crate::define::{NO_ARGUMENTS, tool};
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![
+        tool(
+            "test_input_required_result_elicitation",
+            "Needs the person's name",
+            NO_ARGUMENTS,
+            elicitation,
+        ),
+        tool("test_input_required_result_sampling", "Needs the model", NO_ARGUMENTS, sampling),
+        tool("test_input_required_result_list_roots", "Needs the roots", NO_ARGUMENTS, roots),
+        tool("test_input_required_result_request_state", "Needs a yes", NO_ARGUMENTS, confirmed),
+        tool("test_input_required_result_tampered_state", "Needs a yes, untampered", NO_ARGUMENTS, confirmed),
+        tool("test_input_required_result_multiple_inputs", "Needs three answers", NO_ARGUMENTS, multiple),
+        tool("test_input_required_result_multi_round", "Needs two rounds", NO_ARGUMENTS, multi_round),
+        tool(
+            "test_input_required_result_capabilities",
+            "Needs whatever the client can do",
+            NO_ARGUMENTS,
+            capable,
+        ),
+        tool("test_two_questions", "Asks a second question about the first", NO_ARGUMENTS, two_questions),
+        tool("test_parallel_questions", "Asks two questions at once", NO_ARGUMENTS, parallel_questions),
+    ]
+}
+
+/// A form of one text.
+pub(super) fn text_form(message: &str, field: &str) -> Question {
+    let schema = json!({
+        "type": "object",
+        "properties": {field: {"type": "string"}},
+        "required": [field],
+    });
+    form(message, &schema)
+}
+
+fn name_form() -> Question {
+    text_form("What is your name?", "name")
+}
+
+fn ask(key: &str, question: Question) -> Ask {
+    Ask { key: key.to_owned(), question }
+}
+
+/// A text that a person filled in, or what stands for one who did not.
+fn filled_in(
+    context: &Context,
+    key: &str,
+    question: Question,
+    field: &str,
+) -> Result<String, ToolError> {
+    let answer = context.elicit(key, question)?;
+    Ok(answer.text(field).unwrap_or_else(|| "unknown".to_owned()))
+}
+
+async fn elicitation(_: Value, context: Context) -> Result<String, ToolError> {
+    let name = filled_in(&context, "user_name", name_form(), "name")?;
+    Ok(format!("Hello, {name}!"))
+}
+
+async fn sampling(_: Value, context: Context) -> Result<String, ToolError> {
+    let answer = context.sample("capital_question", sample("What is the capital of France?", 100))?;
+    Ok(answer.text())
+}
+
+async fn roots(_: Value, context: Context) -> Result<String, ToolError> {
+    let roots = context.roots("client_roots")?;
+    let uris: Vec<_> = roots.iter().map(|root| root.uri.as_str()).collect();
+    Ok(format!("Roots: {}", uris.join(", ")))
+}
+
+async fn confirmed(_: Value, context: Context) -> Result<&'static str, ToolError> {
+    let schema = json!({
+        "type": "object",
+        "properties": {"ok": {"type": "boolean"}},
+        "required": ["ok"],
+    });
+    context.elicit("confirm", form("Please confirm", &schema))?;
+    Ok("state-ok")
+}
+
+async fn multiple(_: Value, context: Context) -> Result<String, ToolError> {
+    let greeting = sample("Generate a greeting", 50);
+    context.ask_all(vec![
+        ask("user_name", name_form()),
+        ask("greeting", greeting.clone()),
+        ask("client_roots", Question::Roots),
+    ])?;
+    let name = filled_in(&context, "user_name", name_form(), "name")?;
+    let greeting = context.sample("greeting", greeting)?.text();
+    let roots = context.roots("client_roots")?.len();
+    Ok(format!("{greeting} {name}, roots: {roots}"))
+}
+
+async fn multi_round(_: Value, context: Context) -> Result<String, ToolError> {
+    let name = filled_in(&context, "step1", text_form("Step 1: What is your name?", "name"), "name")?;
+    let question = text_form("Step 2: What is your favorite color?", "color");
+    let color = filled_in(&context, "step2", question, "color")?;
+    Ok(format!("{name} likes {color}"))
+}
+
+async fn capable(_: Value, context: Context) -> Result<String, ToolError> {
+    let client = &context.caller().capabilities;
+    let questions = [
+        ask("user_name", name_form()),
+        ask("greeting", sample("Generate a greeting", 50)),
+        ask("client_roots", Question::Roots),
+    ];
+    let asks: Vec<_> = questions.into_iter().filter(|ask| ask.question.is_allowed(client)).collect();
+    let count = asks.len();
+    context.ask_all(asks)?;
+    Ok(format!("The client can be asked in {count} ways"))
+}
+
+async fn two_questions(_: Value, context: Context) -> Result<String, ToolError> {
+    let name = filled_in(&context, "name", name_form(), "name")?;
+    let question = text_form(&format!("What is the favourite colour of {name}?"), "colour");
+    let colour = filled_in(&context, "colour", question, "colour")?;
+    Ok(format!("{name} likes {colour}"))
+}
+
+async fn parallel_questions(_: Value, context: Context) -> Result<String, ToolError> {
+    let city = || text_form("Which city?", "city");
+    let colour = || text_form("Which colour?", "colour");
+    context.ask_all(vec![ask("city", city()), ask("colour", colour())])?;
+    let city = filled_in(&context, "city", city(), "city")?;
+    let colour = filled_in(&context, "colour", colour(), "colour")?;
+    Ok(format!("{city} is {colour}"))
+}

@@ -1,0 +1,79 @@
+//! Tools whose schemas are the point: they must reach the client as they are written.
+
+use creole::Tool;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::define::tool;
+
+/// Every corner of JSON Schema 2020-12 that the suite looks for.
+const FULL: &str = r##"{
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {
+        "address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}}
+        }
+    },
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"}
+    },
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": false
+}"##;
+
+/// An argument that clients repeat in the header `Mcp-Param-Value` (2026-07-28, Streamable HTTP).
+const HEADER: &str = r#"{
+    "type": "object",
+    "properties": {
+        "value": {"type": "string", "description": "Anything", "x-mcp-header": "Value"}
+    },
+    "required": ["value"],
+    "additionalProperties": false
+}"#;
+
+const GREET: &str = r#"{
+    "type": "object",
+    "properties": {"name": {"type": "string", "description": "Name to greet"}},
+    "required": ["name"],
+    "additionalProperties": false
+}"#;
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![
+        tool("json_schema_2020_12_tool", "Has a schema of many features", FULL, show).read_only(),
+        tool("test_custom_header", "Has an argument that is also a header", HEADER, header).read_only(),
+        tool("greet", "Greets whoever is named", GREET, greet).read_only(),
+    ]
+}
+
+async fn show(given: Value) -> String {
+    format!("JSON Schema 2020-12 tool called with: {given}")
+}
+
+#[derive(Deserialize)]
+struct Header {
+    value: String,
+}
+
+async fn header(given: Header) -> String {
+    format!("Header value: {}", given.value)
+}
+
+#[derive(Deserialize)]
+struct Greet {
+    name: String,
+}
+
+async fn greet(whom: Greet) -> String {
+    format!("Hello, {}!", whom.name)
+}

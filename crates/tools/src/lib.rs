@@ -1,0 +1,108 @@
+//! Ready packs of tools, resources and prompts for servers made with [`creole`].
+//!
+//! A pack is added by its name. Nothing is opened or created before the first call that needs it.
+
+mod calculate;
+mod define;
+mod echo;
+mod everything;
+mod guide;
+mod hello;
+mod tasks;
+
+use std::env;
+use std::error::Error;
+use std::fmt;
+use std::path::PathBuf;
+
+use creole::Server;
+use etcetera::BaseStrategy;
+
+/// The packs: their names, and what they hold and may do.
+pub const PACKS: &[(&str, &str)] = &[
+    ("hello", "One tool that returns a greeting; touches nothing."),
+    ("echo", "One tool that returns what it is given; touches nothing."),
+    ("calculate", "One tool that does arithmetic; touches nothing."),
+    ("tasks", "A list of tasks in a database; reads and writes one file in the data directory."),
+    ("guide", "A text and two prompts on how to use this server; touches nothing."),
+    (
+        "everything",
+        "The fixtures of the official conformance suite, for tests only; asks the client, sleeps, \
+         panics and changes its own lists, touches no files.",
+    ),
+];
+
+/// Where packs keep what they keep.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The directory for data. By default what `CREOLE_DATA_DIR` says, or else the directory of `creole`
+    /// among the platform's application data.
+    pub data_dir: Option<PathBuf>,
+}
+
+impl Options {
+    /// The directory for data, if the platform has a place for it.
+    fn directory(&self) -> Option<PathBuf> {
+        let named = || env::var_os("CREOLE_DATA_DIR").filter(|name| !name.is_empty());
+        let usual = || etcetera::base_strategy::choose_native_strategy().ok();
+        let chosen = self.data_dir.clone().or_else(|| named().map(PathBuf::from));
+        chosen.or_else(|| usual().map(|platform| platform.data_dir().join("creole")))
+    }
+}
+
+/// Adds a pack to a server.
+pub fn add(server: Server, pack: &str, options: &Options) -> Result<Server, UnknownPack> {
+    match pack {
+        "hello" => Ok(hello::add(server)),
+        "echo" => Ok(echo::add(server)),
+        "calculate" => Ok(calculate::add(server)),
+        "tasks" => Ok(tasks::add(server, options)),
+        "guide" => Ok(guide::add(server)),
+        "everything" => Ok(everything::add(server)),
+        unknown => Err(UnknownPack { name: unknown.to_owned() }),
+    }
+}
+
+/// There is no pack of that name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPack {
+    /// The name.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownPack {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "there is no pack `{}`; there are", self.name)?;
+        for (position, (name, _)) in PACKS.iter().enumerate() {
+            let separator = if position == 0 { " " } else { ", " };
+            write!(formatter, "{separator}{name}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for UnknownPack {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pack_can_be_added_to_one_server() {
+        let mut server = Server::new("all");
+        for (name, about) in PACKS {
+            assert!(about.ends_with('.'), "{name}");
+            server = add(server, name, &Options::default()).unwrap();
+        }
+        drop(server.start());
+    }
+
+    #[test]
+    fn an_unknown_pack_is_refused_and_the_known_ones_are_named() {
+        let Err(refusal) = add(Server::new("none"), "helo", &Options::default()) else {
+            panic!("there is no pack `helo`");
+        };
+        let expected = "there is no pack `helo`; there are hello, echo, calculate, tasks, guide, everything";
+        assert_eq!(refusal.to_string(), expected);
+    }
+}

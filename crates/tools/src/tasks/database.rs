@@ -1,0 +1,255 @@
+//! The task file: opened with care, brought up to date, read and written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{
+    CachedStatement, Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction,
+    TransactionBehavior, params,
+};
+
+use super::error::{StoreError, Trouble};
+use super::task::{Status, Task, new_id};
+
+/// How long a process waits for another one's write.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Marks our files among all SQLite databases: "CrTs".
+const APPLICATION_ID: i32 = 0x4372_5473;
+
+/// No database is smaller, but for an empty one. SQLite takes a file of one byte for empty and would
+/// write over it.
+const SMALLEST: u64 = 512;
+
+/// What brings a file from one version to the next; the version is how many were applied. Never edit one
+/// that was released: add another.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE tasks (
+        -- The order of creation; AUTOINCREMENT never gives out a number twice, which keeps cursors true.
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        description TEXT NOT NULL,
+        status TEXT NOT NULL CHECK (status IN ('pending', 'in_progress', 'done', 'cancelled'))
+    ) STRICT;
+    CREATE INDEX tasks_by_status ON tasks (status, number);
+"];
+
+/// An open task file.
+pub(super) struct Database {
+    path: PathBuf,
+    pub(super) connection: Connection,
+}
+
+/// What is to become of a task.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Update {
+    pub(super) status: Option<Status>,
+    pub(super) description: Option<String>,
+}
+
+/// Some tasks, and the number of the last one if there are more.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) tasks: Vec<Task>,
+    pub(super) more_after: Option<i64>,
+}
+
+type Sqlite<T> = rusqlite::Result<T>;
+
+impl Database {
+    /// Opens a task file, or makes one. A file that is not understood is left as it is.
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        if fs::metadata(path).is_ok_and(|file| (1..SMALLEST).contains(&file.len())) {
+            return Err(StoreError::File(path.to_owned(), Trouble::Foreign));
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let failed = |error| StoreError::sqlite(path, error);
+        let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        connection.busy_timeout(PATIENCE).map_err(failed)?;
+        if let Some(trouble) = unknown(&connection).map_err(failed)? {
+            return Err(StoreError::File(path.to_owned(), trouble));
+        }
+        make_durable(&connection).map_err(failed)?;
+        migrate(&mut connection).map_err(failed)?;
+        Ok(Self { path: path.to_owned(), connection })
+    }
+
+    pub(super) fn create(&mut self, description: &str) -> Result<Task, StoreError> {
+        let id = new_id().map_err(StoreError::Randomness)?;
+        let task = Task { id, description: description.to_owned(), status: Status::Pending };
+        self.write(|transaction| {
+            transaction
+                .prepare_cached("INSERT INTO tasks (id, description, status) VALUES (?1, ?2, ?3)")?
+                .execute(params![task.id, task.description, task.status.name()])
+        })?;
+        Ok(task)
+    }
+
+    pub(super) fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT id, description, status FROM tasks WHERE id = ?1";
+            connection.prepare_cached(sql)?.query_row([id], task_of).optional()
+        })
+    }
+
+    /// At most `limit` tasks after a number, in the order of creation.
+    pub(super) fn page(
+        &self,
+        status: Option<Status>,
+        after: i64,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let mut rows = self.read(|connection| match status {
+            None => numbered(
+                connection.prepare_cached(
+                    "SELECT id, description, status, number FROM tasks
+                     WHERE number > ?1 ORDER BY number LIMIT ?2",
+                )?,
+                params![after, wanted],
+            ),
+            Some(status) => numbered(
+                connection.prepare_cached(
+                    "SELECT id, description, status, number FROM tasks
+                     WHERE status = ?3 AND number > ?1 ORDER BY number LIMIT ?2",
+                )?,
+                params![after, wanted, status.name()],
+            ),
+        })?;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let more_after = rows.last().filter(|_| more).map(|(number, _)| *number);
+        Ok(Page { tasks: rows.into_iter().map(|(_, task)| task).collect(), more_after })
+    }
+
+    /// The changed task, if there is one of that id.
+    pub(super) fn update(&mut self, id: &str, update: &Update) -> Result<Option<Task>, StoreError> {
+        self.write(|transaction| {
+            transaction
+                .prepare_cached(
+                    "UPDATE tasks SET status = coalesce(?2, status), description = coalesce(?3, description)
+                     WHERE id = ?1 RETURNING id, description, status",
+                )?
+                .query_row(params![id, update.status.map(Status::name), update.description], task_of)
+                .optional()
+        })
+    }
+
+    /// The task that was, if there was one of that id.
+    pub(super) fn delete(&mut self, id: &str) -> Result<Option<Task>, StoreError> {
+        self.write(|transaction| {
+            let sql = "DELETE FROM tasks WHERE id = ?1 RETURNING id, description, status";
+            transaction.prepare_cached(sql)?.query_row([id], task_of).optional()
+        })
+    }
+
+    /// Ids that begin with `prefix`.
+    pub(super) fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let end = format!("{prefix}{}", char::MAX);
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.query_map(params![prefix, end, limit], |row| row.get(0))?.collect()
+        })
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> Sqlite<T>) -> Result<T, StoreError> {
+        work(&self.connection).map_err(|error| StoreError::sqlite(&self.path, error))
+    }
+
+    /// Takes the lock first, so that nothing changes between reading and writing.
+    fn write<T>(&mut self, work: impl FnOnce(&Transaction<'_>) -> Sqlite<T>) -> Result<T, StoreError> {
+        let written = immediately(&mut self.connection, work);
+        written.map_err(|error| StoreError::sqlite(&self.path, error))
+    }
+}
+
+fn immediately<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Transaction<'_>) -> Sqlite<T>,
+) -> Sqlite<T> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let result = work(&transaction)?;
+    transaction.commit()?;
+    Ok(result)
+}
+
+/// Why a file is not ours to touch; reads only.
+fn unknown(connection: &Connection) -> Sqlite<Option<Trouble>> {
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let is_new = application == 0 && version == 0 && tables == 0;
+    if application != APPLICATION_ID && !is_new {
+        return Ok(Some(Trouble::Foreign));
+    }
+    let (found, known) = (usize::try_from(version).unwrap_or(usize::MAX), MIGRATIONS.len());
+    Ok((found > known).then_some(Trouble::Newer { found, known }))
+}
+
+/// What was acknowledged survives a crash and a loss of power, and readers do not wait for writers.
+fn make_durable(connection: &Connection) -> Sqlite<()> {
+    // SQLite does not wait by itself while another process changes the journal's mode.
+    patiently(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Only on macOS a plain fsync does not reach the disk.
+    connection.pragma_update(None, "fullfsync", true)
+}
+
+fn migrate(connection: &mut Connection) -> Sqlite<()> {
+    let version = |connection: &Connection| {
+        connection.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))
+    };
+    let applied = |version| usize::try_from(version).unwrap_or(usize::MAX);
+    if applied(version(connection)?) >= MIGRATIONS.len() {
+        return Ok(());
+    }
+    immediately(connection, |transaction| {
+        // Another process may have been faster.
+        let applied = applied(version(transaction)?);
+        for migration in MIGRATIONS.iter().skip(applied) {
+            transaction.execute_batch(migration)?;
+        }
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        let newest = i32::try_from(MIGRATIONS.len().max(applied)).unwrap_or(i32::MAX);
+        transaction.pragma_update(None, "user_version", newest)
+    })
+}
+
+fn patiently<T>(mut attempt: impl FnMut() -> Sqlite<T>) -> Sqlite<T> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Err(error) if is_busy(&error) && Instant::now() < end => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            result => return result,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+fn numbered(
+    mut statement: CachedStatement<'_>,
+    parameters: impl rusqlite::Params,
+) -> Sqlite<Vec<(i64, Task)>> {
+    statement.query_map(parameters, |row| Ok((row.get(3)?, task_of(row)?)))?.collect()
+}
+
+fn task_of(row: &Row<'_>) -> Sqlite<Task> {
+    let status = row.get_ref(2)?.as_str()?;
+    // The table's CHECK lets no other status in.
+    let status = Status::named(status).ok_or_else(|| {
+        rusqlite::Error::InvalidColumnType(2, "status".to_owned(), rusqlite::types::Type::Text)
+    })?;
+    Ok(Task { id: row.get(0)?, description: row.get(1)?, status })
+}

@@ -1,0 +1,110 @@
+//! What can go wrong with the database, said so that one knows which file and what to do.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use creole::ToolError;
+use rusqlite::ErrorCode;
+
+/// What went wrong with the task file. Deliberately no [`std::error::Error`]: as a tool's failure it is
+/// told with the prefix `error: `.
+#[derive(Debug)]
+pub(super) enum StoreError {
+    /// The platform has no place for data.
+    NoPlace,
+    /// The directory cannot be made.
+    Directory(PathBuf, io::Error),
+    /// Something about the file.
+    File(PathBuf, Trouble),
+    /// An id could not be made.
+    Randomness(getrandom::Error),
+    /// The work on the database was broken off.
+    Broken,
+}
+
+/// What is the matter with the file.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// A newer version wrote it.
+    Newer { found: usize, known: usize },
+    /// Something that another program wrote.
+    Foreign,
+    /// SQLite says so.
+    Sqlite(rusqlite::Error),
+}
+
+impl StoreError {
+    pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
+        Self::File(path.to_owned(), Trouble::Sqlite(error))
+    }
+}
+
+impl From<StoreError> for ToolError {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(format!("error: {error}"))
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPlace => {
+                formatter.write_str("there is no directory to keep tasks in; set CREOLE_DATA_DIR to one")
+            }
+            Self::Directory(path, error) => write!(
+                formatter,
+                "the directory {} cannot be made: {error}; set CREOLE_DATA_DIR to another one",
+                path.display()
+            ),
+            Self::File(path, trouble) => trouble.explain(path, formatter),
+            Self::Randomness(error) => write!(formatter, "the system gives no random numbers: {error}"),
+            Self::Broken => formatter.write_str("the work on the task file was broken off"),
+        }
+    }
+}
+
+impl Trouble {
+    fn explain(&self, path: &Path, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = path.display();
+        let error = match self {
+            Self::Newer { found, known } => {
+                return write!(
+                    formatter,
+                    "the task file {path} was written by a newer version (its schema is {found}, this \
+                     version knows {known}); update this server or set CREOLE_DATA_DIR to another directory"
+                );
+            }
+            Self::Foreign => {
+                return write!(
+                    formatter,
+                    "{path} is a file of another program and was left as it is; move it away or set \
+                     CREOLE_DATA_DIR to another directory"
+                );
+            }
+            Self::Sqlite(error) => error,
+        };
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => write!(
+                formatter,
+                "{path} is damaged or no task file, and was left as it is; restore it from a backup or \
+                 move it away to start anew ({error})"
+            ),
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => write!(
+                formatter,
+                "the task file {path} cannot be written; make it and its directory writable or set \
+                 CREOLE_DATA_DIR to another directory ({error})"
+            ),
+            Some(ErrorCode::DiskFull) => write!(
+                formatter,
+                "there is no space left for the task file {path}; nothing was changed, free some space and \
+                 try again ({error})"
+            ),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => write!(
+                formatter,
+                "another process keeps the task file {path} locked; nothing was changed, try again ({error})"
+            ),
+            _ => write!(formatter, "the task file {path} failed: {error}"),
+        }
+    }
+}

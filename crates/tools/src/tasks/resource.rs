@@ -1,0 +1,43 @@
+//! Each task as a resource, `task://{id}`.
+
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::wire::Raw;
+use creole::resource::Variables;
+use creole::{Contents, Template, ToolError};
+use serde_json::json;
+
+use super::store::Store;
+
+const MIME_TYPE: &str = "application/json";
+
+/// More ids than this are not proposed.
+const MOST_IDS: usize = 1000;
+
+/// Where a task is.
+pub(super) fn uri(id: &str) -> String {
+    format!("task://{id}")
+}
+
+pub(super) fn template(store: Store) -> Template {
+    let proposing = store.clone();
+    let template = Template::new("task://{id}", "task", move |uri, variables, _| {
+        let store = store.clone();
+        async move { read(&store, &uri, &variables).await }
+    });
+    template.about("A task as JSON").mime_type(MIME_TYPE).complete("id", move |typed, _| {
+        let store = proposing.clone();
+        // Nothing to propose is no reason to fail: reading the task will tell what is wrong.
+        async move { store.ids(typed, MOST_IDS).await.unwrap_or_default() }
+    })
+}
+
+async fn read(store: &Store, uri: &str, variables: &Variables) -> Result<Vec<Contents>, ToolError> {
+    let id = variables.get("id").map(String::as_str).unwrap_or_default();
+    match store.task(id).await? {
+        Some(task) => Ok(vec![Contents::text(uri, MIME_TYPE, task.json())]),
+        None => {
+            let fault = Fault::new(FaultKind::ResourceNotFound, "").about(uri);
+            Err(ToolError::Fault(Box::new(fault.with_data(Raw::of(&json!({"uri": uri}))))))
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! What the task file promises.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::database::{Database, Update};
+use super::error::StoreError;
+use super::store::{FILE, Store};
+use super::task::{Status, Task};
+use crate::Options;
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join(FILE);
+    (directory, file)
+}
+
+fn status(status: Status) -> Update {
+    Update { status: Some(status), description: None }
+}
+
+fn descriptions(tasks: &[Task]) -> Vec<&str> {
+    tasks.iter().map(|task| task.description.as_str()).collect()
+}
+
+fn refusal(file: &Path) -> String {
+    match Database::open(file) {
+        Ok(_) => panic!("the file was opened"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_task_is_created_read_changed_and_deleted() {
+    let (_directory, file) = place();
+    let mut database = Database::open(&file).unwrap();
+    let task = database.create("write it").unwrap();
+    assert_eq!(task.status, Status::Pending);
+    assert_eq!(database.task(&task.id).unwrap(), Some(task.clone()));
+
+    let both = Update { status: Some(Status::Done), description: Some("wrote it".into()) };
+    let changed = database.update(&task.id, &both).unwrap().unwrap();
+    assert_eq!((changed.status, changed.description.as_str()), (Status::Done, "wrote it"));
+    let again = database.update(&task.id, &status(Status::Pending)).unwrap().unwrap();
+    assert_eq!((again.status, again.description.as_str()), (Status::Pending, "wrote it"));
+
+    assert_eq!(database.delete(&task.id).unwrap(), Some(again));
+    assert_eq!(database.delete(&task.id).unwrap(), None);
+    assert_eq!(database.task(&task.id).unwrap(), None);
+    assert_eq!(database.update(&task.id, &both).unwrap(), None);
+}
+
+#[test]
+fn any_text_survives() {
+    let (_directory, file) = place();
+    let text = "'; DROP TABLE tasks; -- \u{0} \n \u{1f980} \u{202e} é";
+    let id = Database::open(&file).unwrap().create(text).unwrap().id;
+    assert_eq!(Database::open(&file).unwrap().task(&id).unwrap().unwrap().description, text);
+}
+
+#[test]
+fn pages_go_on_where_they_ended_while_tasks_come_and_go() {
+    let (_directory, file) = place();
+    let mut database = Database::open(&file).unwrap();
+    let ids: Vec<_> =
+        (0..5).map(|number| database.create(&format!("{number}")).unwrap().id).collect();
+    let first = database.page(None, 0, 2).unwrap();
+    assert_eq!(descriptions(&first.tasks), ["0", "1"]);
+
+    database.create("5").unwrap();
+    database.delete(&ids[0]).unwrap();
+    database.delete(&ids[1]).unwrap();
+    database.delete(&ids[2]).unwrap();
+    let second = database.page(None, first.more_after.unwrap(), 2).unwrap();
+    assert_eq!(descriptions(&second.tasks), ["3", "4"]);
+    let third = database.page(None, second.more_after.unwrap(), 2).unwrap();
+    assert_eq!(descriptions(&third.tasks), ["5"]);
+    assert_eq!(third.more_after, None);
+}
+
+#[test]
+fn a_number_is_never_given_out_twice() {
+    let (_directory, file) = place();
+    let mut database = Database::open(&file).unwrap();
+    let ids: Vec<_> = (0..3).map(|_| database.create("old").unwrap().id).collect();
+    let after = database.page(None, 0, 2).unwrap().more_after.unwrap();
+    database.delete(&ids[2]).unwrap();
+    database.create("new").unwrap();
+    let rest = database.page(None, after + 1, 10).unwrap();
+    assert_eq!(descriptions(&rest.tasks), ["new"]);
+}
+
+#[test]
+fn a_page_can_be_of_one_status() {
+    let (_directory, file) = place();
+    let mut database = Database::open(&file).unwrap();
+    for number in 0..6 {
+        let id = database.create(&format!("{number}")).unwrap().id;
+        if number % 2 == 0 {
+            database.update(&id, &status(Status::Done)).unwrap();
+        }
+    }
+    let done = database.page(Some(Status::Done), 0, 2).unwrap();
+    assert_eq!(descriptions(&done.tasks), ["0", "2"]);
+    let rest = database.page(Some(Status::Done), done.more_after.unwrap(), 2).unwrap();
+    assert_eq!((descriptions(&rest.tasks), rest.more_after), (vec!["4"], None));
+    assert!(database.page(Some(Status::Cancelled), 0, 2).unwrap().tasks.is_empty());
+}
+
+#[test]
+fn ids_are_found_by_their_beginning() {
+    let (_directory, file) = place();
+    let mut database = Database::open(&file).unwrap();
+    let ids: BTreeSet<_> = (0..20).map(|_| database.create("x").unwrap().id).collect();
+    let all = database.ids("", 1000).unwrap();
+    assert_eq!(all, ids.iter().cloned().collect::<Vec<_>>());
+    let one = &all[0];
+    assert_eq!(database.ids(one, 1000).unwrap(), std::slice::from_ref(one));
+    assert_eq!(database.ids("task_", 3).unwrap().len(), 3);
+    assert!(database.ids("%", 1000).unwrap().is_empty());
+    assert!(database.ids("zzz", 1000).unwrap().is_empty());
+}
+
+#[test]
+fn two_connections_see_each_other() {
+    let (_directory, file) = place();
+    let mut one = Database::open(&file).unwrap();
+    let mut other = Database::open(&file).unwrap();
+    let task = one.create("shared").unwrap();
+    other.update(&task.id, &status(Status::Done)).unwrap().unwrap();
+    assert_eq!(one.task(&task.id).unwrap().unwrap().status, Status::Done);
+    one.delete(&task.id).unwrap();
+    assert_eq!(other.task(&task.id).unwrap(), None);
+}
+
+#[test]
+fn writers_on_eight_threads_lose_nothing() {
+    let (_directory, file) = place();
+    let writers: Vec<_> = (0..8)
+        .map(|writer| {
+            let file = file.clone();
+            thread::spawn(move || {
+                // All of them open a file that does not exist yet.
+                let mut database = Database::open(&file).unwrap();
+                let create = |number| database.create(&format!("{writer}.{number}")).unwrap().id;
+                (0..25).map(create).collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    let acknowledged: BTreeSet<_> =
+        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
+    assert_eq!(acknowledged.len(), 200);
+    let found = Database::open(&file).unwrap().ids("", 1000).unwrap();
+    assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), acknowledged);
+}
+
+#[test]
+fn a_file_is_durable_shared_and_of_the_newest_version() {
+    let (_directory, file) = place();
+    let database = Database::open(&file).unwrap();
+    let connection = &database.connection;
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(pragma("synchronous"), 2, "FULL");
+    assert_eq!(pragma("busy_timeout"), 5000);
+    assert_eq!(pragma("user_version"), 1);
+    let journal: String =
+        connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(journal, "wal");
+}
+
+#[test]
+fn a_garbage_file_is_refused_and_left_as_it_is() {
+    for garbage in [&b"x"[..], b"not a database, at all", &[0x5a; 10_000]] {
+        let (_directory, file) = place();
+        fs::write(&file, garbage).unwrap();
+        let text = refusal(&file);
+        assert!(text.contains(file.to_str().unwrap()) && text.contains("move it away"), "{text}");
+        assert_eq!(fs::read(&file).unwrap(), garbage);
+    }
+}
+
+#[test]
+fn a_damaged_file_is_refused_and_left_as_it_is() {
+    let (_directory, file) = place();
+    let mut database = Database::open(&file).unwrap();
+    for _ in 0..100 {
+        database.create(&"x".repeat(500)).unwrap();
+    }
+    drop(database);
+    let mut bytes = fs::read(&file).unwrap();
+    // Only the header is left whole.
+    bytes[100..].fill(0xa5);
+    fs::write(&file, &bytes).unwrap();
+    let text = refusal(&file);
+    assert!(text.contains("damaged"), "{text}");
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
+    let (_directory, file) = place();
+    drop(Database::open(&file).unwrap());
+    let connection = Connection::open(&file).unwrap();
+    connection.pragma_update(None, "user_version", 7).unwrap();
+    drop(connection);
+    let before = fs::read(&file).unwrap();
+    let text = refusal(&file);
+    assert!(text.contains("its schema is 7, this version knows 1"), "{text}");
+    assert_eq!(fs::read(&file).unwrap(), before);
+}
+
+#[test]
+fn a_database_of_another_program_is_refused_and_left_as_it_is() {
+    let (_directory, file) = place();
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)").unwrap();
+    drop(connection);
+    let before = fs::read(&file).unwrap();
+    assert!(refusal(&file).contains("another program"));
+    assert_eq!(fs::read(&file).unwrap(), before);
+}
+
+#[test]
+fn when_space_runs_out_reads_go_on_and_writes_recover() {
+    let (_directory, file) = place();
+    let mut database = Database::open(&file).unwrap();
+    let kept = database.create("kept").unwrap();
+    let limit = |database: &Database, pages: i64| {
+        let set = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        database.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], set).unwrap();
+    };
+    limit(&database, 10);
+    let error = loop {
+        if let Err(error) = database.create(&"x".repeat(9000)) {
+            break error.to_string();
+        }
+    };
+    assert!(error.contains("no space left") && error.contains(file.to_str().unwrap()), "{error}");
+    assert_eq!(database.task(&kept.id).unwrap(), Some(kept));
+    limit(&database, 1_000_000);
+    database.create(&"x".repeat(9000)).unwrap();
+    let whole: String =
+        database.connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
+}
+
+#[test]
+fn a_lock_that_is_not_given_back_ends_in_an_error() {
+    let (_directory, file) = place();
+    let mut database = Database::open(&file).unwrap();
+    database.connection.busy_timeout(Duration::from_millis(50)).unwrap();
+    let other = Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = database.create("late").unwrap_err().to_string();
+    assert!(error.contains("locked; nothing was changed"), "{error}");
+    other.execute_batch("COMMIT").unwrap();
+    database.create("in time").unwrap();
+}
+
+#[test]
+fn nothing_is_made_before_the_first_call_and_then_for_the_owner_only() {
+    let (directory, _) = place();
+    let data_dir = directory.path().join("a/b");
+    let store = Store::new(Options { data_dir: Some(data_dir.clone()) });
+    assert!(!data_dir.exists());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store.create("first".into())).unwrap();
+    assert!(data_dir.join(FILE).exists());
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&data_dir).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o700);
+    }
+}
+
+#[tokio::test]
+async fn a_directory_that_cannot_be_made_is_named_and_tried_again() {
+    let (directory, _) = place();
+    let blocker = directory.path().join("blocked");
+    fs::write(&blocker, "a file, not a directory").unwrap();
+    let store = Store::new(Options { data_dir: Some(blocker.join("data")) });
+    let error = store.create("x".into()).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Directory(..)), "{error}");
+    assert!(error.to_string().contains(blocker.to_str().unwrap()), "{error}");
+    fs::remove_file(&blocker).unwrap();
+    store.create("x".into()).await.unwrap();
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_named_with_what_to_do() {
+    let (_directory, file) = place();
+    // A directory in its place: even a superuser cannot write that.
+    fs::create_dir(&file).unwrap();
+    let text = refusal(&file);
+    assert!(text.contains("cannot be written") && text.contains("CREOLE_DATA_DIR"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_at_the_same_time_share_one_connection() {
+    let (directory, file) = place();
+    let store = Store::new(Options { data_dir: Some(directory.path().to_owned()) });
+    let calls: Vec<_> = (0..50)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move { store.create(format!("{number}")).await.unwrap().id })
+        })
+        .collect();
+    let mut acknowledged = BTreeSet::new();
+    for call in calls {
+        acknowledged.insert(call.await.unwrap());
+    }
+    assert_eq!(acknowledged.len(), 50);
+    let found = Database::open(&file).unwrap().ids("", 1000).unwrap();
+    assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), acknowledged);
+}

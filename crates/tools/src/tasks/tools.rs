@@ -1,0 +1,202 @@
+//! The tools of the pack: their schemas, and what each does.
+//!
+//! The schemas keep to what code generators understand: closed objects, a description on every property,
+//! explicit `required`, no references, and no type but the property's own.
+
+use std::future::Future;
+
+use creole::{Context, Tool, ToolError};
+use serde::{Deserialize, Serialize};
+
+use super::database::Update;
+use super::task::{Status, Task};
+use super::wait::wait;
+use super::{Tasks, cursor, not_found};
+use crate::define;
+
+const CREATE: &str = r#"{
+    "type": "object",
+    "properties": {
+        "description": {
+            "type": "string", "description": "Task description", "minLength": 1, "maxLength": 10000
+        }
+    },
+    "required": ["description"],
+    "additionalProperties": false
+}"#;
+
+const ONE: &str = r#"{
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "Task id, as create_task gave it", "maxLength": 100}
+    },
+    "required": ["id"],
+    "additionalProperties": false
+}"#;
+
+const LIST: &str = r#"{
+    "type": "object",
+    "properties": {
+        "status": {
+            "type": "string",
+            "description": "Only tasks of this status",
+            "enum": ["pending", "in_progress", "done", "cancelled"]
+        },
+        "limit": {
+            "type": "integer",
+            "description": "How many tasks to give at most",
+            "minimum": 1, "maximum": 100, "default": 50
+        },
+        "cursor": {
+            "type": "string",
+            "description": "Where to go on: next_cursor of the previous answer",
+            "maxLength": 100
+        }
+    },
+    "required": [],
+    "additionalProperties": false
+}"#;
+
+const UPDATE: &str = r#"{
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "Task id, as create_task gave it", "maxLength": 100},
+        "status": {
+            "type": "string",
+            "description": "New status; left as it is when not given",
+            "enum": ["pending", "in_progress", "done", "cancelled"]
+        },
+        "description": {
+            "type": "string",
+            "description": "New description; left as it is when not given",
+            "minLength": 1, "maxLength": 10000
+        }
+    },
+    "required": ["id"],
+    "additionalProperties": false
+}"#;
+
+const WAIT: &str = r#"{
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "Task id, as create_task gave it", "maxLength": 100},
+        "status": {
+            "type": "string",
+            "description": "Status to wait for",
+            "enum": ["pending", "in_progress", "done", "cancelled"]
+        },
+        "timeout_seconds": {
+            "type": "integer",
+            "description": "How many seconds to wait at most",
+            "minimum": 0, "maximum": 3600, "default": 60
+        }
+    },
+    "required": ["id", "status"],
+    "additionalProperties": false
+}"#;
+
+/// All tools of the pack.
+pub(super) fn all(tasks: &Tasks) -> [Tool; 6] {
+    [
+        define::tool("create_task", "Create a new task", CREATE, with(tasks, create))
+            .hints(|hints| (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false))),
+        define::tool("get_task", "Get a task", ONE, with(tasks, get)).read_only(),
+        define::tool("list_tasks", "List tasks, the oldest first", LIST, with(tasks, list)).read_only(),
+        define::tool(
+            "update_task",
+            "Change a task's status, its description, or both",
+            UPDATE,
+            with(tasks, update),
+        )
+        .hints(|hints| {
+            (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false));
+            hints.idempotent_hint = Some(true);
+        }),
+        define::tool("delete_task", "Delete a task for good", ONE, with(tasks, delete)).hints(|hints| {
+            (hints.destructive_hint, hints.open_world_hint) = (Some(true), Some(false));
+            hints.idempotent_hint = Some(true);
+        }),
+        define::tool("wait_task", "Wait until a task has a status", WAIT, with(tasks, wait)).read_only(),
+    ]
+}
+
+/// A handler that is handed the tasks.
+fn with<A, F, Fut>(tasks: &Tasks, run: F) -> impl Fn(A, Context) -> Fut + Send + Sync + 'static
+where
+    F: Fn(Tasks, A, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<String, ToolError>>,
+{
+    let tasks = tasks.clone();
+    move |arguments, context| run(tasks.clone(), arguments, context)
+}
+
+#[derive(Deserialize)]
+struct Create {
+    description: String,
+}
+
+async fn create(tasks: Tasks, new: Create, _: Context) -> Result<String, ToolError> {
+    let task = tasks.store.create(new.description).await?;
+    tasks.changed(&task);
+    Ok(task.json())
+}
+
+#[derive(Deserialize)]
+struct One {
+    id: String,
+}
+
+async fn get(tasks: Tasks, wanted: One, _: Context) -> Result<String, ToolError> {
+    let task = tasks.store.task(&wanted.id).await?;
+    Ok(task.ok_or_else(|| not_found(&wanted.id))?.json())
+}
+
+async fn delete(tasks: Tasks, unwanted: One, _: Context) -> Result<String, ToolError> {
+    let task = tasks.store.delete(&unwanted.id).await?;
+    let task = task.ok_or_else(|| not_found(&unwanted.id))?;
+    tasks.changed(&task);
+    Ok(task.json())
+}
+
+#[derive(Deserialize)]
+struct List {
+    status: Option<Status>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    tasks: Vec<Task>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+async fn list(tasks: Tasks, wanted: List, _: Context) -> Result<String, ToolError> {
+    let after = match &wanted.cursor {
+        None => 0,
+        Some(text) => cursor::read(text)
+            .ok_or_else(|| ToolError::failed("error: the cursor is not one that list_tasks gave out"))?,
+    };
+    let page = tasks.store.page(wanted.status, after, wanted.limit.unwrap_or(50)).await?;
+    let listed = Listed { tasks: page.tasks, next_cursor: page.more_after.map(cursor::write) };
+    Ok(serde_json::to_string(&listed)?)
+}
+
+#[derive(Deserialize)]
+struct Change {
+    id: String,
+    status: Option<Status>,
+    description: Option<String>,
+}
+
+async fn update(tasks: Tasks, wanted: Change, _: Context) -> Result<String, ToolError> {
+    let Change { id, status, description } = wanted;
+    if status.is_none() && description.is_none() {
+        return Err(ToolError::failed("error: nothing to change: give a status, a description, or both"));
+    }
+    let task = tasks.store.update(&id, Update { status, description }).await?;
+    let task = task.ok_or_else(|| not_found(&id))?;
+    tasks.changed(&task);
+    Ok(task.json())
+}

@@ -1,0 +1,58 @@
+//! Waiting until a task has a status, whoever gives it.
+
+use std::time::Duration;
+
+use creole::{Context, ToolError};
+use serde::Deserialize;
+use tokio::time::{Instant, timeout_at};
+
+use super::task::{Status, Task};
+use super::{Tasks, not_found};
+
+/// How often the file is looked at for what other processes did; reading one row costs microseconds.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How often a waiting call shows that it is alive.
+const SIGN: Duration = Duration::from_secs(1);
+
+#[derive(Deserialize)]
+pub(super) struct Wait {
+    id: String,
+    status: Status,
+    timeout_seconds: Option<u64>,
+}
+
+pub(super) async fn wait(tasks: Tasks, wanted: Wait, context: Context) -> Result<String, ToolError> {
+    let limit = Duration::from_secs(wanted.timeout_seconds.unwrap_or(60));
+    let (start, mut signed) = (Instant::now(), None);
+    let end = start + limit;
+    let mut changes = tasks.store.changes();
+    loop {
+        // Marked as seen before the task is read, so that a change in between is not missed.
+        changes.mark_unchanged();
+        let task = tasks.store.task(&wanted.id).await?.ok_or_else(|| not_found(&wanted.id))?;
+        if task.status == wanted.status {
+            return Ok(task.json());
+        }
+        let now = Instant::now();
+        if now >= end {
+            return Err(late(&task, wanted.status));
+        }
+        if signed.is_none_or(|last| now - last >= SIGN) {
+            sign(&context, &task, now - start, limit).await;
+            signed = Some(now);
+        }
+        // Whether it was a change or the time does not matter: both mean to look again.
+        _ = timeout_at(end.min(now + LOOK), changes.changed()).await;
+    }
+}
+
+async fn sign(context: &Context, task: &Task, waited: Duration, limit: Duration) {
+    let message = format!("{} is {}", task.id, task.status);
+    context.progress(waited.as_secs_f64(), Some(limit.as_secs_f64()), Some(&message)).await;
+}
+
+fn late(task: &Task, wanted: Status) -> ToolError {
+    let Task { id, status, .. } = task;
+    ToolError::Failed(format!("error: timed out waiting for {id} to be {wanted}; it is {status}"))
+}

@@ -1,0 +1,196 @@
+//! A small client in the same process, of either era.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use creole::transport::{Memory, memory};
+use creole::{Server, Service};
+use creole_tools::{Options, add};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// How long anything may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection to a server, and what it sent besides answers.
+pub(crate) struct Client {
+    wire: Memory,
+    buffer: Vec<u8>,
+    waiting: VecDeque<Value>,
+    modern: Option<Value>,
+    next_id: u64,
+    /// Notifications, in the order in which they came.
+    pub(crate) notifications: Vec<Value>,
+    /// What the person, the model and the client answer, by method.
+    pub(crate) answers: Vec<(&'static str, Value)>,
+    /// Questions that were asked in the middle of a call.
+    pub(crate) asked: Vec<Value>,
+    _server: JoinHandle<()>,
+}
+
+/// A server with these packs.
+pub(crate) fn serving(packs: &[&str], options: &Options) -> Service {
+    let start = Server::new("test");
+    let added = packs.iter().try_fold(start, |server, pack| add(server, pack, options));
+    added.unwrap().start()
+}
+
+impl Client {
+    /// A client of 2025-11-25, with the handshake done.
+    pub(crate) async fn session(service: &Service, capabilities: Value) -> Self {
+        let mut client = Self::connect(service, None);
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"},
+        });
+        client.request("initialize", params).await;
+        client.notify("notifications/initialized", json!({})).await;
+        client
+    }
+
+    /// A client of 2026-07-28, which needs no handshake.
+    pub(crate) fn modern(service: &Service, capabilities: Value) -> Self {
+        Self::connect(service, Some(capabilities))
+    }
+
+    fn connect(service: &Service, modern: Option<Value>) -> Self {
+        let (near, far) = memory();
+        let service = service.clone();
+        let server = tokio::spawn(async move {
+            let (input, output) = far.split();
+            service.serve(input, output).await.unwrap();
+        });
+        Self {
+            wire: near,
+            buffer: Vec::new(),
+            waiting: VecDeque::new(),
+            modern,
+            next_id: 1,
+            notifications: Vec::new(),
+            answers: Vec::new(),
+            asked: Vec::new(),
+            _server: server,
+        }
+    }
+
+    /// Sends a request and gives the whole answer.
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params).await;
+        self.answer(id).await
+    }
+
+    /// Sends a request and gives its id.
+    pub(crate) async fn send(&mut self, method: &str, mut params: Value) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        if let Some(capabilities) = &self.modern {
+            let meta = &mut params["_meta"];
+            meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+            meta["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
+        }
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        id
+    }
+
+    /// Sends a notification.
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
+        self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
+    }
+
+    /// Waits for the answer to a request; meanwhile answers questions and keeps notifications.
+    pub(crate) async fn answer(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.next().await;
+            if message.get("method").is_none() && message["id"] == json!(id) {
+                return message;
+            }
+            self.take(message).await;
+        }
+    }
+
+    /// Waits for an answer to one of these requests and gives its id.
+    pub(crate) async fn answer_any(&mut self, ids: &[u64]) -> u64 {
+        loop {
+            let message = self.next().await;
+            if let Some(id) = ids.iter().find(|id| message["id"] == json!(id)) {
+                return *id;
+            }
+            self.take(message).await;
+        }
+    }
+
+    /// Waits for a notification of that method.
+    pub(crate) async fn notification(&mut self, method: &str) -> Value {
+        loop {
+            if let Some(place) = self.notifications.iter().position(|sent| sent["method"] == method) {
+                return self.notifications.remove(place);
+            }
+            let message = self.next().await;
+            self.take(message).await;
+        }
+    }
+
+    /// The result of a tool.
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments})).await;
+        assert!(answer.get("result").is_some(), "{answer}");
+        answer["result"].clone()
+    }
+
+    /// The text of a tool that does not fail.
+    pub(crate) async fn text(&mut self, tool: &str, arguments: Value) -> String {
+        let result = self.call(tool, arguments).await;
+        assert_ne!(result["isError"], json!(true), "{result}");
+        text_of(&result)
+    }
+
+    /// The text of a tool that fails.
+    pub(crate) async fn failure(&mut self, tool: &str, arguments: Value) -> String {
+        let result = self.call(tool, arguments).await;
+        assert_eq!(result["isError"], json!(true), "{result}");
+        text_of(&result)
+    }
+
+    async fn take(&mut self, message: Value) {
+        let Some(method) = message["method"].as_str() else { panic!("unexpected: {message}") };
+        if message.get("id").is_none() {
+            self.notifications.push(message);
+            return;
+        }
+        let place = self.answers.iter().position(|(known, _)| *known == method);
+        let (_, result) = self.answers.remove(place.expect("a question that is expected"));
+        let id = message["id"].clone();
+        self.asked.push(message);
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
+    }
+
+    async fn write(&mut self, message: &Value) {
+        self.wire.send(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn next(&mut self) -> Value {
+        loop {
+            if let Some(message) = self.waiting.pop_front() {
+                return message;
+            }
+            let bytes = timeout(PATIENCE, self.wire.receive()).await.expect("an answer in time");
+            self.buffer.extend(bytes.expect("an open connection"));
+            while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<_> = self.buffer.drain(..=end).collect();
+                self.waiting.push_back(serde_json::from_slice(&line).unwrap());
+            }
+        }
+    }
+}
+
+/// The text of a result's first block.
+pub(crate) fn text_of(result: &Value) -> String {
+    result["content"][0]["text"].as_str().expect("a text").to_owned()
+}
+
+/// Packs that keep their data in a directory of the test's own.
+pub(crate) fn in_directory(directory: &tempfile::TempDir) -> Options {
+    Options { data_dir: Some(directory.path().join("data")) }
+}

@@ -1,0 +1,171 @@
+//! `cargo xtask bench`: measures the product beside its peers and the bare limit.
+//!
+//! The peers, the bare echo and the load generator live in `bench/`, outside the workspace, so that
+//! cargo unifies no features with them. The generator takes one sample of one server; this module
+//! decides which samples are taken in which order and what they mean. Only ratios within one run
+//! and processor time per message are worth keeping: wall-clock numbers of a shared machine are
+//! not, so a missed target is a word in the report and never a failed command.
+
+mod build;
+mod instructions;
+mod report;
+mod sample;
+mod statistics;
+mod targets;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use build::{Workshop, tell};
+use sample::{Contender, Driver, Era, Measurements};
+
+/// Measures `creole serve` on stdio beside rmcp and the bare echo, and prints one table.
+pub(crate) fn stdio(arguments: &[String]) -> Result<(), String> {
+    let options = Options::parse(arguments, STDIO_USAGE)?;
+    let plan = options.plan();
+    let workshop = Workshop::find()?;
+    let contenders = workshop.contenders(options.creole.as_deref())?;
+    let driver = Driver::new(workshop.build_driver()?, workshop.empty_folder()?)?;
+
+    let began = Instant::now();
+    let measurements = measure(&plan, &contenders, &driver)?;
+    let text = report::stdio(&plan, &contenders, &driver, &measurements, began.elapsed());
+    show(&text)
+}
+
+/// Counts the instructions that one `tools/call` costs, with callgrind.
+pub(crate) fn instructions(arguments: &[String]) -> Result<(), String> {
+    let options = Options::parse(arguments, INSTRUCTIONS_USAGE)?;
+    if options.quick || options.repetitions.is_some() {
+        return Err(format!("nothing is timed here, so nothing is repeated\n{INSTRUCTIONS_USAGE}"));
+    }
+    show(&instructions::count(options.creole.as_deref())?)
+}
+
+const STDIO_USAGE: &str = "\
+usage: cargo xtask bench stdio [--quick] [--repetitions N] [--creole PATH]
+  --quick           under 40 seconds instead of under 4 minutes, with more noise
+  --repetitions N   take the medians of N repetitions, 1 to 100 (5, with --quick 3)
+  --creole PATH     measure this binary as `PATH serve` instead of building creole";
+
+const INSTRUCTIONS_USAGE: &str = "\
+usage: cargo xtask bench instructions [--creole PATH]
+  --creole PATH     measure this binary as `PATH serve` instead of building creole";
+
+/// What was asked for on the command line.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    quick: bool,
+    repetitions: Option<usize>,
+    creole: Option<PathBuf>,
+}
+
+impl Options {
+    fn parse(arguments: &[String], usage: &str) -> Result<Self, String> {
+        let mut options = Self::default();
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--quick" => options.quick = true,
+                "--repetitions" => {
+                    let number = words.next().and_then(|word| word.parse().ok());
+                    let Some(number @ 1..=100) = number else {
+                        return Err(format!("--repetitions needs a number, 1 to 100\n{usage}"));
+                    };
+                    options.repetitions = Some(number);
+                }
+                "--creole" => {
+                    let path = words.next().ok_or(format!("--creole needs a path\n{usage}"))?;
+                    options.creole = Some(PathBuf::from(path));
+                }
+                _ => return Err(format!("`{word}` is no option of this benchmark\n{usage}")),
+            }
+        }
+        Ok(options)
+    }
+
+    fn plan(&self) -> Plan {
+        let (repetitions, starts, warmup, measure) =
+            if self.quick { (3, 10, 50, 250) } else { (5, 20, 150, 1_000) };
+        Plan {
+            repetitions: self.repetitions.unwrap_or(repetitions),
+            starts,
+            warmup: Duration::from_millis(warmup),
+            measure: Duration::from_millis(measure),
+        }
+    }
+}
+
+/// How much is measured.
+struct Plan {
+    repetitions: usize,
+    starts: usize,
+    warmup: Duration,
+    measure: Duration,
+}
+
+/// The numbers of requests in flight that are measured.
+const WINDOWS: [usize; 2] = [1, 64];
+
+/// Takes all samples. Figures that are compared are taken right after each other, and each
+/// repetition begins with another server, so that a change of the machine's speed meets all alike.
+fn measure(plan: &Plan, contenders: &[Contender], driver: &Driver) -> Result<Measurements, String> {
+    let mut measurements = Measurements::new(contenders);
+    for repetition in 0..plan.repetitions {
+        tell(&format!("repetition {} of {}", repetition + 1, plan.repetitions))?;
+        for era in Era::ALL {
+            for window in WINDOWS {
+                for turn in 0..contenders.len() {
+                    let index = (turn + repetition) % contenders.len();
+                    let load = driver.load(plan, &contenders[index], era, window)?;
+                    measurements.add_load(index, era, window, load);
+                }
+            }
+        }
+    }
+
+    tell(&format!("{} cold starts of each", plan.starts))?;
+    // The first round brings the programs into memory and is not counted.
+    for round in 0..=plan.starts {
+        for (index, contender) in contenders.iter().enumerate() {
+            for era in Era::ALL {
+                let start = driver.start(contender, era)?;
+                if round > 0 {
+                    measurements.add_start(index, era, start);
+                }
+            }
+        }
+    }
+    Ok(measurements)
+}
+
+fn show(text: &str) -> Result<(), String> {
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| format!("cannot print the report: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Options, STDIO_USAGE};
+
+    fn parse(words: &[&str]) -> Result<Options, String> {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        Options::parse(&words, STDIO_USAGE)
+    }
+
+    #[test]
+    fn quick_takes_fewer_repetitions_unless_told_otherwise() {
+        assert_eq!(parse(&[]).unwrap().plan().repetitions, 5);
+        assert_eq!(parse(&["--quick"]).unwrap().plan().repetitions, 3);
+        assert_eq!(parse(&["--quick", "--repetitions", "7"]).unwrap().plan().repetitions, 7);
+    }
+
+    #[test]
+    fn a_wrong_option_shows_the_right_ones() {
+        for wrong in [&["--fast"][..], &["--repetitions", "0"], &["--creole"]] {
+            assert!(parse(wrong).unwrap_err().contains("usage: cargo xtask bench stdio"));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Builds what is measured: the product, the peers and the load generator, each alone.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::sample::Contender;
+use super::targets::{BARE, CREOLE, RMCP, RMCP_TUNED};
+
+/// The repository, where everything is built.
+pub(super) struct Workshop {
+    root: PathBuf,
+}
+
+impl Workshop {
+    /// Finds the repository around the current folder.
+    pub(super) fn find() -> Result<Self, String> {
+        let here =
+            std::env::current_dir().map_err(|error| format!("no current folder: {error}"))?;
+        here.ancestors()
+            .find(|folder| folder.join("bench/driver/Cargo.toml").is_file())
+            .map(|root| Self { root: root.to_owned() })
+            .ok_or_else(|| "no bench/driver above this folder: run it in the repository".to_owned())
+    }
+
+    /// Builds everything that is compared on stdio. The bare echo comes first, creole last.
+    pub(super) fn contenders(&self, creole: Option<&Path>) -> Result<Vec<Contender>, String> {
+        let bare = self.build_bench("bare-echo", "bare-echo")?;
+        let rmcp = self.build_bench("rmcp-echo", "rmcp-echo")?;
+        let creole = self.creole(creole)?;
+        Ok(vec![
+            Contender::new(BARE, &bare, &[]),
+            Contender::new(RMCP, &rmcp, &[]),
+            Contender::new(RMCP_TUNED, &rmcp, &["tuned"]),
+            Contender::new(CREOLE, &creole, &["serve"]),
+        ])
+    }
+
+    /// Builds the bare echo.
+    pub(super) fn bare(&self) -> Result<PathBuf, String> {
+        self.build_bench("bare-echo", "bare-echo")
+    }
+
+    /// Builds the load generator.
+    pub(super) fn build_driver(&self) -> Result<PathBuf, String> {
+        self.build_bench("driver", "bench-driver")
+    }
+
+    /// The creole to measure: the given one, or this repository's.
+    pub(super) fn creole(&self, given: Option<&Path>) -> Result<PathBuf, String> {
+        if let Some(given) = given {
+            // The servers run in another folder, so the path may not be relative.
+            return given.canonicalize().map_err(|error| {
+                format!("cannot find the creole to measure, {}: {error}", given.display())
+            });
+        }
+        let target = self.root.join("target");
+        let mut cargo = self.cargo_build("Cargo.toml", &target);
+        cargo.args(["--package", "creole-cli"]);
+        run_build(cargo, "creole")
+            .map_err(|error| format!("{error}, or measure another binary with --creole PATH"))?;
+        Ok(target.join("release/creole"))
+    }
+
+    /// A folder for files that the benchmark leaves behind.
+    pub(super) fn scratch(&self) -> PathBuf {
+        self.root.join("bench/target")
+    }
+
+    /// A new empty folder, where no configuration file lies.
+    pub(super) fn empty_folder(&self) -> Result<PathBuf, String> {
+        let folder = self.scratch().join("empty");
+        let explain = |error| format!("cannot make an empty {}: {error}", folder.display());
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(explain)?;
+        }
+        fs::create_dir_all(&folder).map_err(explain)?;
+        Ok(folder)
+    }
+
+    fn build_bench(&self, folder: &str, binary: &str) -> Result<PathBuf, String> {
+        let target = self.scratch();
+        let cargo = self.cargo_build(&format!("bench/{folder}/Cargo.toml"), &target);
+        run_build(cargo, &format!("bench/{folder}"))?;
+        Ok(target.join("release").join(binary))
+    }
+
+    fn cargo_build(&self, manifest: &str, target: &Path) -> Command {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        cargo.args(["build", "--release", "--locked", "--quiet", "--manifest-path"]);
+        cargo.arg(self.root.join(manifest)).arg("--target-dir").arg(target);
+        cargo
+    }
+}
+
+fn run_build(mut cargo: Command, what: &str) -> Result<(), String> {
+    tell(&format!("building {what}"))?;
+    let status = cargo.status().map_err(|error| format!("cannot run cargo: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{what} did not build ({status}): mend what cargo says above"))
+    }
+}
+
+/// Says on stderr what is going on; a run takes minutes.
+pub(super) fn tell(line: &str) -> Result<(), String> {
+    writeln!(std::io::stderr(), "bench: {line}").map_err(|error| format!("no stderr: {error}"))
+}

@@ -1,0 +1,119 @@
+//! Instructions per `tools/call`, counted by callgrind.
+//!
+//! Unlike a time, a count does not depend on how busy the machine is: a server with one thread gives
+//! the same number every time. The difference between 2,000 and 1,000 calls leaves out the start,
+//! the handshake and the end.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::build::{Workshop, tell};
+use super::report::grouped;
+use super::sample::{Contender, Driver, Era};
+use super::targets::{BARE, CREOLE};
+
+const FEW: usize = 1_000;
+const MANY: usize = 2_000;
+
+/// Calls that the server finds waiting at once; both divide the numbers of calls.
+const WINDOWS: [usize; 2] = [1, 50];
+
+/// Counts for the bare echo and for creole, and returns the report.
+pub(super) fn count(creole: Option<&Path>) -> Result<String, String> {
+    require_valgrind()?;
+    let workshop = Workshop::find()?;
+    let contenders = [
+        Contender::new(BARE, &workshop.bare()?, &[]),
+        Contender::new(CREOLE, &workshop.creole(creole)?, &["serve"]),
+    ];
+    let driver = Driver::new(workshop.build_driver()?, workshop.empty_folder()?)?;
+
+    let mut text = format!(
+        "instructions per tools/call of `echo`, 16-byte message: (calls {FEW} to {MANY}) / {}\n\n\
+         {:18}{:8}{:>14}{:>14}\n",
+        MANY - FEW,
+        "server",
+        "era",
+        "one at a time",
+        "50 at a time"
+    );
+    for contender in &contenders {
+        for era in Era::ALL {
+            let _ = write!(text, "{:18}{:8}", contender.name, era.name());
+            for window in WINDOWS {
+                let profile = profile_path(&workshop, contender, era, window);
+                tell(&format!("counting {} ({}, {window})", contender.name, era.name()))?;
+                let few = run(&driver, contender, era, window, FEW, &profile)?;
+                let many = run(&driver, contender, era, window, MANY, &profile)?;
+                let _ = write!(text, "{:>14}", grouped((many - few) / (MANY - FEW) as f64));
+            }
+            text.push('\n');
+        }
+    }
+    let profiles = workshop.scratch().join("callgrind.*.out");
+    let _ = writeln!(text, "\nwhere they go: callgrind_annotate {}", profiles.display());
+    Ok(text)
+}
+
+fn require_valgrind() -> Result<(), String> {
+    Command::new("valgrind")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .map(drop)
+        .map_err(|error| format!("cannot run valgrind ({error}): install the package `valgrind`"))
+}
+
+fn profile_path(workshop: &Workshop, contender: &Contender, era: Era, window: usize) -> String {
+    let server = contender.name.replace(' ', "-");
+    let file = format!("callgrind.{server}.{}.{window}.out", era.name());
+    workshop.scratch().join(file).display().to_string()
+}
+
+/// The instructions of a whole run with `count` calls.
+fn run(
+    driver: &Driver,
+    contender: &Contender,
+    era: Era,
+    window: usize,
+    count: usize,
+    profile: &str,
+) -> Result<f64, String> {
+    let valgrind = ["valgrind", "--tool=callgrind", &format!("--callgrind-out-file={profile}")]
+        .map(String::from);
+    // Absent is well: what matters is that no earlier profile is read as this one.
+    let _ = fs::remove_file(profile);
+    driver.batch(&valgrind, contender, era, window, count)?;
+    let written = fs::read_to_string(profile).map_err(|error| {
+        format!("callgrind left no profile in {profile} ({error}): did the server call exec?")
+    })?;
+    total(&written).ok_or_else(|| {
+        format!("{profile} has no line `totals:`; a binary is counted, not a script")
+    })
+}
+
+fn total(profile: &str) -> Option<f64> {
+    profile.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FEW, MANY, WINDOWS, total};
+
+    #[test]
+    fn the_total_is_read_from_the_profile() {
+        assert!(total("events: Ir\nfn=(1)\ntotals: 8720052\n").is_some_and(|sum| sum > 8e6));
+        assert!(total("").is_none());
+    }
+
+    #[test]
+    fn batches_are_whole() {
+        assert!(
+            WINDOWS
+                .iter()
+                .all(|window| [FEW, MANY].iter().all(|count| count.is_multiple_of(*window)))
+        );
+    }
+}

@@ -1,0 +1,204 @@
+//! The report that a person reads: what was measured, how, on what, and what it means.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use super::sample::{Contender, Driver, Era, Measurements, Row};
+use super::statistics::{Spread, median};
+use super::targets::{self, BARE, CREOLE, RMCP, RMCP_TUNED};
+use super::{Plan, WINDOWS};
+
+/// Above this factor between repetitions of the same server, the machine was busy elsewhere.
+const NOISY: f64 = 1.3;
+
+/// The whole report of `bench stdio`.
+pub(super) fn stdio(
+    plan: &Plan,
+    contenders: &[Contender],
+    driver: &Driver,
+    measurements: &Measurements,
+    took: Duration,
+) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail, here and below.
+    let _ = write_head(&mut text, plan, driver, measurements, took);
+    let _ = write_servers(&mut text, contenders);
+    let _ = write_table(&mut text, measurements);
+    let _ = write_ratios(&mut text, measurements);
+    let _ = write_noise(&mut text, measurements);
+    let _ = write_targets(&mut text, measurements);
+    text
+}
+
+fn write_head(
+    text: &mut String,
+    plan: &Plan,
+    driver: &Driver,
+    measurements: &Measurements,
+    took: Duration,
+) -> std::fmt::Result {
+    writeln!(text, "stdio: tools/call of `echo` with a 16-byte message over pipes\n")?;
+    writeln!(text, "machine   {}", machine())?;
+    match &driver.cores {
+        Some(cores) => writeln!(
+            text,
+            "cores     server bound to core {}, load generator to core {}; cold starts unbound",
+            cores.server, cores.driver
+        )?,
+        None => writeln!(text, "cores     unbound (one core, or no taskset): expect more noise")?,
+    }
+    writeln!(
+        text,
+        "method    medians of {} interleaved repetitions, a fresh process for each figure, {:.2} s \
+         after {:.2} s\n          of warm-up; {} cold starts each, from spawn to the first answer \
+         (initialize, or a modern call)",
+        plan.repetitions,
+        plan.measure.as_secs_f64(),
+        plan.warmup.as_secs_f64(),
+        plan.starts,
+    )?;
+    writeln!(
+        text,
+        "measured  {} messages in {:.0} s, every answer checked: right id, right text",
+        grouped(measurements.messages()),
+        took.as_secs_f64(),
+    )
+}
+
+fn write_servers(text: &mut String, contenders: &[Contender]) -> std::fmt::Result {
+    for (index, contender) in contenders.iter().enumerate() {
+        let title = if index == 0 { "servers" } else { "" };
+        writeln!(text, "{title:10}{:26}{}", contender.name, contender.command())?;
+    }
+    writeln!(text)
+}
+
+fn write_table(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+    writeln!(
+        text,
+        "{:26}{:8}{:>19}{:>17}{:>11}{:>16}",
+        "", "", "messages/s", "CPU µs/message", "cold", "RSS MB"
+    )?;
+    writeln!(
+        text,
+        "{:26}{:8}{:>9}{:>10}{:>8}{:>9}{:>11}{:>8}{:>8}",
+        "server", "era", "w=1", "w=64", "w=1", "w=64", "start ms", "idle", "peak"
+    )?;
+    for row in &measurements.rows {
+        write!(text, "{:26}{:8}", row.name, row.era.name())?;
+        for (window, width) in WINDOWS.into_iter().zip([9, 10]) {
+            let speed = grouped(median(row.figures(window, |load| load.per_second)));
+            write!(text, "{speed:>width$}")?;
+        }
+        for (window, width) in WINDOWS.into_iter().zip([8, 9]) {
+            let cost = median(row.figures(window, |load| load.processor_microseconds));
+            write!(text, "{cost:>width$.2}")?;
+        }
+        writeln!(
+            text,
+            "{:>11.2}{:>8.1}{:>8.1}",
+            median(row.starts.iter().copied()),
+            median(row.all_figures(|load| load.idle_megabytes)),
+            Spread::of(row.all_figures(|load| load.peak_megabytes)).highest,
+        )?;
+    }
+    writeln!(text)
+}
+
+fn write_ratios(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+    writeln!(
+        text,
+        "CPU per message as a ratio, paired within a repetition: median (lowest-highest)"
+    )?;
+    for other in [BARE, RMCP, RMCP_TUNED] {
+        for era in Era::ALL {
+            let ours = targets::row(measurements, CREOLE, era);
+            let theirs = targets::row(measurements, other, era);
+            if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                write_ratio(text, ours, theirs)?;
+            }
+        }
+    }
+    writeln!(text)
+}
+
+fn write_ratio(text: &mut String, ours: &Row, theirs: &Row) -> std::fmt::Result {
+    write!(text, "{:34}{:8}", format!("creole / {}", theirs.name), ours.era.name())?;
+    for window in WINDOWS {
+        let Spread { lowest, median, highest } = targets::processor_ratio(ours, theirs, window);
+        write!(text, "  w={window:<3}{median:.3} ({lowest:.3}-{highest:.3})")?;
+    }
+    writeln!(text)
+}
+
+/// Says how far the machine itself moved, so that nobody reads more into a ratio than it holds.
+fn write_noise(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+    let factors = Era::ALL.into_iter().flat_map(|era| {
+        WINDOWS.map(|window| {
+            let bare = targets::row(measurements, BARE, era);
+            let costs = bare.map(|row| row.figures(window, |load| load.processor_microseconds));
+            let spread = Spread::of(costs.unwrap_or_default());
+            spread.highest / spread.lowest
+        })
+    });
+    let factor = Spread::of(factors).highest;
+    let advice =
+        if factor > NOISY { ": a busy machine, run it again before you believe it" } else { "" };
+    writeln!(text, "noise     the bare echo's own CPU varied by up to x{factor:.2}{advice}\n")
+}
+
+fn write_targets(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+    writeln!(text, "targets (rmcp as documented; a miss fails no command, machines are noisy)")?;
+    for verdict in targets::verdicts(measurements) {
+        let word = if verdict.met { "met" } else { "MISSED" };
+        writeln!(
+            text,
+            "{word:8}{:8}{:44}{:>12}",
+            verdict.era.name(),
+            verdict.wording,
+            verdict.measured
+        )?;
+    }
+    writeln!(text, "not measured: 1/4 of rust-mcp-sdk at window 64 (no such peer in bench/)")?;
+    writeln!(text, "not measured: cold start with packs configured (this is the default preset)")
+}
+
+/// Cores, processor and kernel.
+fn machine() -> String {
+    let cores = available_parallelism().map_or(1, std::num::NonZero::get);
+    let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processors
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map_or("unknown processor", |(_, model)| model);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{cores} cores, {model}, Linux {}", kernel.trim())
+}
+
+/// A whole number with its thousands apart.
+pub(super) fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!(grouped(0.4), "0");
+        assert_eq!(grouped(999.0), "999");
+        assert_eq!(grouped(1_000.0), "1,000");
+        assert_eq!(grouped(12_345_678.0), "12,345,678");
+    }
+}

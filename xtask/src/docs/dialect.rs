@@ -1,0 +1,51 @@
+//! The page of one dialect.
+
+use creole_proto::dialect::{Clause, Dialect};
+
+use super::settings::settings;
+use super::{NOTICE, bold, errors, table};
+
+/// What a dialect says, where that differs from the specification, and which clause demands it.
+pub(super) fn page(dialect: &Dialect, spec: &Dialect) -> String {
+    let name = &dialect.name;
+    let is_spec = dialect == spec;
+    let mut page = format!("{NOTICE}\n\n# The dialect `{name}`\n\n{}\n\n", dialect.about);
+    page += &format!(
+        "In a configuration file: `dialect = \"{name}\"`, or `dialect = {{ extends = \"{name}\", … }}` to change \
+         it.\nAll dialects side by side: [README.md](README.md).\n\n## Settings\n\n",
+    );
+    if is_spec {
+        page += "The other dialects are measured against this one. Where no clause is named, the specification leaves \
+                 the choice open or the value is what all revisions share.\n\n";
+        page += &table(&["Setting", "Decides", "Value", "Demanded by"], rows(dialect, spec));
+    } else {
+        page += "**Bold** settings differ from [`spec`](spec.md).\n\n";
+        page += &table(
+            &["Setting", "Decides", "Value", "In `spec`", "Demanded by"],
+            rows(dialect, spec),
+        );
+    }
+    page + "\n## Errors\n\n" + &errors::section(dialect)
+}
+
+fn rows(dialect: &Dialect, spec: &Dialect) -> Vec<Vec<String>> {
+    let pairs = settings(dialect).into_iter().zip(settings(spec));
+    let row = |(own, usual): (super::settings::Setting, super::settings::Setting)| {
+        let differs = own.value != usual.value;
+        let mut cells =
+            vec![bold(differs, &format!("`{}`", own.field)), own.about.to_owned(), own.value];
+        if dialect != spec {
+            cells.push(if differs { usual.value } else { "the same".into() });
+        }
+        cells.push(demand(&dialect.name, own.field, differs));
+        cells
+    };
+    pairs.map(row).collect()
+}
+
+/// The clauses behind a field. What differs without one is said to.
+fn demand(dialect: &str, field: &str, differs: bool) -> String {
+    let clauses = Clause::of(dialect).iter().filter(|clause| clause.field == field);
+    let demands: Vec<&str> = clauses.map(|clause| clause.demand).collect();
+    if demands.is_empty() && differs { "no clause is named".into() } else { demands.join("; ") }
+}

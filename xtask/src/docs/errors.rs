@@ -1,0 +1,83 @@
+//! How a dialect writes each kind of fault.
+
+use creole_proto::dialect::{Dialect, VersionAnswer};
+use creole_proto::fault::{Channel, DataShape, ErrorRow, FaultKind};
+use creole_proto::revision::{Revision, Rules};
+
+use super::{bold, table};
+
+/// The tables of a dialect's page: the base revision, then what other revisions write differently.
+pub(super) fn section(dialect: &Dialect) -> String {
+    let base = dialect.base_rules();
+    let own = |kind| dialect.errors.iter().any(|row| row.kind == kind);
+    let rows = FaultKind::ALL.iter().map(|(kind, name)| {
+        let mut cells = vec![bold(own(*kind), &format!("`{name}`"))];
+        cells.extend(cells_of(dialect.error(*kind, base)));
+        cells
+    });
+    let mut section = format!(
+        "How each kind of fault is written in {}. **Bold** kinds are the dialect's own; the others are as the \
+         revision or good custom has them. `{{tool}}`, `{{method}}`, `{{uri}}` and `{{prompt}}` stand for what the \
+         fault is about, `{{detail}}` for what happened, `{{trace}}` for where.\n\n",
+        base.name,
+    );
+    section += &table(&["Kind", "Told as", "Code", "Message", "`data`"], rows);
+    let others = differing(dialect, base);
+    if !others.is_empty() {
+        section += "\nOther revisions write these differently:\n\n";
+        section += &table(&["Revision", "Kind", "Told as", "Code", "Message", "`data`"], others);
+    }
+    section
+}
+
+/// The rows in which revisions that can be negotiated differ from the base.
+fn differing(dialect: &Dialect, base: &'static Rules) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for revision in negotiable(dialect).filter(|revision| revision.rules().name != base.name) {
+        let rules = revision.rules();
+        for (kind, name) in FaultKind::ALL {
+            let row = dialect.error(kind, rules);
+            if row != dialect.error(kind, base) {
+                let mut cells = vec![rules.name.to_owned(), format!("`{name}`")];
+                cells.extend(cells_of(row));
+                rows.push(cells);
+            }
+        }
+    }
+    rows
+}
+
+/// The revisions that a conversation can end up in; a dialect with a version of its own stays in its base.
+fn negotiable(dialect: &Dialect) -> impl Iterator<Item = Revision> {
+    let negotiates = dialect.version == VersionAnswer::Negotiate;
+    dialect.revisions().filter(move |_| negotiates)
+}
+
+/// A kind of fault in a few characters, for comparison.
+pub(super) fn brief(dialect: &Dialect, kind: FaultKind) -> String {
+    match dialect.error(kind, dialect.base_rules()).channel {
+        Channel::Protocol(code) => code.to_string(),
+        Channel::ToolResult { .. } => "result".into(),
+    }
+}
+
+fn cells_of(row: &ErrorRow) -> Vec<String> {
+    let (told, code) = match row.channel {
+        Channel::Protocol(code) => ("error", code),
+        Channel::ToolResult { otherwise } => ("tool result; error outside of calls", otherwise),
+    };
+    vec![told.into(), code.to_string(), format!("`{}`", row.message), data(&row.data)]
+}
+
+fn data(shape: &DataShape) -> String {
+    match shape {
+        DataShape::None => "none".into(),
+        DataShape::Given => "the facts of the fault".into(),
+        DataShape::Text(text) => format!("the string `{text}`"),
+        DataShape::Members(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(key, text)| format!("`{key}`: `{text}`")).collect();
+            members.join(", ")
+        }
+    }
+}

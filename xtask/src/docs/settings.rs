@@ -1,0 +1,219 @@
+//! Every setting of a dialect in words.
+
+use creole_proto::dialect::{
+    Batch, CapabilityShape, Dialect, IdAbsence, IdNumbers, IsError, Lifecycle, MissingId, NullId,
+    RefusedId, Repeated, SchemaStyle, VersionAnswer,
+};
+use creole_proto::method::Method;
+
+use super::code_list;
+
+/// One setting of one dialect.
+pub(super) struct Setting {
+    /// The field of [`Dialect`].
+    pub(super) field: &'static str,
+    /// What it decides.
+    pub(super) about: &'static str,
+    /// How it is decided.
+    pub(super) value: String,
+}
+
+/// Every setting, in the order of the fields. A new field does not compile before it has words.
+pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
+    let setting = |field, about, value: &str| Setting { field, about, value: value.to_owned() };
+    let Dialect {
+        name: _,
+        about: _,
+        base,
+        stateless,
+        version,
+        initialize_requires,
+        lifecycle,
+        initialized_aliases,
+        repeated_initialize,
+        methods,
+        capabilities,
+        advertise,
+        errors,
+        ids,
+        missing_id,
+        null_id,
+        refused_id,
+        unreadable_id,
+        batch,
+        arguments_required,
+        is_error,
+        paging,
+        schemas,
+        max_message,
+        telemetry,
+    } = dialect;
+    vec![
+        setting("base", "the revision before, or without, a negotiation", base.rules().name),
+        setting(
+            "stateless",
+            "requests that bring version and capabilities in `_meta`",
+            served(*stateless),
+        ),
+        setting("version", "the version that `initialize` answers with", &version_answer(version)),
+        setting("initialize_requires", "what `initialize` must carry", &words(initialize_requires)),
+        setting("lifecycle", "what comes before any work", lifecycle_word(*lifecycle)),
+        setting(
+            "initialized_aliases",
+            "other names of `notifications/initialized`",
+            &words(initialized_aliases),
+        ),
+        setting("repeated_initialize", "a second `initialize`", repeated(*repeated_initialize)),
+        setting(
+            "methods",
+            "what a client may send in a session",
+            &methods.map_or_else(
+                || "what the revision has".into(),
+                |methods| code_list(methods.iter().map(Method::name)),
+            ),
+        ),
+        setting("capabilities", "how capabilities are written", &capability_shape(capabilities)),
+        setting(
+            "advertise",
+            "the capabilities that are shown",
+            &advertise.as_deref().map_or_else(|| "those that the server has".into(), words),
+        ),
+        setting("errors", "how faults are written", &error_count(errors.len())),
+        setting("ids", "numbers that may be ids", id_numbers(*ids)),
+        setting("missing_id", "a message without an id", missing(*missing_id)),
+        setting("null_id", "a message whose id is null", null(*null_id)),
+        setting("refused_id", "the id in the answer to a refused message", refused(*refused_id)),
+        setting(
+            "unreadable_id",
+            "what stands for an id that cannot be read",
+            absence(*unreadable_id),
+        ),
+        setting("batch", "an array of messages", batch_word(*batch)),
+        setting("arguments_required", "`arguments` of a tool call", required(*arguments_required)),
+        setting("is_error", "`isError` in the result of a tool", is_error_word(*is_error)),
+        setting("paging", "lists", paged(*paging)),
+        setting("schemas", "`additionalProperties` of announced schemas", schema_style(*schemas)),
+        setting("max_message", "the longest message", &format!("{max_message} bytes")),
+        setting("telemetry", "a log of every request", asked(*telemetry)),
+    ]
+}
+
+fn words(list: &[creole_proto::dialect::Word]) -> String {
+    code_list(list.iter().map(AsRef::as_ref))
+}
+
+fn served(stateless: bool) -> &'static str {
+    if stateless { "served, besides sessions" } else { "not served" }
+}
+
+fn version_answer(version: &VersionAnswer) -> String {
+    match version {
+        VersionAnswer::Negotiate => "the proposed one if known, else the newest".into(),
+        VersionAnswer::Fixed(version) => format!("always `{version}`"),
+    }
+}
+
+fn lifecycle_word(lifecycle: Lifecycle) -> &'static str {
+    match lifecycle {
+        Lifecycle::None => "nothing",
+        Lifecycle::Flag => "`initialize`",
+        Lifecycle::Strict => "`initialize`, its answer and the client's confirmation",
+    }
+}
+
+fn repeated(repeated: Repeated) -> &'static str {
+    match repeated {
+        Repeated::Accept => "opens the conversation anew",
+        Repeated::Refuse => "is refused",
+    }
+}
+
+fn capability_shape(shape: &CapabilityShape) -> String {
+    match shape {
+        CapabilityShape::Detailed => "objects with `listChanged` and `subscribe`".into(),
+        CapabilityShape::Plain => "empty objects; changes are not announced".into(),
+        CapabilityShape::Flags(flags) => {
+            let flags: Vec<String> =
+                flags.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+            format!("booleans, and {}", code_list(flags.iter().map(String::as_str)))
+        }
+    }
+}
+
+fn error_count(own: usize) -> String {
+    match own {
+        0 => "as the revision does".into(),
+        own => format!("{own} kinds differently, see below"),
+    }
+}
+
+fn id_numbers(ids: IdNumbers) -> &'static str {
+    match ids {
+        IdNumbers::Integers => "integers",
+        IdNumbers::Any => "any",
+    }
+}
+
+fn missing(missing: MissingId) -> &'static str {
+    match missing {
+        MissingId::Notification => "is a notification",
+        MissingId::Refuse => "is refused",
+    }
+}
+
+fn null(null: NullId) -> &'static str {
+    match null {
+        NullId::Refuse => "is refused",
+        NullId::Notification => "is a notification",
+    }
+}
+
+fn refused(refused: RefusedId) -> &'static str {
+    match refused {
+        RefusedId::Echo => "the message's own, if it can be read",
+        RefusedId::Null => "null",
+    }
+}
+
+fn absence(absence: IdAbsence) -> &'static str {
+    match absence {
+        IdAbsence::ByRevision => "what the revision says",
+        IdAbsence::Null => "null",
+    }
+}
+
+fn batch_word(batch: Batch) -> &'static str {
+    match batch {
+        Batch::ByRevision => "a batch where the revision has batches",
+        Batch::Accept => "a batch",
+        Batch::Refuse => "is refused",
+    }
+}
+
+fn required(required: bool) -> &'static str {
+    if required { "required" } else { "optional" }
+}
+
+fn is_error_word(is_error: IsError) -> &'static str {
+    match is_error {
+        IsError::Always => "always",
+        IsError::WhenTrue => "when true",
+        IsError::Never => "never; failures are errors",
+    }
+}
+
+fn paged(paging: bool) -> &'static str {
+    if paging { "in pages" } else { "whole" }
+}
+
+fn schema_style(style: SchemaStyle) -> &'static str {
+    match style {
+        SchemaStyle::AsWritten => "as the tool wrote it",
+        SchemaStyle::Closed => "`false` where nothing is said",
+        SchemaStyle::Open => "`false` is taken out",
+    }
+}
+
+fn asked(telemetry: bool) -> &'static str {
+    if telemetry { "always" } else { "when asked for" }
+}

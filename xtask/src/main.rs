@@ -1,0 +1,68 @@
+//! The chores of this repository: `cargo xtask` says what there is.
+
+mod bench;
+mod docs;
+mod repository;
+mod test;
+mod tidy;
+
+use std::env;
+use std::io::Write;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask CHORE
+
+  test [--only STEP]    everything that must hold before a change is merged; `test --list` names the steps
+  tidy                  the invariants of the source tree that compilers do not check
+  docs [--check]        writes docs/dialects and docs/conformance.md from data, or says what is not current
+  bench stdio           Creole, rmcp and a bare echo on stdio, side by side
+  bench instructions    instructions per call, counted with callgrind";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            say(&problem);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), String> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] | ["help" | "--help" | "-h"] => show(USAGE),
+        ["test", rest @ ..] => test::run(rest),
+        ["tidy"] => tidy::run(),
+        ["docs"] => docs::write(),
+        ["docs", "--check"] => docs::check(),
+        ["bench", "stdio", ..] => bench::stdio(&arguments[2..]),
+        ["bench", "instructions", ..] => bench::instructions(&arguments[2..]),
+        _ => Err(format!("`{}` is no chore\n{USAGE}", words.join(" "))),
+    }
+}
+
+/// Writes a line of talk to stderr. A chore goes on when nobody listens.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Writes what was asked for to stdout.
+fn show(text: &str) -> Result<(), String> {
+    writeln!(std::io::stdout(), "{text}").map_err(|error| format!("cannot print: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{USAGE, run};
+
+    #[test]
+    fn a_wrong_word_shows_the_right_ones() {
+        for wrong in [&["tset"][..], &["docs", "--chekc"], &["tidy", "now"], &["bench"]] {
+            let words: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+            assert!(run(&words).unwrap_err().ends_with(USAGE));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `cargo xtask test`: everything that must hold before a change is merged, as a list of steps.
+//!
+//! What fails quickly comes first and the tests come last, so that their closing lines are the last
+//! that is read.
+
+mod steps;
+
+use std::env;
+use std::time::{Duration, Instant};
+
+use crate::repository::Repository;
+use crate::{say, show};
+use steps::{STEPS, Step};
+
+/// What a step says when nothing failed: perhaps that it could not check everything.
+type Outcome = Result<Option<String>, String>;
+
+/// Runs all steps, or the one that is named.
+pub(crate) fn run(words: &[&str]) -> Result<(), String> {
+    let repository = Repository::find()?;
+    match words {
+        [] => run_all(&repository),
+        ["--only", name] => run_only(&repository, name),
+        ["--list"] => show(&list()),
+        _ => Err(format!("usage: cargo xtask test [--only STEP]; the steps are:\n{}", list())),
+    }
+}
+
+fn run_all(repository: &Repository) -> Result<(), String> {
+    let began = Instant::now();
+    let mut notes = Vec::new();
+    for (position, step) in STEPS.iter().enumerate() {
+        let place = format!("{}/{} ", position + 1, STEPS.len());
+        notes.extend(take(step, &place, repository)?);
+    }
+    say(&summary(STEPS.len(), began.elapsed(), &notes));
+    Ok(())
+}
+
+fn run_only(repository: &Repository, name: &str) -> Result<(), String> {
+    let step = STEPS.iter().find(|step| step.name == name);
+    let step = step.ok_or_else(|| format!("`{name}` is no step; the steps are:\n{}", list()))?;
+    take(step, "", repository).map(drop)
+}
+
+/// Takes one step under a heading, and says how long it took.
+fn take(step: &Step, place: &str, repository: &Repository) -> Outcome {
+    let Step { name, about, .. } = step;
+    say(&format!("\n== {place}{name}: {about}"));
+    let began = Instant::now();
+    match (step.run)(repository) {
+        Ok(note) => {
+            if let Some(note) = &note {
+                say(&format!("== {name}: NOT EVERYTHING WAS CHECKED: {note}"));
+            }
+            say(&format!("== {name}: passed in {}", seconds(began.elapsed())));
+            Ok(note)
+        }
+        Err(problem) => Err(format!(
+            "\n== {name}: FAILED after {}: {problem}\n   to run only this step again: \
+             cargo xtask test --only {name}",
+            seconds(began.elapsed()),
+        )),
+    }
+}
+
+fn summary(steps: usize, took: Duration, notes: &[String]) -> String {
+    let mut summary = format!("\n== all {steps} steps passed in {}", seconds(took));
+    for note in notes {
+        summary.push_str(&format!("\n   not checked: {note}"));
+    }
+    summary
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
+fn list() -> String {
+    let lines = STEPS.iter().map(|step| format!("  {:10} {}", step.name, step.about));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a gap in what can be checked is a failure.
+fn is_strict() -> bool {
+    env::var("CI").is_ok_and(|value| value == "true")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_step_shows_the_right_ones() {
+        let told = run(&["--only", "everything"]).unwrap_err();
+        for step in STEPS {
+            assert!(told.contains(step.name), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_failure_names_the_command_that_repeats_it() {
+        let step = Step { name: "lint", about: "", run: |_| Err("it is untidy".into()) };
+        let told = take(&step, "", &Repository::find().unwrap()).unwrap_err();
+        assert!(told.contains("it is untidy") && told.ends_with("cargo xtask test --only lint"));
+    }
+
+    #[test]
+    fn the_summary_repeats_what_was_not_checked() {
+        let notes = ["the schemas".to_owned()];
+        let told = summary(9, Duration::from_millis(1540), &notes);
+        assert_eq!(told, "\n== all 9 steps passed in 1.5 s\n   not checked: the schemas");
+    }
+}

@@ -1,0 +1,154 @@
+//! The steps of the test command.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{Outcome, is_strict};
+use crate::repository::Repository;
+use crate::{docs, say, tidy};
+
+/// One thing that must hold.
+pub(super) struct Step {
+    /// Its name on the command line.
+    pub(super) name: &'static str,
+    /// What it does, in a few words.
+    pub(super) about: &'static str,
+    /// Does it.
+    pub(super) run: fn(&Repository) -> Outcome,
+}
+
+/// Every step, in the order in which they are taken.
+pub(super) const STEPS: &[Step] = &[
+    Step { name: "tidy", about: "the invariants of the source tree", run: |_| done(tidy::run()) },
+    Step { name: "docs", about: "generated documents are current", run: |_| done(docs::check()) },
+    Step { name: "format", about: "rustfmt changes nothing", run: format },
+    Step { name: "lint", about: "clippy finds nothing", run: lint },
+    Step { name: "build", about: "the binary that the tests start", run: build },
+    Step { name: "peers", about: "clients that others wrote are installed", run: peers },
+    Step { name: "fuzz", about: "a short run of every fuzz target", run: fuzz },
+    Step { name: "doctests", about: "examples in the documentation run", run: doctests },
+    Step { name: "tests", about: "unit, property, transcript and peer tests", run: tests },
+];
+
+fn done(result: Result<(), String>) -> Outcome {
+    result.map(|()| None)
+}
+
+fn format(repository: &Repository) -> Outcome {
+    let mended = |problem| format!("{problem}; the files above change when you run cargo fmt");
+    cargo(repository, "fmt --all -- --check -l").map_err(mended)?;
+    for manifest in apart(repository)? {
+        cargo(repository, &format!("fmt --manifest-path {manifest} -- --check -l"))
+            .map_err(mended)?;
+    }
+    Ok(None)
+}
+
+/// The manifests of crates that are not in the workspace.
+fn apart(repository: &Repository) -> Result<Vec<String>, String> {
+    let mut manifests = Vec::new();
+    for folder in ["acceptance/peers", "bench", "fuzz"] {
+        if repository.root().join(folder).is_dir() {
+            manifests.extend(repository.files(folder)?.into_iter().map(|file| file.path));
+        }
+    }
+    manifests.retain(|path| path.ends_with("/Cargo.toml"));
+    Ok(manifests)
+}
+
+fn lint(repository: &Repository) -> Outcome {
+    done(cargo(repository, "clippy --workspace --all-targets -- -D warnings"))
+}
+
+fn build(repository: &Repository) -> Outcome {
+    done(cargo(repository, "build --package creole-cli"))
+}
+
+/// Installs the peers. Where a program for that is missing, the rest is still worth testing, except
+/// where nobody would read the note.
+fn peers(repository: &Repository) -> Outcome {
+    let missing: Vec<&str> =
+        ["python3", "node", "npm"].into_iter().filter(|program| !answers(program)).collect();
+    let note = format!("not installed: {}; peers that need it are not tested", missing.join(", "));
+    if is_strict() && !missing.is_empty() {
+        return Err(format!("{note}, which is an error where CI=true"));
+    }
+    let installed =
+        cargo(repository, "run --quiet --package creole-acceptance --bin install-peers");
+    if missing.is_empty() { done(installed) } else { Ok(Some(note)) }
+}
+
+/// Whether a program can be started.
+fn answers(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn fuzz(repository: &Repository) -> Outcome {
+    done(cargo(repository, "run --quiet --manifest-path fuzz/Cargo.toml --bin smoke"))
+}
+
+fn doctests(repository: &Repository) -> Outcome {
+    done(cargo(repository, "test --quiet --doc --workspace"))
+}
+
+fn tests(repository: &Repository) -> Outcome {
+    let official = official_files()?;
+    let words = if has_nextest() {
+        "nextest run --workspace"
+    } else {
+        say("cargo-nextest is not installed: cargo test is slower and stops at the first failure");
+        "test --workspace --lib --bins --tests --examples"
+    };
+    let mut command = cargo_command(repository, words);
+    if let Some(folder) = &official {
+        command.env(OFFICIAL, folder);
+    }
+    finish(command, words)?;
+    Ok(official.is_none().then(|| {
+        format!(
+            "{OFFICIAL} is not set, so messages met no official schema.json and no official example"
+        )
+    }))
+}
+
+/// Names a folder with the official schemas and examples of every revision.
+const OFFICIAL: &str = "MCP_SPEC_DIR";
+
+/// The folder of official files, absolute: tests run in the folders of their crates.
+fn official_files() -> Result<Option<PathBuf>, String> {
+    let Some(folder) = env::var_os(OFFICIAL).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let folder = Path::new(&folder).canonicalize().ok().filter(|folder| folder.is_dir());
+    folder.map(Some).ok_or_else(|| format!("{OFFICIAL} names no folder"))
+}
+
+fn has_nextest() -> bool {
+    let mut command = Command::new(cargo_program());
+    command.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Runs cargo with these words, at the root of the repository.
+fn cargo(repository: &Repository, words: &str) -> Result<(), String> {
+    finish(cargo_command(repository, words), words)
+}
+
+fn cargo_command(repository: &Repository, words: &str) -> Command {
+    let mut command = Command::new(cargo_program());
+    command.args(words.split(' ')).current_dir(repository.root());
+    command
+}
+
+fn cargo_program() -> std::ffi::OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn finish(mut command: Command, words: &str) -> Result<(), String> {
+    say(&format!("$ cargo {words}"));
+    let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`cargo {words}`: {status}")) }
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask tidy`: the written invariants of the source tree, as a check.
+//!
+//! Each finding is one line: where, what is wrong, what would be right.
+
+mod dependencies;
+mod source;
+mod text;
+
+use crate::repository::{File, Repository};
+use crate::say;
+
+/// Says everything that is wrong with the tree.
+pub(crate) fn run() -> Result<(), String> {
+    let files = Repository::find()?.files("")?;
+    let mut findings = Findings::default();
+    source::check(&files, &mut findings);
+    dependencies::check(&files, &mut findings);
+    text::check(&files, &mut findings);
+    findings.report(files.len())
+}
+
+/// What is wrong, in the order in which it was found.
+#[derive(Default)]
+struct Findings(Vec<String>);
+
+impl Findings {
+    /// Adds what is wrong with a line (counted from one) of a file, and what would be right.
+    fn add(&mut self, path: &str, line: usize, wrong: &str, right: &str) {
+        self.0.push(format!("{path}:{line}: {wrong}; {right}"));
+    }
+
+    fn report(mut self, files: usize) -> Result<(), String> {
+        self.0.sort();
+        if self.0.is_empty() {
+            say(&format!("{files} files are tidy"));
+            return Ok(());
+        }
+        Err(format!("{}\n{} findings in {files} files", self.0.join("\n"), self.0.len()))
+    }
+}
+
+/// Whether this is one of the files that hold the words they forbid.
+fn is_own(file: &File) -> bool {
+    file.path.starts_with("xtask/src/tidy/")
+}

@@ -1,0 +1,231 @@
+//! Who may depend on whom, and that each dependency has its reason written down.
+
+use super::Findings;
+use crate::repository::File;
+
+/// A crate, the crates of this workspace that it may use, and the crates of others.
+type Allowed = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+/// The directions of ARCHITECTURE.md. What only tests use needs a reason but no place here.
+const ALLOWED: &[Allowed] = &[
+    ("creole-proto", &[], &["memchr", "serde", "serde_json", "simdutf8"]),
+    (
+        "creole",
+        &["creole-proto"],
+        &[
+            "base64",
+            "chacha20poly1305",
+            "getrandom",
+            "jsonschema",
+            "rustix",
+            "schemars",
+            "serde",
+            "serde_json",
+            "sha2",
+            "tokio",
+            "tracing",
+        ],
+    ),
+    ("creole-gateway", &["creole", "creole-proto"], &["schemars", "serde", "serde_json", "toml"]),
+    (
+        "creole-tools",
+        &["creole", "creole-proto"],
+        &[
+            "etcetera",
+            "getrandom",
+            "nanoexpr",
+            "rusqlite",
+            "schemars",
+            "serde",
+            "serde_json",
+            "tokio",
+        ],
+    ),
+    (
+        "creole-cli",
+        &["creole", "creole-gateway", "creole-proto", "creole-tools"],
+        &["clap", "rustix", "serde_json", "tokio", "tracing", "tracing-subscriber"],
+    ),
+    (
+        "creole-acceptance",
+        &["creole", "creole-cli", "creole-gateway", "creole-proto", "creole-tools"],
+        &["jsonschema", "rust-mcp-schema", "serde", "serde_json", "tempfile", "tokio"],
+    ),
+    ("xtask", &["creole-proto"], &[]),
+];
+
+const REASONS: &str = "docs/dependencies.md";
+
+pub(super) fn check(files: &[File], findings: &mut Findings) {
+    let text_of = |path: &str| files.iter().find(|file| file.path == path).map(|file| &*file.text);
+    let manifests: Vec<Manifest<'_>> = files.iter().filter_map(Manifest::of_member).collect();
+    for manifest in &manifests {
+        manifest.check(findings);
+    }
+    let shared = entries(text_of("Cargo.toml").unwrap_or_default(), "workspace.dependencies");
+    let shared: Vec<&Entry> = shared.iter().filter(|entry| !is_ours(&entry.name)).collect();
+    let reasons = rows(text_of(REASONS).unwrap_or_default());
+    for Entry { line, name, .. } in &shared {
+        if !reasons.iter().any(|(_, row)| row == name) {
+            let right = format!("say why in a row of {REASONS}");
+            findings.add("Cargo.toml", *line, &format!("`{name}` has no reason"), &right);
+        }
+        if !manifests.iter().any(|manifest| manifest.uses(name)) {
+            findings.add("Cargo.toml", *line, &format!("nobody uses `{name}`"), "take it out");
+        }
+    }
+    for (line, row) in reasons {
+        if !shared.iter().any(|entry| entry.name == row) {
+            let wrong = format!("a reason for `{row}`, which nobody depends on");
+            findings.add(REASONS, line, &wrong, "take it out");
+        }
+    }
+}
+
+/// The dependencies of one crate of the workspace.
+struct Manifest<'a> {
+    path: &'a str,
+    name: String,
+    normal: Vec<Entry>,
+    for_tests: Vec<Entry>,
+}
+
+impl<'a> Manifest<'a> {
+    fn of_member(file: &'a File) -> Option<Self> {
+        let folder = file.path.strip_suffix("/Cargo.toml")?;
+        let is_member = matches!(folder, "acceptance" | "xtask")
+            || folder.strip_prefix("crates/").is_some_and(|name| !name.contains('/'));
+        let name = file.text.lines().find_map(|line| line.strip_prefix("name = \""))?;
+        is_member.then(|| Self {
+            path: &file.path,
+            name: name.trim_end_matches('"').to_owned(),
+            normal: entries(&file.text, "dependencies"),
+            for_tests: entries(&file.text, "dev-dependencies"),
+        })
+    }
+
+    fn uses(&self, name: &str) -> bool {
+        self.normal.iter().chain(&self.for_tests).any(|entry| entry.name == name)
+    }
+
+    fn check(&self, findings: &mut Findings) {
+        let Some((_, ours, theirs)) = ALLOWED.iter().find(|(name, ..)| *name == self.name) else {
+            let right = "add a row to xtask/src/tidy/dependencies.rs";
+            return findings.add(
+                self.path,
+                1,
+                "a crate whose dependencies are not agreed on",
+                right,
+            );
+        };
+        let may_use =
+            |name: &str| if is_ours(name) { ours.contains(&name) } else { theirs.contains(&name) };
+        let for_tests = self.for_tests.iter().filter(|entry| is_ours(&entry.name));
+        for Entry { line, name, .. } in self.normal.iter().chain(for_tests) {
+            if !may_use(name) {
+                let wrong = format!("`{}` must not depend on `{name}`", self.name);
+                let right =
+                    "remove it, or change ARCHITECTURE.md and xtask/src/tidy/dependencies.rs";
+                findings.add(self.path, *line, &wrong, right);
+            }
+        }
+        for Entry { line, name, versioned } in self.normal.iter().chain(&self.for_tests) {
+            if *versioned {
+                let wrong = format!("`{name}` has a version of its own");
+                findings.add(
+                    self.path,
+                    *line,
+                    &wrong,
+                    "versions stand in the root's Cargo.toml only",
+                );
+            }
+        }
+    }
+}
+
+/// Whether a crate is of this workspace.
+fn is_ours(name: &str) -> bool {
+    name == "creole" || name.starts_with("creole-") || name == "xtask"
+}
+
+/// One line of a table of dependencies.
+struct Entry {
+    line: usize,
+    name: String,
+    versioned: bool,
+}
+
+/// The dependencies in a table, also where it holds for one platform only.
+fn entries(manifest: &str, table: &str) -> Vec<Entry> {
+    let mut inside = false;
+    let mut entries = Vec::new();
+    for (index, line) in manifest.lines().enumerate() {
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header.trim_end_matches(']');
+            let platform = header.strip_prefix("target.").and_then(|rest| rest.rsplit_once('.'));
+            inside = platform.map_or(header, |(_, kind)| kind) == table;
+        } else if let Some((key, value)) =
+            line.split_once('=').filter(|_| inside && !line.starts_with('#'))
+        {
+            let name = key.trim().split('.').next().unwrap_or_default();
+            let versioned = value.trim().starts_with('"') || value.contains("version = ");
+            entries.push(Entry { line: index + 1, name: name.to_owned(), versioned });
+        }
+    }
+    entries
+}
+
+/// The names in the first column of a document's tables, with their lines.
+fn rows(document: &str) -> Vec<(usize, &str)> {
+    let name = |line: &'_ str| Some(line.strip_prefix("| `")?.split_once('`')?.0.len());
+    let lines = document.lines().enumerate();
+    lines.filter_map(|(index, line)| Some((index + 1, &line[3..3 + name(line)?]))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let file =
+            |(path, text): &(&str, &str)| File { path: (*path).into(), text: (*text).into() };
+        let files: Vec<File> = files.iter().map(file).collect();
+        let mut findings = Findings::default();
+        check(&files, &mut findings);
+        findings.0
+    }
+
+    #[test]
+    fn the_gateway_and_the_tools_do_not_know_each_other() {
+        let manifest = "name = \"creole-gateway\"\n[dependencies]\ncreole-tools.workspace = true\n";
+        let told = found(&[("crates/gateway/Cargo.toml", manifest)]);
+        assert_eq!(told.len(), 1);
+        assert!(
+            told[0].starts_with("crates/gateway/Cargo.toml:3: `creole-gateway` must not depend")
+        );
+    }
+
+    #[test]
+    fn tests_may_use_crates_of_others_but_not_turn_a_direction_round() {
+        let manifest = "name = \"creole-proto\"\n[dev-dependencies]\nproptest.workspace = true\n\
+                        creole = { workspace = true }\n[target.'cfg(unix)'.dependencies]\nrustix = \"1\"\n";
+        let told = found(&[("crates/proto/Cargo.toml", manifest)]);
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[0].contains("on `rustix`") && told[1].contains("on `creole`"));
+        assert!(told[2].contains("`rustix` has a version of its own"));
+    }
+
+    #[test]
+    fn each_dependency_has_a_reason_and_each_reason_a_dependency() {
+        let root =
+            "[workspace.dependencies]\ncreole = { path = \"x\" }\nserde = \"1\"\n[profile.dev]\n";
+        let user = "name = \"creole-proto\"\n[dependencies]\nserde.workspace = true\n";
+        let told = found(&[
+            ("Cargo.toml", root),
+            ("crates/proto/Cargo.toml", user),
+            (REASONS, "| crate | why |\n| `clap` | - |\n"),
+        ]);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("`serde` has no reason") && told[1].contains("`clap`"));
+    }
+}

@@ -1,0 +1,91 @@
+//! What is kept out of every file, and what transcripts and the root of the repository must have.
+
+use super::{Findings, is_own};
+use crate::repository::File;
+
+/// Words of a workplace: paths of one machine, hosts that a build need not know, talk about the work.
+const BANNED: &[&str] = &[
+    "/work/",
+    "shared/",
+    "registry.npmjs",
+    "index.crates",
+    "files.pythonhosted",
+    "subagent",
+    "sub-agent",
+    "as an AI",
+    "(lead)",
+];
+
+/// Where such a word is meant.
+const MEANT: &[(&str, &str)] = &[(".ci/run", "shared/")];
+
+/// Files that every distribution of the source holds.
+const REQUIRED: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "docs/dependencies.md"];
+
+pub(super) fn check(files: &[File], findings: &mut Findings) {
+    for path in REQUIRED {
+        if !files.iter().any(|file| file.path == path) {
+            findings.add(path, 1, "is missing", "write it");
+        }
+    }
+    for file in files {
+        if file.path.starts_with("acceptance/transcripts/") && file.path.ends_with(".txt") {
+            check_transcript(file, findings);
+        }
+        if !is_own(file) {
+            check_words(file, findings);
+        }
+    }
+}
+
+fn check_words(file: &File, findings: &mut Findings) {
+    for (index, line) in file.text.lines().enumerate() {
+        for word in BANNED.iter().filter(|word| line.contains(**word)) {
+            if !MEANT.contains(&(&file.path, word)) {
+                findings.add(&file.path, index + 1, &format!("`{word}`"), "keep the workplace out");
+            }
+        }
+    }
+}
+
+/// A transcript opens with prose and names the clause that it shows.
+fn check_transcript(file: &File, findings: &mut Findings) {
+    let opening = file.text.lines().next().unwrap_or_default();
+    if opening.trim().is_empty() || opening.contains(": ") && !opening.ends_with('.') {
+        findings.add(&file.path, 1, "no prose", "say in a sentence what is shown");
+    }
+    let mut head = file.text.lines().take_while(|line| !line.starts_with(['>', '<']));
+    if !head.any(|line| line.strip_prefix("Spec: ").is_some_and(|clause| !clause.trim().is_empty()))
+    {
+        findings.add(&file.path, 1, "no `Spec:` line", "name the document and the clause");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> Vec<String> {
+        let mut findings = Findings::default();
+        check(&[File { path: path.into(), text: text.into() }], &mut findings);
+        findings.0.retain(|finding| finding.starts_with(path));
+        findings.0
+    }
+
+    #[test]
+    fn a_transcript_has_prose_and_a_clause() {
+        let path = "acceptance/transcripts/a.txt";
+        assert!(found(path, "It pings: always.\nSpec: seed 002, ping\n\n> {}\n").is_empty());
+        assert!(found(path, "Spec: seed 002, ping\n\n> {}\n")[0].contains("no prose"));
+        assert!(found(path, "It pings.\n\n> {}\n< Spec: no\n")[0].contains("no `Spec:` line"));
+    }
+
+    #[test]
+    fn a_word_of_the_workplace_is_found_unless_it_is_meant() {
+        assert_eq!(
+            found("a.md", "see\n../shared/spec\n"),
+            ["a.md:2: `shared/`; keep the workplace out"]
+        );
+        assert!(found(".ci/run", "../shared/spec\n").is_empty());
+    }
+}
