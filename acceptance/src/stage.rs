@@ -5,6 +5,7 @@
 
 pub mod machine;
 pub mod memory;
+pub mod service;
 pub mod stdio;
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Every transcript, played on the real binary over stdio.
+//! Every transcript, played on each stage: the pure machine, in memory, the real binary over stdio.
 //!
 //! `TRANSCRIPT=bossman/ping` plays only the files whose path contains the text; `UPDATE=1` rewrites
 //! the expected lines that do not match, for review.
@@ -7,16 +7,34 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
-use creole_acceptance::stage::stdio::{self, StdioChild, repository};
+use creole_acceptance::stage::machine::MachineStage;
+use creole_acceptance::stage::memory::MemoryStage;
+use creole_acceptance::stage::service::service;
+use creole_acceptance::stage::stdio::{StdioChild, repository};
+use creole_acceptance::stage::{Stage, machine, memory, stdio};
 use creole_acceptance::transcript::{self, Transcript};
 
 const WORKERS: usize = 4;
 
 #[test]
+fn every_transcript_holds_on_the_machine_stage() {
+    hold_on(machine::NAME);
+}
+
+#[test]
+fn every_transcript_holds_on_the_memory_stage() {
+    hold_on(memory::NAME);
+}
+
+#[test]
 fn every_transcript_holds_on_the_stdio_stage() {
     stdio::binary().expect("the binary under test");
+    hold_on(stdio::NAME);
+}
+
+fn hold_on(stage: &str) {
     let files = selected();
-    let outcomes = play_all(&files);
+    let outcomes = play_all(&files, stage);
     let (mut held, mut skipped) = (0, 0);
     let mut failures = Vec::new();
     for (file, outcome) in files.iter().zip(outcomes) {
@@ -31,7 +49,7 @@ fn every_transcript_holds_on_the_stdio_stage() {
         }
     }
     let (all, failed) = (files.len(), failures.len());
-    println!("{held} of {all} transcripts held, {failed} failed, {skipped} were skipped");
+    println!("{stage}: {held} of {all} transcripts held, {failed} failed, {skipped} were skipped");
     assert!(failures.is_empty(), "\n\n{}", failures.join("\n"));
 }
 
@@ -75,12 +93,12 @@ enum Outcome {
 }
 
 /// Plays a few files at a time; the outcomes are in the order of the files.
-fn play_all(files: &[PathBuf]) -> Vec<Outcome> {
+fn play_all(files: &[PathBuf], stage: &str) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((file, play(file)));
+            done.push((file, play(file, stage)));
         }
         done
     };
@@ -92,29 +110,43 @@ fn play_all(files: &[PathBuf]) -> Vec<Outcome> {
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-fn play(file: &Path) -> Outcome {
+fn play(file: &Path, name: &str) -> Outcome {
     let transcript = match Transcript::load(file) {
         Ok(transcript) => transcript,
         Err(error) => return Outcome::Failed(error.to_string()),
     };
-    if let Some(reason) = transcript.skip(stdio::NAME) {
+    if let Some(reason) = transcript.skip(name) {
         return Outcome::Skipped(reason.to_owned());
     }
-    if transcript.needs_fake_clock() {
+    if transcript.needs_fake_clock() && name == stdio::NAME {
         return Outcome::Skipped("it moves the clock, and a process has a real one".to_owned());
     }
-    let played = StdioChild::serve(transcript.server()).and_then(|mut stage| {
-        if env::var_os("UPDATE").is_some_and(|value| value == "1") {
-            return rewrite(&transcript, &mut stage);
+    let played = prepared(&transcript, name).and_then(|(mut stage, _data)| {
+        if name == stdio::NAME && env::var_os("UPDATE").is_some_and(|value| value == "1") {
+            return rewrite(&transcript, &mut *stage);
         }
-        transcript::run(&transcript, &mut stage, &mut |_, _| {})
+        transcript::run(&transcript, &mut *stage, &mut |_, _| {})
             .map(|()| Outcome::Held)
             .map_err(|failure| failure.to_string())
     });
     played.unwrap_or_else(Outcome::Failed)
 }
 
-fn rewrite(transcript: &Transcript, stage: &mut StdioChild) -> Result<Outcome, String> {
+/// The stage of that name with the transcript's server on it, and the server's data directory.
+fn prepared(transcript: &Transcript, name: &str) -> Result<(Box<dyn Stage>, tempfile::TempDir), String> {
+    let data = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let stage: Box<dyn Stage> = match name {
+        stdio::NAME => Box::new(StdioChild::serve(transcript.server())?),
+        memory::NAME => {
+            let service = service(transcript.server(), data.path())?;
+            Box::new(MemoryStage::new(service, transcript.needs_fake_clock())?)
+        }
+        _ => Box::new(MachineStage::new(service(transcript.server(), data.path())?)?),
+    };
+    Ok((stage, data))
+}
+
+fn rewrite(transcript: &Transcript, stage: &mut dyn Stage) -> Result<Outcome, String> {
     match transcript::update(transcript, stage).map_err(|failure| failure.to_string())? {
         None => Ok(Outcome::Held),
         Some(text) => fs::write(transcript.file(), text)

@@ -34,19 +34,20 @@ pub trait Outlet: Send + Sync {
 /// Who is calling, and what a handler may do while it works.
 #[derive(Clone)]
 pub struct Context {
-    inner: Arc<Inner>,
+    shared: Arc<Shared>,
+    /// Answers of the client so far, by key.
+    answers: Option<Arc<BTreeMap<String, Raw>>>,
 }
 
-struct Inner {
+struct Shared {
     key: CallKey,
     caller: Caller,
     /// Who is responsible: whom state and cursors are bound to.
     principal: Arc<str>,
     outlet: Arc<dyn Outlet>,
-    cancelled: Canceller,
-    /// Answers of the client so far, by key.
-    answers: BTreeMap<String, Raw>,
     debug: bool,
+    is_cancelled: AtomicBool,
+    cancelled: Notify,
 }
 
 impl Context {
@@ -57,42 +58,29 @@ impl Context {
         outlet: Arc<dyn Outlet>,
         debug: bool,
     ) -> Self {
-        let cancelled = Canceller::default();
-        let answers = BTreeMap::new();
-        Self {
-            inner: Arc::new(Inner { key, caller, principal, outlet, cancelled, answers, debug }),
-        }
+        let (is_cancelled, cancelled) = (AtomicBool::new(false), Notify::new());
+        let shared = Shared { key, caller, principal, outlet, debug, is_cancelled, cancelled };
+        Self { shared: Arc::new(shared), answers: None }
     }
 
     /// The same context with the client's answers so far.
     pub(crate) fn with_answers(&self, answers: BTreeMap<String, Raw>) -> Self {
-        let inner = &self.inner;
-        Self {
-            inner: Arc::new(Inner {
-                key: inner.key,
-                caller: inner.caller.clone(),
-                principal: Arc::clone(&inner.principal),
-                outlet: Arc::clone(&inner.outlet),
-                cancelled: inner.cancelled.clone(),
-                answers,
-                debug: inner.debug,
-            }),
-        }
+        Self { shared: Arc::clone(&self.shared), answers: Some(Arc::new(answers)) }
     }
 
     /// Who is calling: revision, capabilities, self-description.
     pub fn caller(&self) -> &Caller {
-        &self.inner.caller
+        &self.shared.caller
     }
 
     /// Who is responsible for the call.
     pub fn principal(&self) -> &str {
-        &self.inner.principal
+        &self.shared.principal
     }
 
     /// Whether the server was started to be debugged.
     pub fn is_debug(&self) -> bool {
-        self.inner.debug
+        self.shared.debug
     }
 
     /// Tells how far the work has come; also keeps the call from being taken for stuck.
@@ -103,7 +91,7 @@ impl Context {
 
     /// Sends a log message, if the client wants messages of this level.
     pub async fn log(&self, level: Level, logger: Option<&str>, data: &impl Serialize) {
-        if self.inner.caller.log.is_some_and(|least| level >= least) {
+        if self.shared.caller.log.is_some_and(|least| level >= least) {
             let (logger, data) = (logger.map(str::to_owned), Raw::of(data));
             self.event(Event::Log { level, logger, data }).await;
         }
@@ -112,28 +100,33 @@ impl Context {
     /// Resolves when nobody waits for this call any more. A handler's future is dropped then, so this is
     /// for work that goes on elsewhere, such as on a thread.
     pub async fn cancelled(&self) {
-        self.inner.cancelled.wait().await;
+        let mut cancelled = std::pin::pin!(self.shared.cancelled.notified());
+        // Registered before the flag is read, so that a signal in between is not missed.
+        cancelled.as_mut().enable();
+        if !self.is_cancelled() {
+            cancelled.await;
+        }
     }
 
     /// Whether nobody waits for this call any more.
     pub fn is_cancelled(&self) -> bool {
-        self.inner.cancelled.is_set()
+        self.shared.is_cancelled.load(Ordering::Acquire)
     }
 
     pub(crate) fn canceller(&self) -> Canceller {
-        self.inner.cancelled.clone()
+        Canceller { shared: Arc::clone(&self.shared) }
     }
 
     pub(crate) fn answer(&self, key: &str) -> Option<&Raw> {
-        self.inner.answers.get(key)
+        self.answers.as_ref()?.get(key)
     }
 
     pub(crate) async fn ask_now(&self, question: Question) -> Answer {
-        self.inner.outlet.ask(self.inner.key, question).await
+        self.shared.outlet.ask(self.shared.key, question).await
     }
 
     async fn event(&self, event: Event) {
-        self.inner.outlet.event(self.inner.key, event).await;
+        self.shared.outlet.event(self.shared.key, event).await;
     }
 }
 
@@ -141,35 +134,27 @@ impl fmt::Debug for Context {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Context")
-            .field("caller", &self.inner.caller)
+            .field("caller", &self.shared.caller)
             .finish_non_exhaustive()
     }
 }
 
 /// Tells a call's workers that nobody waits for them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub struct Canceller {
-    shared: Arc<(AtomicBool, Notify)>,
+    shared: Arc<Shared>,
 }
 
 impl Canceller {
     /// Tells it.
     pub fn cancel(&self) {
-        self.shared.0.store(true, Ordering::Release);
-        self.shared.1.notify_waiters();
+        self.shared.is_cancelled.store(true, Ordering::Release);
+        self.shared.cancelled.notify_waiters();
     }
+}
 
-    fn is_set(&self) -> bool {
-        self.shared.0.load(Ordering::Acquire)
-    }
-
-    async fn wait(&self) {
-        let notified = self.shared.1.notified();
-        // Registered before the flag is read, so that a signal in between is not missed.
-        let mut notified = std::pin::pin!(notified);
-        notified.as_mut().enable();
-        if !self.is_set() {
-            notified.await;
-        }
+impl fmt::Debug for Canceller {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Canceller").finish_non_exhaustive()
     }
 }

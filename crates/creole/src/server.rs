@@ -8,14 +8,14 @@ use std::time::Instant;
 use creole_proto::dialect::{Dialect, builtin};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{CacheHints, Implementation};
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::op::Outcome;
 use creole_proto::server::{Call as Started, Limits, Profile};
 
 use crate::ask;
 use crate::call::{Call, Canceller, Context, Outlet};
 use crate::chain::{Middleware, Next};
 use crate::driver::{self, Ended};
-use crate::guard::{CatchPanic, Panic};
+use crate::guard::CatchPanic;
 use crate::prompt::Prompt;
 use crate::registry::{Registry, Settings};
 use crate::resource::{Resource, Template};
@@ -290,41 +290,16 @@ impl Shared {
     /// Answers one call: its questions driven, its panics caught, its tool told to the telemetry.
     async fn answer(&self, call: Call) -> Outcome {
         let observed = telemetry::observed_tool(&call.operation).map(|tool| (tool, Instant::now()));
-        let broken = FaultSource::of(&call.operation);
         let next = Next::new(&self.chain, &self.registry);
         let driven = std::pin::pin!(ask::drive(call, next, &self.sealer));
         let outcome = match CatchPanic(driven).await {
             Ok(outcome) => outcome,
-            Err(panic) => broken.fault(panic, self.debug).into(),
+            // A panic's text may name files and values; outside of tools nobody asked for it.
+            Err(_) => Fault::new(FaultKind::Internal, "the server broke down").into(),
         };
         if let Some((tool, started)) = observed {
             telemetry::tool_ran(&tool, started.elapsed(), &outcome);
         }
         outcome
-    }
-}
-
-/// What a panic is blamed on.
-enum FaultSource {
-    Tool(String),
-    Other,
-}
-
-impl FaultSource {
-    fn of(operation: &Operation) -> Self {
-        match operation {
-            Operation::CallTool { name, .. } => Self::Tool(name.clone()),
-            _ => Self::Other,
-        }
-    }
-
-    fn fault(self, panic: Panic, debug: bool) -> Fault {
-        let mut fault = match self {
-            Self::Tool(name) => Fault::new(FaultKind::ToolPanicked, panic.message).about(&name),
-            // A panic's text may name files and values; outside of tools nobody asked for it.
-            Self::Other => Fault::new(FaultKind::Internal, "the server broke down"),
-        };
-        fault.trace = panic.trace.filter(|_| debug);
-        fault
     }
 }

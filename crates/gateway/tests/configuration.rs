@@ -103,6 +103,8 @@ fn the_schema_knows_every_key() {
         capabilities = "flags"
         capability_flags = { x = true }
         advertise = ["tools"]
+        conceal = ["logging"]
+        definitions = "full"
         ids = "integers"
         missing_id = "notification"
         null_id = "refuse"

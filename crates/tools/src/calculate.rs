@@ -51,7 +51,9 @@ fn explained(error: Error, expression: &str) -> String {
     let what = match error.kind {
         ErrorKind::DivisionByZero => return "division by zero".to_owned(),
         ErrorKind::Domain | ErrorKind::Overflow => return NOT_FINITE.to_owned(),
-        ErrorKind::TooDeep => return format!("the expression is nested more than {DEEPEST} levels deep"),
+        ErrorKind::TooDeep => {
+            return format!("the expression is nested more than {DEEPEST} levels deep");
+        }
         ErrorKind::UnexpectedEnd => return "the expression ends too early".to_owned(),
         ErrorKind::UnexpectedCharacter | ErrorKind::UnexpectedToken => "unexpected",
         ErrorKind::UnknownVariable => "unknown name",
@@ -146,11 +148,17 @@ mod tests {
     fn depth_and_length_are_bounded() {
         let nested = |levels: usize| "(".repeat(levels) + "1" + &")".repeat(levels);
         assert_eq!(answer(&nested(100)), "1");
-        assert_eq!(answer(&nested(101)), "failed: the expression is nested more than 100 levels deep");
+        assert_eq!(
+            answer(&nested(101)),
+            "failed: the expression is nested more than 100 levels deep"
+        );
         assert!(answer(&nested(499)).contains("nested"));
         assert!(answer(&"-".repeat(1000)).contains("nested"));
         assert!(answer(&"1^".repeat(500)).contains("nested"));
         assert_eq!(answer(&("1".to_owned() + &"+1".repeat(499))), "500");
-        assert_eq!(answer(&"1".repeat(1001)), "failed: the expression is longer than 1000 characters");
+        assert_eq!(
+            answer(&"1".repeat(1001)),
+            "failed: the expression is longer than 1000 characters"
+        );
     }
 }

@@ -28,7 +28,8 @@ where
     })
 }
 
-/// JSON that is part of this program. It is kept on one line, because a message is one line.
+/// JSON that is part of this program, without the whitespace that makes it readable there: lists of tools
+/// are sent often.
 pub(crate) fn json(text: &str) -> Raw {
     Raw::parse(&compact(text)).expect("what is written in this crate is JSON")
 }

@@ -1,9 +1,7 @@
 //! The pack `guide`: what this server is and how to use it, as a text and as prompts.
 
 use creole::resource::Variables;
-use creole::{
-    Content, Prompt, PromptMessage, PromptResult, Resource, Role, Server, ToolError,
-};
+use creole::{Content, Prompt, PromptMessage, PromptResult, Resource, Role, Server, ToolError};
 
 const GUIDE: &str = include_str!("guide.md");
 
@@ -20,10 +18,11 @@ pub(crate) fn add(server: Server) -> Server {
     let introduce = Prompt::new("introduce", "Ask what this server can do", |_, _| async {
         Ok(asked("An introduction to this server", INTRODUCE))
     });
-    let plan = Prompt::new("plan_task", "Split a goal into tasks", |given, _| async move { plan(&given) })
-        .required("goal", "What is to be reached")
-        .optional("tone", "How the answer should sound: brief, friendly or formal")
-        .complete("tone", |typed, _| async move { tones(&typed) });
+    let plan =
+        Prompt::new("plan_task", "Split a goal into tasks", |given, _| async move { plan(&given) })
+            .required("goal", "What is to be reached")
+            .optional("tone", "How the answer should sound: brief, friendly or formal")
+            .complete("tone", |typed, _| async move { tones(&typed) });
     server.resource(guide).prompt(introduce).prompt(plan)
 }
 

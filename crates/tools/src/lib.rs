@@ -102,7 +102,8 @@ mod tests {
         let Err(refusal) = add(Server::new("none"), "helo", &Options::default()) else {
             panic!("there is no pack `helo`");
         };
-        let expected = "there is no pack `helo`; there are hello, echo, calculate, tasks, guide, everything";
+        let expected =
+            "there is no pack `helo`; there are hello, echo, calculate, tasks, guide, everything";
         assert_eq!(refusal.to_string(), expected);
     }
 }

@@ -1,7 +1,7 @@
 //! Every setting of a dialect in words.
 
 use creole_proto::dialect::{
-    Batch, CapabilityShape, Dialect, IdAbsence, IdNumbers, IsError, Lifecycle, MissingId, NullId,
+    Batch, CapabilityShape, Definitions, Dialect, IdAbsence, IdNumbers, IsError, Lifecycle, MissingId, NullId,
     RefusedId, Repeated, SchemaStyle, VersionAnswer,
 };
 use creole_proto::method::Method;
@@ -34,6 +34,8 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         methods,
         capabilities,
         advertise,
+        conceal,
+        definitions,
         errors,
         ids,
         missing_id,
@@ -78,6 +80,8 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
             "the capabilities that are shown",
             &advertise.as_deref().map_or_else(|| "those that the server has".into(), words),
         ),
+        setting("conceal", "capabilities that are never shown", &words(conceal)),
+        setting("definitions", "what is announced of a tool", definition_word(*definitions)),
         setting("errors", "how faults are written", &error_count(errors.len())),
         setting("ids", "numbers that may be ids", id_numbers(*ids)),
         setting("missing_id", "a message without an id", missing(*missing_id)),
@@ -100,6 +104,13 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
 
 fn words(list: &[creole_proto::dialect::Word]) -> String {
     code_list(list.iter().map(AsRef::as_ref))
+}
+
+fn definition_word(definitions: Definitions) -> &'static str {
+    match definitions {
+        Definitions::Full => "all that there is",
+        Definitions::Plain => "name, description and the schema of the arguments",
+    }
 }
 
 fn served(stateless: bool) -> &'static str {

@@ -14,6 +14,7 @@ use super::{PreparedTool, Registry};
 use crate::call::{Call, Context};
 use crate::chain::{BoxFuture, Endpoint};
 use crate::cursor::Position;
+use crate::guard::{CatchPanic, Panic};
 use crate::resource::Variables;
 use crate::schema::Violation;
 use crate::tool::ToolError;
@@ -120,9 +121,10 @@ impl Registry {
         };
         let arguments = checked_arguments(&tool, arguments)?;
         let debug = context.is_debug();
-        match (tool.tool.run)(arguments, context).await {
-            Ok(result) => Ok(Outcome::Complete(Payload::Tool(result))),
-            Err(error) => stopped(error, name, debug),
+        match CatchPanic((tool.tool.run)(arguments, context)).await {
+            Ok(Ok(result)) => Ok(Outcome::Complete(Payload::Tool(result))),
+            Ok(Err(error)) => stopped(error, name, debug),
+            Err(panic) => Err(broken(panic, name, debug)),
         }
     }
 
@@ -272,6 +274,12 @@ fn stopped(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Faul
             Err(fault)
         }
     }
+}
+
+fn broken(panic: Panic, tool: &str, debug: bool) -> Fault {
+    let mut fault = Fault::new(FaultKind::ToolPanicked, panic.message).about(tool);
+    fault.trace = panic.trace.filter(|_| debug);
+    fault
 }
 
 fn no_resource(uri: &str) -> Fault {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::references::{IN_PLACE, InPlace, address, resolve};
+use super::references::{InPlace, address, resolve};
 use super::{Dialect, SchemaError, message};
 
 /// The measures of a schema.
@@ -86,26 +86,18 @@ fn check_identity(
 #[derive(Clone, Copy, Default)]
 struct Size {
     weight: u64,
-    /// The share of `weight` that looks at the same part of a value.
-    here: u64,
     height: usize,
     returns: u64,
 }
 
 impl Size {
     fn leaf(weight: u64) -> Self {
-        Self { weight, here: weight, height: 1, returns: 0 }
-    }
-
-    /// The same, seen from one part of a value higher up.
-    fn below(self) -> Self {
-        Self { here: 0, ..self }
+        Self { weight, height: 1, returns: 0 }
     }
 
     /// Takes a part of this subschema into account.
     fn add(&mut self, part: Self) {
         self.weight = self.weight.saturating_add(part.weight);
-        self.here = self.here.saturating_add(part.here);
         self.height = self.height.max(part.height + 1);
         self.returns = self.returns.saturating_add(part.returns);
     }
@@ -155,13 +147,10 @@ impl<'a> Unfolding<'a> {
     fn object(&mut self, map: &'a Map<String, Value>, depth: usize) -> Result<Size, SchemaError> {
         let mut size = Size::leaf(1);
         for (name, value) in map {
-            let part = self.keyword(name, value, depth)?;
-            size.add(if IN_PLACE.contains(&name.as_str()) { part } else { part.below() });
+            size.add(self.keyword(name, value, depth)?);
         }
-        let marks = ["unevaluatedProperties", "unevaluatedItems"];
-        if marks.iter().any(|mark| map.contains_key(*mark)) {
-            let again = size.here.saturating_mul(UNEVALUATED);
-            size.add(Size { height: 0, ..Size::leaf(again) });
+        if map.contains_key("unevaluatedProperties") || map.contains_key("unevaluatedItems") {
+            size.weight = size.weight.saturating_mul(UNEVALUATED);
         }
         Ok(size)
     }
@@ -236,6 +225,6 @@ const MAX_PATTERNS: usize = 100;
 
 const PATTERN: u64 = 16;
 
-/// `unevaluated…` makes the crate visit the parts again, so nested ones are exponential: measured
-/// at a factor of 2.5 to 3 per level.
-const UNEVALUATED: u64 = 3;
+/// For `unevaluated…` the crate compiles all parts again and visits them again, so nested ones are
+/// exponential: measured at a factor of 2.5 to 3 per level.
+const UNEVALUATED: u64 = 4;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{SchemaError, message};
 
 /// The keywords whose subschemas look at the same part of a value.
-pub(super) const IN_PLACE: [&str; 10] = [
+const IN_PLACE: [&str; 10] = [
     "$ref",
     "allOf",
     "anyOf",

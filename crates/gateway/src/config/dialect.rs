@@ -11,8 +11,8 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use super::schema;
 use super::value::{Entries, Placed, Within};
 use super::words::{
-    Batch, Capabilities, Channel, IdNumbers, IsError, Lifecycle, MissingId, NullId, RefusedId,
-    RepeatedInitialize, Schemas, UnreadableId,
+    Batch, Capabilities, Channel, Definitions, IdNumbers, IsError, Lifecycle, MissingId, NullId,
+    RefusedId, RepeatedInitialize, Schemas, UnreadableId,
 };
 
 /// How a server speaks.
@@ -65,6 +65,12 @@ pub struct DialectTable {
     #[serde(default)]
     #[schemars(schema_with = "schema::capabilities")]
     pub advertise: Option<Vec<Placed<String>>>,
+    /// Capabilities that are not shown even if the server has them; only without `advertise`.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::capabilities")]
+    pub conceal: Option<Placed<Vec<Placed<String>>>>,
+    /// How much of a tool's definition is announced.
+    pub definitions: Option<Definitions>,
     /// Which numbers may be ids, besides strings.
     pub ids: Option<IdNumbers>,
     /// What a message without an id is.

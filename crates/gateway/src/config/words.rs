@@ -47,6 +47,25 @@ impl From<RepeatedInitialize> for dialect::Repeated {
     }
 }
 
+/// How much of a tool's definition is announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Definitions {
+    /// All that there is.
+    Full,
+    /// Name, description and the schema of the arguments.
+    Plain,
+}
+
+impl From<Definitions> for dialect::Definitions {
+    fn from(word: Definitions) -> Self {
+        match word {
+            Definitions::Full => Self::Full,
+            Definitions::Plain => Self::Plain,
+        }
+    }
+}
+
 /// Which numbers may be ids, besides strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -98,6 +98,15 @@ fn surface(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
     if let Some(written) = &table.advertise {
         dialect.advertise = Some(words(written, capability)?);
     }
+    if let Some(written) = &table.conceal {
+        if dialect.advertise.is_some() {
+            let problem =
+                Problem::new("`conceal` has no meaning where `advertise` says what is shown");
+            return Err(problem.help("take it out").at(written.span.clone()));
+        }
+        dialect.conceal = words(&written.value, capability)?;
+    }
+    set(&mut dialect.definitions, table.definitions);
     set(&mut dialect.arguments_required, table.arguments_required);
     set(&mut dialect.is_error, table.is_error);
     set(&mut dialect.paging, table.paging);

@@ -3,8 +3,8 @@
 use std::env::VarError;
 
 use creole_proto::dialect::{
-    Batch, CapabilityShape, IdAbsence, IdNumbers, IsError, Lifecycle, MissingId, NullId, RefusedId,
-    Repeated, SchemaStyle, VersionAnswer, builtin,
+    Batch, CapabilityShape, Definitions, IdAbsence, IdNumbers, IsError, Lifecycle, MissingId,
+    NullId, RefusedId, Repeated, SchemaStyle, VersionAnswer, builtin,
 };
 use creole_proto::fault::{Channel, DataShape, FaultKind};
 use creole_proto::method::{Method, MethodSet};
@@ -120,6 +120,7 @@ fn a_dialect_of_ones_own_can_say_everything() {
         capabilities = "flags"
         capability_flags = { zebra = true, ant = false }
         advertise = ["tools"]
+        definitions = "plain"
         ids = "any"
         missing_id = "refuse"
         null_id = "notification"
@@ -150,6 +151,8 @@ fn a_dialect_of_ones_own_can_say_everything() {
         methods: Some(MethodSet::of(&[Method::Initialize, Method::ListTools])),
         capabilities: CapabilityShape::Flags(flags.into()),
         advertise: Some(vec!["tools".into()].into()),
+        conceal: vec![].into(),
+        definitions: Definitions::Plain,
         errors: vec![].into(),
         ids: IdNumbers::Any,
         missing_id: MissingId::Refuse,
@@ -165,6 +168,12 @@ fn a_dialect_of_ones_own_can_say_everything() {
         telemetry: true,
     };
     assert_eq!(dialect, expected);
+}
+
+#[test]
+fn capabilities_can_be_concealed_where_none_are_fixed() {
+    let dialect = plan("[server.dialect]\nconceal = [\"logging\"]").server.dialect;
+    assert!(!dialect.shows("logging", true) && dialect.shows("tools", true));
 }
 
 #[test]
@@ -296,6 +305,11 @@ fn each_refusal_of_a_dialect_names_the_place_and_what_is_wrong_there() {
         ("version = \"\"", "2:11 `version` is empty"),
         ("initialize_requires = [\"a..b\"]", "2:24 `a..b` is not the path of a member"),
         ("initialized_aliases = [\"ping\"]", "2:24 `ping` is a method of its own, not an alias"),
+        ("conceal = [\"tolls\"]", "2:12 unknown capability `tolls`"),
+        (
+            "extends = \"bossman\"\nconceal = [\"logging\"]",
+            "3:11 `conceal` has no meaning where `advertise` says what is shown",
+        ),
         ("advertise = [\"tolls\"]", "2:14 unknown capability `tolls`"),
         (
             "capability_flags = { a = true }",

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{comma, data, key, raw_member, text_member};
+use super::{comma, data, foreign_key, key, raw_member, text_member};
 use crate::dialect::{CapabilityShape, Dialect};
 use crate::model::ServerCapabilities;
 use crate::op::ServerCard;
@@ -67,13 +67,19 @@ fn write_capabilities(
     }
     if let CapabilityShape::Flags(further) = &dialect.capabilities {
         for (name, value) in further.iter() {
-            raw_member(out, name, if *value { "true" } else { "false" });
+            foreign_key(out, name);
+            out.extend_from_slice(if *value { b"true" } else { b"false" });
         }
     }
     out.push(b'}');
 }
 
-fn write_capability(out: &mut Vec<u8>, name: &str, details: &[(&str, bool)], dialect: &Dialect) {
+fn write_capability(
+    out: &mut Vec<u8>,
+    name: &'static str,
+    details: &[(&'static str, bool)],
+    dialect: &Dialect,
+) {
     match &dialect.capabilities {
         CapabilityShape::Flags(_) => raw_member(out, name, "true"),
         CapabilityShape::Plain => raw_member(out, name, "{}"),

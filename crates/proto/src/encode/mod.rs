@@ -21,21 +21,29 @@ fn comma(out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a member's name and colon.
-pub(crate) fn key(out: &mut Vec<u8>, name: &str) {
+/// Appends a member's name and colon; names of ours need no escapes.
+pub(crate) fn key(out: &mut Vec<u8>, name: &'static str) {
+    comma(out);
+    out.push(b'"');
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+/// Appends a member's name and colon; the name is somebody else's.
+fn foreign_key(out: &mut Vec<u8>, name: &str) {
     comma(out);
     quote(out, name);
     out.push(b':');
 }
 
 /// Appends a member with a string value.
-fn text_member(out: &mut Vec<u8>, name: &str, value: &str) {
+fn text_member(out: &mut Vec<u8>, name: &'static str, value: &str) {
     key(out, name);
     quote(out, value);
 }
 
 /// Appends a member with a value that is JSON already.
-fn raw_member(out: &mut Vec<u8>, name: &str, value: &str) {
+fn raw_member(out: &mut Vec<u8>, name: &'static str, value: &str) {
     key(out, name);
     out.extend_from_slice(value.as_bytes());
 }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{key, raw_member, text_member};
+use super::{foreign_key, key, raw_member, text_member};
 use crate::model::{Ask, Question};
 use crate::revision::{Elicitation, Rules};
 
@@ -49,7 +49,7 @@ pub(crate) fn input_required(out: &mut Vec<u8>, asks: &[Ask], state: Option<&str
 }
 
 fn input_request(out: &mut Vec<u8>, ask: &Ask, rules: &Rules) {
-    key(out, &ask.key);
+    foreign_key(out, &ask.key);
     out.push(b'{');
     text_member(out, "method", ask.question.method());
     if let Some(params) = params(&ask.question, &ask.key, rules) {

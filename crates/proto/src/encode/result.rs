@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::card::write_card;
-use super::{data, key, raw_member, text_member};
+use super::{data, foreign_key, key, raw_member, text_member};
 use crate::adapt::{lower_blocks, lower_structured};
 use crate::dialect::{Dialect, IsError};
 use crate::meta;
@@ -85,7 +85,8 @@ pub(crate) fn write_meta(out: &mut Vec<u8>, own: Option<&Raw>, target: &Target<'
         raw_member(out, meta::SERVER_INFO, identity.as_str());
     }
     for (name, value) in own.map(Object::members).into_iter().flatten() {
-        raw_member(out, &name, value);
+        foreign_key(out, &name);
+        out.extend_from_slice(value.as_bytes());
     }
     out.push(b'}');
 }

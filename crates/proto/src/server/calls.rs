@@ -1,6 +1,5 @@
 //! Calls in flight: ids, deadlines, progress.
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -58,58 +57,64 @@ impl Pending {
     }
 }
 
-/// The calls in flight, by our key and by the client's id.
+/// The calls in flight, oldest first.
+///
+/// There are few at a time, mostly one, so a list that keeps its room beats a tree that is built and taken
+/// down with every message; the limit on calls bounds the search by id.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     last: u64,
-    by_key: BTreeMap<CallKey, Pending>,
-    by_id: BTreeMap<Id, CallKey>,
+    open: Vec<(CallKey, Pending)>,
 }
 
 impl Calls {
     pub(super) fn len(&self) -> usize {
-        self.by_key.len()
+        self.open.len()
     }
 
     pub(super) fn is_in_flight(&self, id: &Id) -> bool {
-        self.by_id.contains_key(id)
+        self.open.iter().any(|(_, pending)| pending.id == *id)
     }
 
     pub(super) fn insert(&mut self, pending: Pending) -> CallKey {
         self.last += 1;
         let key = CallKey(self.last);
-        self.by_id.insert(pending.id.clone(), key);
-        self.by_key.insert(key, pending);
+        self.open.push((key, pending));
         key
     }
 
     pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut Pending> {
-        self.by_key.get_mut(&key)
+        let place = self.place(key)?;
+        Some(&mut self.open[place].1)
     }
 
     pub(super) fn remove(&mut self, key: CallKey) -> Option<Pending> {
-        let pending = self.by_key.remove(&key)?;
-        self.by_id.remove(&pending.id);
-        Some(pending)
+        let place = self.place(key)?;
+        Some(self.open.remove(place).1)
     }
 
     /// The call with the client's id, unless it must not be cancelled.
     pub(super) fn cancellable(&self, id: &Id) -> Option<CallKey> {
-        let key = *self.by_id.get(id)?;
-        self.by_key.get(&key)?.cancellable.then_some(key)
+        let (key, pending) = self.open.iter().find(|(_, pending)| pending.id == *id)?;
+        pending.cancellable.then_some(*key)
     }
 
     pub(super) fn keys(&self) -> Vec<CallKey> {
-        self.by_key.keys().copied().collect()
+        self.open.iter().map(|(key, _)| *key).collect()
     }
 
     pub(super) fn deadline(&self) -> Option<Now> {
-        self.by_key.values().filter_map(Pending::deadline).min()
+        self.open.iter().filter_map(|(_, pending)| pending.deadline()).min()
     }
 
     /// The calls whose time is over, oldest first.
     pub(super) fn expired(&self, now: Now) -> Vec<CallKey> {
         let over = |pending: &Pending| pending.deadline().is_some_and(|deadline| deadline <= now);
-        self.by_key.iter().filter(|(_, pending)| over(pending)).map(|(key, _)| *key).collect()
+        self.open.iter().filter(|(_, pending)| over(pending)).map(|(key, _)| *key).collect()
+    }
+
+    /// Keys only grow, so the list is sorted by them.
+    fn place(&self, key: CallKey) -> Option<usize> {
+        self.open.binary_search_by_key(&key, |(key, _)| *key).ok()
     }
 }

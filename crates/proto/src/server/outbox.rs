@@ -37,8 +37,6 @@ pub struct Call {
     pub operation: Operation,
     /// By whom.
     pub caller: Caller,
-    /// The id of the request, as it was written: for logs only.
-    pub request_id: String,
 }
 
 /// Something for the driver to do.

@@ -242,8 +242,7 @@ impl Machine {
             total_end: place.now + limits.call_total,
             open_asks: 0,
         });
-        let request_id = id.raw().to_string();
-        out.act(Action::Start(Call { key, operation, caller, request_id }));
+        out.act(Action::Start(Call { key, operation, caller }));
         Ok(())
     }
 

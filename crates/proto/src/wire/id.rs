@@ -86,7 +86,7 @@ impl fmt::Debug for Id {
 
 impl PartialEq for Id {
     fn eq(&self, other: &Self) -> bool {
-        self.value() == other.value()
+        self.raw == other.raw || self.value() == other.value()
     }
 }
 

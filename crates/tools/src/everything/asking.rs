@@ -90,10 +90,20 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![
         tool("test_sampling", "Asks the client's model", PROMPT, sampling),
         tool("test_elicitation", "Asks the person", MESSAGE, elicitation),
-        tool("test_elicitation_sep1034_defaults", "Shows a form with defaults", NO_ARGUMENTS, defaults),
+        tool(
+            "test_elicitation_sep1034_defaults",
+            "Shows a form with defaults",
+            NO_ARGUMENTS,
+            defaults,
+        ),
         tool("test_elicitation_sep1330_enums", "Shows a form with choices", NO_ARGUMENTS, choices),
         tool("test_elicitation_url", "Asks the person to visit a page", NO_ARGUMENTS, url),
-        tool("test_missing_capability", "Needs a client that samples", NO_ARGUMENTS, needs_sampling),
+        tool(
+            "test_missing_capability",
+            "Needs a client that samples",
+            NO_ARGUMENTS,
+            needs_sampling,
+        ),
         tool("test_streaming_elicitation", "Asks after a sign of life", NO_ARGUMENTS, streaming),
     ]
 }
@@ -127,7 +137,8 @@ async fn elicitation(given: Elicitation, context: Context) -> Result<String, Too
 }
 
 async fn defaults(_: Value, context: Context) -> Result<String, ToolError> {
-    let question = form("Please review and update the form fields with defaults", &define::json(DEFAULTS));
+    let question =
+        form("Please review and update the form fields with defaults", &define::json(DEFAULTS));
     completed(&context, question)
 }
 

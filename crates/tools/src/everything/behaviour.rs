@@ -26,12 +26,15 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
-        tool("test_tool_with_progress", "Tells of its progress", NO_ARGUMENTS, progress).read_only(),
+        tool("test_tool_with_progress", "Tells of its progress", NO_ARGUMENTS, progress)
+            .read_only(),
         tool("test_tool_with_logging", "Writes to the log", NO_ARGUMENTS, logging).read_only(),
         tool("test_logging_tool", "Writes to the log, once", NO_ARGUMENTS, log_once).read_only(),
         tool("test_slow", "Sleeps and tells nothing", SLOW, slow).read_only(),
         tool("test_panic", "Panics, always", NO_ARGUMENTS, panic).read_only(),
-        tool("test_structured", "Returns data", NO_ARGUMENTS, structured).read_only().output::<Weather>(),
+        tool("test_structured", "Returns data", NO_ARGUMENTS, structured)
+            .read_only()
+            .output::<Weather>(),
         tool("test_structured_list", "Returns a list of data", NO_ARGUMENTS, structured_list)
             .read_only()
             .output::<Vec<Weather>>(),

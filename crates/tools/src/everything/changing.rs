@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use creole::{Contents, Content, Prompt, PromptMessage, PromptResult, Registry, Resource, Role, Server};
+use creole::{
+    Content, Contents, Prompt, PromptMessage, PromptResult, Registry, Resource, Role, Server,
+};
 use serde_json::Value;
 
 use crate::define::{NO_ARGUMENTS, tool};
@@ -21,15 +23,28 @@ pub(super) fn add(server: Server) -> Server {
                 async move { done }
             })
         };
-        registry.add_tool(toggle("test_trigger_tool_change", "Adds or removes a tool", toggle_tool));
-        registry.add_tool(toggle("test_trigger_prompt_change", "Adds or removes a prompt", toggle_prompt));
+        registry.add_tool(toggle(
+            "test_trigger_tool_change",
+            "Adds or removes a tool",
+            toggle_tool,
+        ));
+        registry.add_tool(toggle(
+            "test_trigger_prompt_change",
+            "Adds or removes a prompt",
+            toggle_prompt,
+        ));
         let changing = registry.clone();
         let touch = move |_: Value| {
             let count = touched.fetch_add(1, Ordering::Relaxed) + 1;
             changing.resource_updated(WATCHED);
             async move { format!("Touched {count} times") }
         };
-        registry.add_tool(tool("test_touch_resource", "Changes a watched resource", NO_ARGUMENTS, touch));
+        registry.add_tool(tool(
+            "test_touch_resource",
+            "Changes a watched resource",
+            NO_ARGUMENTS,
+            touch,
+        ));
     })
 }
 

@@ -15,7 +15,9 @@ pub(super) fn tools() -> Vec<Tool> {
         fixed("test_simple_text", "Returns one text", || vec![simple_text()]),
         fixed("test_image_content", "Returns one picture", || vec![image()]),
         fixed("test_audio_content", "Returns one sound", || vec![audio()]),
-        fixed("test_embedded_resource", "Returns one embedded resource", || vec![embedded_resource()]),
+        fixed("test_embedded_resource", "Returns one embedded resource", || {
+            vec![embedded_resource()]
+        }),
         fixed("test_multiple_content_types", "Returns a text, a picture and a resource", mixed),
         fixed("test_resource_link", "Returns a link to a resource", || vec![resource_link()]),
         tool("test_error_handling", "Fails, always", NO_ARGUMENTS, fail).read_only(),

@@ -12,22 +12,28 @@ pub(super) fn all() -> [Prompt; 5] {
         Prompt::new("test_simple_prompt", "A prompt without arguments", |_, _| async {
             Ok(messages([Content::text("This is a simple prompt for testing.")]))
         }),
-        Prompt::new("test_prompt_with_arguments", "A prompt with two arguments", |given, _| async move {
-            Ok(with_arguments(&given))
-        })
+        Prompt::new(
+            "test_prompt_with_arguments",
+            "A prompt with two arguments",
+            |given, _| async move { Ok(with_arguments(&given)) },
+        )
         .required("arg1", "First test argument")
         .required("arg2", "Second test argument")
         .complete("arg1", |typed, _| async move { proposed(&typed, &["test1", "test2", "other"]) }),
-        Prompt::new("test_prompt_with_embedded_resource", "A prompt with a resource", |given, _| {
-            async move { Ok(with_resource(&given)) }
-        })
+        Prompt::new(
+            "test_prompt_with_embedded_resource",
+            "A prompt with a resource",
+            |given, _| async move { Ok(with_resource(&given)) },
+        )
         .required("resourceUri", "URI of the resource to embed"),
         Prompt::new("test_prompt_with_image", "A prompt with a picture", |_, _| async {
             Ok(messages([image(), Content::text("Please analyze the image above.")]))
         }),
-        Prompt::new("test_input_required_result_prompt", "A prompt that asks first", |_, context| {
-            async move { asking(&context) }
-        }),
+        Prompt::new(
+            "test_input_required_result_prompt",
+            "A prompt that asks first",
+            |_, context| async move { asking(&context) },
+        ),
     ]
 }
 

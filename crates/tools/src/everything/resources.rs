@@ -15,12 +15,13 @@ pub(super) fn add(server: Server) -> Server {
     })
     .about("A fixed picture")
     .mime_type("image/png");
-    let family = Template::new("test://template/{id}/data", "template", |uri, variables, _| async move {
-        read(uri, &variables)
-    })
-    .about("Data for any id")
-    .mime_type("application/json")
-    .complete("id", |typed, _| async move { proposed(&typed, &["123", "124", "456"]) });
+    let family =
+        Template::new("test://template/{id}/data", "template", |uri, variables, _| async move {
+            read(uri, &variables)
+        })
+        .about("Data for any id")
+        .mime_type("application/json")
+        .complete("id", |typed, _| async move { proposed(&typed, &["123", "124", "456"]) });
     server.resource(text).resource(picture).template(family)
 }
 

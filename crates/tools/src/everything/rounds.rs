@@ -18,17 +18,42 @@ pub(super) fn tools() -> Vec<Tool> {
         tool("test_input_required_result_sampling", "Needs the model", NO_ARGUMENTS, sampling),
         tool("test_input_required_result_list_roots", "Needs the roots", NO_ARGUMENTS, roots),
         tool("test_input_required_result_request_state", "Needs a yes", NO_ARGUMENTS, confirmed),
-        tool("test_input_required_result_tampered_state", "Needs a yes, untampered", NO_ARGUMENTS, confirmed),
-        tool("test_input_required_result_multiple_inputs", "Needs three answers", NO_ARGUMENTS, multiple),
-        tool("test_input_required_result_multi_round", "Needs two rounds", NO_ARGUMENTS, multi_round),
+        tool(
+            "test_input_required_result_tampered_state",
+            "Needs a yes, untampered",
+            NO_ARGUMENTS,
+            confirmed,
+        ),
+        tool(
+            "test_input_required_result_multiple_inputs",
+            "Needs three answers",
+            NO_ARGUMENTS,
+            multiple,
+        ),
+        tool(
+            "test_input_required_result_multi_round",
+            "Needs two rounds",
+            NO_ARGUMENTS,
+            multi_round,
+        ),
         tool(
             "test_input_required_result_capabilities",
             "Needs whatever the client can do",
             NO_ARGUMENTS,
             capable,
         ),
-        tool("test_two_questions", "Asks a second question about the first", NO_ARGUMENTS, two_questions),
-        tool("test_parallel_questions", "Asks two questions at once", NO_ARGUMENTS, parallel_questions),
+        tool(
+            "test_two_questions",
+            "Asks a second question about the first",
+            NO_ARGUMENTS,
+            two_questions,
+        ),
+        tool(
+            "test_parallel_questions",
+            "Asks two questions at once",
+            NO_ARGUMENTS,
+            parallel_questions,
+        ),
     ]
 }
 
@@ -67,7 +92,8 @@ async fn elicitation(_: Value, context: Context) -> Result<String, ToolError> {
 }
 
 async fn sampling(_: Value, context: Context) -> Result<String, ToolError> {
-    let answer = context.sample("capital_question", sample("What is the capital of France?", 100))?;
+    let answer =
+        context.sample("capital_question", sample("What is the capital of France?", 100))?;
     Ok(answer.text())
 }
 
@@ -101,7 +127,8 @@ async fn multiple(_: Value, context: Context) -> Result<String, ToolError> {
 }
 
 async fn multi_round(_: Value, context: Context) -> Result<String, ToolError> {
-    let name = filled_in(&context, "step1", text_form("Step 1: What is your name?", "name"), "name")?;
+    let name =
+        filled_in(&context, "step1", text_form("Step 1: What is your name?", "name"), "name")?;
     let question = text_form("Step 2: What is your favorite color?", "color");
     let color = filled_in(&context, "step2", question, "color")?;
     Ok(format!("{name} likes {color}"))
@@ -114,7 +141,8 @@ async fn capable(_: Value, context: Context) -> Result<String, ToolError> {
         ask("greeting", sample("Generate a greeting", 50)),
         ask("client_roots", Question::Roots),
     ];
-    let asks: Vec<_> = questions.into_iter().filter(|ask| ask.question.is_allowed(client)).collect();
+    let asks: Vec<_> =
+        questions.into_iter().filter(|ask| ask.question.is_allowed(client)).collect();
     let count = asks.len();
     context.ask_all(asks)?;
     Ok(format!("The client can be asked in {count} ways"))

@@ -51,7 +51,8 @@ const GREET: &str = r#"{
 pub(super) fn tools() -> Vec<Tool> {
     vec![
         tool("json_schema_2020_12_tool", "Has a schema of many features", FULL, show).read_only(),
-        tool("test_custom_header", "Has an argument that is also a header", HEADER, header).read_only(),
+        tool("test_custom_header", "Has an argument that is also a header", HEADER, header)
+            .read_only(),
         tool("greet", "Greets whoever is named", GREET, greet).read_only(),
     ]
 }

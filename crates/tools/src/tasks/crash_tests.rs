@@ -45,7 +45,9 @@ fn killed_after(directory: &Path, time: Duration) -> Vec<String> {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let id_in = |line: String| line.split_whitespace().find(|word| word.starts_with("task_")).map(str::to_owned);
+    let id_in = |line: String| {
+        line.split_whitespace().find(|word| word.starts_with("task_")).map(str::to_owned)
+    };
     let mut acknowledged = vec![lines.by_ref().find_map(id_in).expect("the child writes")];
     let reader = thread::spawn(move || lines.filter_map(id_in).collect::<Vec<_>>());
     thread::sleep(time);

@@ -36,7 +36,8 @@ mod tests {
         let upper = good.to_uppercase();
         let other = write(13);
         let mixed = format!("{}{}", &good[..16], &other[16..]);
-        for bad in ["", "x", "12", "éééééééééééé", &good[..23], &upper, &mixed, &format!("{good}0")] {
+        for bad in ["", "x", "12", "éééééééééééé", &good[..23], &upper, &mixed, &format!("{good}0")]
+        {
             assert_eq!(read(bad), None, "{bad}");
         }
     }

@@ -163,7 +163,10 @@ impl Database {
     }
 
     /// Takes the lock first, so that nothing changes between reading and writing.
-    fn write<T>(&mut self, work: impl FnOnce(&Transaction<'_>) -> Sqlite<T>) -> Result<T, StoreError> {
+    fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> Sqlite<T>,
+    ) -> Result<T, StoreError> {
         let written = immediately(&mut self.connection, work);
         written.map_err(|error| StoreError::sqlite(&self.path, error))
     }

@@ -49,16 +49,17 @@ impl From<StoreError> for ToolError {
 impl fmt::Display for StoreError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoPlace => {
-                formatter.write_str("there is no directory to keep tasks in; set CREOLE_DATA_DIR to one")
-            }
+            Self::NoPlace => formatter
+                .write_str("there is no directory to keep tasks in; set CREOLE_DATA_DIR to one"),
             Self::Directory(path, error) => write!(
                 formatter,
                 "the directory {} cannot be made: {error}; set CREOLE_DATA_DIR to another one",
                 path.display()
             ),
             Self::File(path, trouble) => trouble.explain(path, formatter),
-            Self::Randomness(error) => write!(formatter, "the system gives no random numbers: {error}"),
+            Self::Randomness(error) => {
+                write!(formatter, "the system gives no random numbers: {error}")
+            }
             Self::Broken => formatter.write_str("the work on the task file was broken off"),
         }
     }
@@ -90,11 +91,13 @@ impl Trouble {
                 "{path} is damaged or no task file, and was left as it is; restore it from a backup or \
                  move it away to start anew ({error})"
             ),
-            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => write!(
-                formatter,
-                "the task file {path} cannot be written; make it and its directory writable or set \
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+                write!(
+                    formatter,
+                    "the task file {path} cannot be written; make it and its directory writable or set \
                  CREOLE_DATA_DIR to another directory ({error})"
-            ),
+                )
+            }
             Some(ErrorCode::DiskFull) => write!(
                 formatter,
                 "there is no space left for the task file {path}; nothing was changed, free some space and \

@@ -31,7 +31,8 @@ struct Shared {
 impl Store {
     /// A store at the place that the options say. Nothing is opened yet.
     pub(super) fn new(options: Options) -> Self {
-        let shared = Shared { options, database: Mutex::default(), changes: watch::Sender::new(()) };
+        let shared =
+            Shared { options, database: Mutex::default(), changes: watch::Sender::new(()) };
         Self { shared: Arc::new(shared) }
     }
 
@@ -53,7 +54,11 @@ impl Store {
         self.work(move |database| database.page(status, after, limit)).await
     }
 
-    pub(super) async fn update(&self, id: &str, update: Update) -> Result<Option<Task>, StoreError> {
+    pub(super) async fn update(
+        &self,
+        id: &str,
+        update: Update,
+    ) -> Result<Option<Task>, StoreError> {
         let id = id.to_owned();
         self.change(move |database| database.update(&id, &update)).await
     }
@@ -63,7 +68,11 @@ impl Store {
         self.change(move |database| database.delete(&id)).await
     }
 
-    pub(super) async fn ids(&self, prefix: String, limit: usize) -> Result<Vec<String>, StoreError> {
+    pub(super) async fn ids(
+        &self,
+        prefix: String,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
         self.work(move |database| database.ids(&prefix, limit)).await
     }
 
@@ -107,7 +116,8 @@ impl Shared {
 
     fn open(&self) -> Result<Database, StoreError> {
         let directory = self.options.directory().ok_or(StoreError::NoPlace)?;
-        make_directory(&directory).map_err(|error| StoreError::Directory(directory.clone(), error))?;
+        make_directory(&directory)
+            .map_err(|error| StoreError::Directory(directory.clone(), error))?;
         Database::open(&directory.join(FILE))
     }
 }

@@ -165,7 +165,8 @@ fn a_file_is_durable_shared_and_of_the_newest_version() {
     let (_directory, file) = place();
     let database = Database::open(&file).unwrap();
     let connection = &database.connection;
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+    let pragma =
+        |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(pragma("synchronous"), 2, "FULL");
     assert_eq!(pragma("busy_timeout"), 5000);
     assert_eq!(pragma("user_version"), 1);
@@ -233,7 +234,10 @@ fn when_space_runs_out_reads_go_on_and_writes_recover() {
     let kept = database.create("kept").unwrap();
     let limit = |database: &Database, pages: i64| {
         let set = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
-        database.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], set).unwrap();
+        database
+            .connection
+            .query_row(&format!("PRAGMA max_page_count = {pages}"), [], set)
+            .unwrap();
     };
     limit(&database, 10);
     let error = loop {
@@ -274,7 +278,9 @@ fn nothing_is_made_before_the_first_call_and_then_for_the_owner_only() {
     assert!(data_dir.join(FILE).exists());
     #[cfg(unix)]
     {
-        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&data_dir).unwrap().permissions());
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &fs::metadata(&data_dir).unwrap().permissions(),
+        );
         assert_eq!(mode & 0o777, 0o700);
     }
 }

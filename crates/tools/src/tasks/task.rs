@@ -30,7 +30,8 @@ pub(super) enum Status {
 }
 
 impl Status {
-    pub(super) const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::Done, Self::Cancelled];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Pending, Self::InProgress, Self::Done, Self::Cancelled];
 
     /// Its name in the database and in JSON.
     pub(super) fn name(self) -> &'static str {
@@ -70,7 +71,11 @@ mod tests {
 
     #[test]
     fn a_task_is_shown_with_three_members_in_order() {
-        let task = Task { id: "task_a".into(), description: "say \"hi\"".into(), status: Status::InProgress };
+        let task = Task {
+            id: "task_a".into(),
+            description: "say \"hi\"".into(),
+            status: Status::InProgress,
+        };
         let expected = r#"{"id":"task_a","description":"say \"hi\"","status":"in_progress"}"#;
         assert_eq!(task.json(), expected);
     }

@@ -98,10 +98,12 @@ const WAIT: &str = r#"{
 /// All tools of the pack.
 pub(super) fn all(tasks: &Tasks) -> [Tool; 6] {
     [
-        define::tool("create_task", "Create a new task", CREATE, with(tasks, create))
-            .hints(|hints| (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false))),
+        define::tool("create_task", "Create a new task", CREATE, with(tasks, create)).hints(
+            |hints| (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false)),
+        ),
         define::tool("get_task", "Get a task", ONE, with(tasks, get)).read_only(),
-        define::tool("list_tasks", "List tasks, the oldest first", LIST, with(tasks, list)).read_only(),
+        define::tool("list_tasks", "List tasks, the oldest first", LIST, with(tasks, list))
+            .read_only(),
         define::tool(
             "update_task",
             "Change a task's status, its description, or both",
@@ -112,11 +114,14 @@ pub(super) fn all(tasks: &Tasks) -> [Tool; 6] {
             (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false));
             hints.idempotent_hint = Some(true);
         }),
-        define::tool("delete_task", "Delete a task for good", ONE, with(tasks, delete)).hints(|hints| {
-            (hints.destructive_hint, hints.open_world_hint) = (Some(true), Some(false));
-            hints.idempotent_hint = Some(true);
-        }),
-        define::tool("wait_task", "Wait until a task has a status", WAIT, with(tasks, wait)).read_only(),
+        define::tool("delete_task", "Delete a task for good", ONE, with(tasks, delete)).hints(
+            |hints| {
+                (hints.destructive_hint, hints.open_world_hint) = (Some(true), Some(false));
+                hints.idempotent_hint = Some(true);
+            },
+        ),
+        define::tool("wait_task", "Wait until a task has a status", WAIT, with(tasks, wait))
+            .read_only(),
     ]
 }
 
@@ -175,8 +180,9 @@ struct Listed {
 async fn list(tasks: Tasks, wanted: List, _: Context) -> Result<String, ToolError> {
     let after = match &wanted.cursor {
         None => 0,
-        Some(text) => cursor::read(text)
-            .ok_or_else(|| ToolError::failed("error: the cursor is not one that list_tasks gave out"))?,
+        Some(text) => cursor::read(text).ok_or_else(|| {
+            ToolError::failed("error: the cursor is not one that list_tasks gave out")
+        })?,
     };
     let page = tasks.store.page(wanted.status, after, wanted.limit.unwrap_or(50)).await?;
     let listed = Listed { tasks: page.tasks, next_cursor: page.more_after.map(cursor::write) };
@@ -193,7 +199,9 @@ struct Change {
 async fn update(tasks: Tasks, wanted: Change, _: Context) -> Result<String, ToolError> {
     let Change { id, status, description } = wanted;
     if status.is_none() && description.is_none() {
-        return Err(ToolError::failed("error: nothing to change: give a status, a description, or both"));
+        return Err(ToolError::failed(
+            "error: nothing to change: give a status, a description, or both",
+        ));
     }
     let task = tasks.store.update(&id, Update { status, description }).await?;
     let task = task.ok_or_else(|| not_found(&id))?;

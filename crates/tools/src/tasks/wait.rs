@@ -22,7 +22,11 @@ pub(super) struct Wait {
     timeout_seconds: Option<u64>,
 }
 
-pub(super) async fn wait(tasks: Tasks, wanted: Wait, context: Context) -> Result<String, ToolError> {
+pub(super) async fn wait(
+    tasks: Tasks,
+    wanted: Wait,
+    context: Context,
+) -> Result<String, ToolError> {
     let limit = Duration::from_secs(wanted.timeout_seconds.unwrap_or(60));
     let (start, mut signed) = (Instant::now(), None);
     let end = start + limit;

@@ -49,7 +49,10 @@ async fn content_comes_in_every_kind() {
     let image = client.call("test_image_content", json!({})).await;
     assert_eq!(image["content"][0]["mimeType"], "image/png");
     let audio = client.call("test_audio_content", json!({})).await;
-    assert_eq!((&audio["content"][0]["type"], &audio["content"][0]["mimeType"]), (&json!("audio"), &json!("audio/wav")));
+    assert_eq!(
+        (&audio["content"][0]["type"], &audio["content"][0]["mimeType"]),
+        (&json!("audio"), &json!("audio/wav"))
+    );
     let embedded = client.call("test_embedded_resource", json!({})).await;
     let resource = json!({
         "uri": "test://embedded-resource",
@@ -58,7 +61,8 @@ async fn content_comes_in_every_kind() {
     });
     assert_eq!(embedded["content"], json!([{"type": "resource", "resource": resource}]));
     let mixed = client.call("test_multiple_content_types", json!({})).await;
-    let kinds: Vec<_> = mixed["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
+    let kinds: Vec<_> =
+        mixed["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
     assert_eq!(kinds, ["text", "image", "resource"]);
     let link = client.call("test_resource_link", json!({})).await;
     assert_eq!(link["content"][0]["type"], "resource_link");
@@ -73,8 +77,11 @@ async fn progress_is_told_three_times() {
         "name": "test_tool_with_progress", "arguments": {}, "_meta": {"progressToken": "progress-test-1"},
     });
     client.request("tools/call", params).await;
-    let values: Vec<_> =
-        client.notifications.iter().map(|sent| sent["params"]["progress"].as_f64().unwrap()).collect();
+    let values: Vec<_> = client
+        .notifications
+        .iter()
+        .map(|sent| sent["params"]["progress"].as_f64().unwrap())
+        .collect();
     assert_eq!(values, [0.0, 50.0, 100.0]);
 }
 
@@ -83,8 +90,12 @@ async fn logs_reach_a_session_that_set_a_level() {
     let mut client = session().await;
     client.request("logging/setLevel", json!({"level": "debug"})).await;
     client.text("test_tool_with_logging", json!({})).await;
-    let logged: Vec<_> = client.notifications.iter().map(|sent| sent["params"]["data"].as_str().unwrap()).collect();
-    assert_eq!(logged, ["Tool execution started", "Tool processing data", "Tool execution completed"]);
+    let logged: Vec<_> =
+        client.notifications.iter().map(|sent| sent["params"]["data"].as_str().unwrap()).collect();
+    assert_eq!(
+        logged,
+        ["Tool execution started", "Tool processing data", "Tool execution completed"]
+    );
 }
 
 #[tokio::test]
@@ -110,9 +121,15 @@ async fn a_session_is_asked_in_the_middle_of_a_call() {
     let filled = accepted(json!({"username": "ada", "email": "ada@example.com"}));
     client.answers.push(("elicitation/create", filled));
     let text = client.text("test_elicitation", json!({"message": "Who?"})).await;
-    assert_eq!(text, r#"User response: action=accept, content={"email":"ada@example.com","username":"ada"}"#);
+    assert_eq!(
+        text,
+        r#"User response: action=accept, content={"email":"ada@example.com","username":"ada"}"#
+    );
     assert_eq!(client.asked[1]["params"]["message"], "Who?");
-    assert_eq!(client.asked[1]["params"]["requestedSchema"]["required"], json!(["username", "email"]));
+    assert_eq!(
+        client.asked[1]["params"]["requestedSchema"]["required"],
+        json!(["username", "email"])
+    );
 }
 
 #[tokio::test]
@@ -170,11 +187,29 @@ async fn a_session_answers_round_after_round() {
 #[tokio::test]
 async fn a_modern_client_is_asked_by_the_suites_keys() {
     for (tool, key, method, answer, expected) in [
-        ("elicitation", "user_name", "elicitation/create", accepted(json!({"name": "Ada"})), "Hello, Ada!"),
+        (
+            "elicitation",
+            "user_name",
+            "elicitation/create",
+            accepted(json!({"name": "Ada"})),
+            "Hello, Ada!",
+        ),
         ("sampling", "capital_question", "sampling/createMessage", sampled("Paris"), "Paris"),
         ("list_roots", "client_roots", "roots/list", rooted(), "Roots: file:///test/root"),
-        ("request_state", "confirm", "elicitation/create", accepted(json!({"ok": true})), "state-ok"),
-        ("tampered_state", "confirm", "elicitation/create", accepted(json!({"ok": true})), "state-ok"),
+        (
+            "request_state",
+            "confirm",
+            "elicitation/create",
+            accepted(json!({"ok": true})),
+            "state-ok",
+        ),
+        (
+            "tampered_state",
+            "confirm",
+            "elicitation/create",
+            accepted(json!({"ok": true})),
+            "state-ok",
+        ),
     ] {
         let mut client = modern(all_capabilities());
         let tool = format!("test_input_required_result_{tool}");
@@ -204,11 +239,14 @@ async fn a_modern_client_goes_through_two_rounds() {
     let tool = "test_input_required_result_multi_round";
     let first = client.call(tool, json!({})).await;
     assert!(first["inputRequests"]["step1"].is_object());
-    let second = again(&mut client, tool, &first, json!({"step1": accepted(json!({"name": "Ada"}))})).await;
+    let second =
+        again(&mut client, tool, &first, json!({"step1": accepted(json!({"name": "Ada"}))})).await;
     let second = second["result"].clone();
     assert!(second["inputRequests"]["step2"].is_object());
     assert_ne!(first["requestState"], second["requestState"]);
-    let done = again(&mut client, tool, &second, json!({"step2": accepted(json!({"color": "blue"}))})).await;
+    let done =
+        again(&mut client, tool, &second, json!({"step2": accepted(json!({"color": "blue"}))}))
+            .await;
     assert_eq!(text_of(&done["result"]), "Ada likes blue");
 }
 
@@ -216,9 +254,11 @@ async fn a_modern_client_goes_through_two_rounds() {
 async fn wrong_answers_are_asked_for_again_or_refused() {
     let mut client = modern(all_capabilities());
     let tool = "test_input_required_result_elicitation";
-    let wrong = again(&mut client, tool, &json!({}), json!({"wrong_key": accepted(json!({}))})).await;
+    let wrong =
+        again(&mut client, tool, &json!({}), json!({"wrong_key": accepted(json!({}))})).await;
     assert_eq!(wrong["result"]["resultType"], "input_required");
-    let extra = json!({"user_name": accepted(json!({"name": "Ada"})), "more": {"action": "accept"}});
+    let extra =
+        json!({"user_name": accepted(json!({"name": "Ada"})), "more": {"action": "accept"}});
     let done = again(&mut client, tool, &json!({}), extra).await;
     assert_eq!(text_of(&done["result"]), "Hello, Ada!");
     let odd = again(&mut client, tool, &json!({}), json!({"user_name": 12345})).await;
@@ -257,7 +297,10 @@ async fn a_prompt_may_ask_first() {
 async fn prompts_carry_arguments_resources_and_pictures() {
     let mut client = session().await;
     let simple = client.request("prompts/get", json!({"name": "test_simple_prompt"})).await;
-    assert_eq!(simple["result"]["messages"][0]["content"]["text"], "This is a simple prompt for testing.");
+    assert_eq!(
+        simple["result"]["messages"][0]["content"]["text"],
+        "This is a simple prompt for testing."
+    );
     let arguments = json!({"arg1": "hello", "arg2": "world"});
     let params = json!({"name": "test_prompt_with_arguments", "arguments": arguments});
     let filled = client.request("prompts/get", params).await;
@@ -304,7 +347,9 @@ async fn resources_can_be_read_and_watched() {
 async fn lists_change_and_clients_are_told() {
     let mut client = session().await;
     let count = |listed: &Value, list: &str| listed["result"][list].as_array().unwrap().len();
-    for (tool, list) in [("test_trigger_tool_change", "tools"), ("test_trigger_prompt_change", "prompts")] {
+    for (tool, list) in
+        [("test_trigger_tool_change", "tools"), ("test_trigger_prompt_change", "prompts")]
+    {
         let before = client.request(&format!("{list}/list"), json!({})).await;
         client.text(tool, json!({})).await;
         client.notification(&format!("notifications/{list}/list_changed")).await;
@@ -333,9 +378,12 @@ async fn a_schema_reaches_the_client_as_it_was_written() {
     let header = &named("test_custom_header")["inputSchema"]["properties"]["value"];
     assert_eq!(header["x-mcp-header"], "Value");
 
-    let arguments = json!({"name": "Ada", "contactMethod": "phone", "phone": "1", "address": {"city": "x"}});
+    let arguments =
+        json!({"name": "Ada", "contactMethod": "phone", "phone": "1", "address": {"city": "x"}});
     client.text("json_schema_2020_12_tool", arguments).await;
-    client.failure("json_schema_2020_12_tool", json!({"contactMethod": "phone", "email": "x"})).await;
+    client
+        .failure("json_schema_2020_12_tool", json!({"contactMethod": "phone", "email": "x"}))
+        .await;
     assert_eq!(client.text("greet", json!({"name": "Ada"})).await, "Hello, Ada!");
 }
 
@@ -348,7 +396,8 @@ async fn data_comes_with_its_schema() {
     assert_eq!(many["structuredContent"].as_array().unwrap().len(), 2);
     let listed = client.request("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap();
-    let schema = |name: &str| &tools.iter().find(|tool| tool["name"] == name).unwrap()["outputSchema"];
+    let schema =
+        |name: &str| &tools.iter().find(|tool| tool["name"] == name).unwrap()["outputSchema"];
     assert_eq!(schema("test_structured")["type"], "object");
     assert_eq!(schema("test_structured_list")["type"], "array");
 

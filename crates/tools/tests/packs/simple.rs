@@ -66,7 +66,8 @@ async fn the_guide_can_be_read_and_its_prompts_rendered() {
     assert_eq!(introduced["result"]["messages"][0]["role"], "user");
 
     let arguments = json!({"goal": "ship it", "tone": "formal"});
-    let planned = client.request("prompts/get", json!({"name": "plan_task", "arguments": arguments})).await;
+    let planned =
+        client.request("prompts/get", json!({"name": "plan_task", "arguments": arguments})).await;
     let text = planned["result"]["messages"][0]["content"]["text"].as_str().unwrap();
     assert!(text.contains("ship it") && text.contains("formal") && text.contains("create_task"));
     let refused = client.request("prompts/get", json!({"name": "plan_task"})).await;
@@ -87,7 +88,8 @@ async fn the_tone_of_a_plan_is_completed() {
 /// Code generators turn schemas into types: closed objects and no property without a description.
 #[tokio::test]
 async fn every_schema_that_is_not_a_fixture_is_closed_and_described() {
-    let packs: Vec<_> = PACKS.iter().map(|(name, _)| *name).filter(|name| *name != "everything").collect();
+    let packs: Vec<_> =
+        PACKS.iter().map(|(name, _)| *name).filter(|name| *name != "everything").collect();
     let mut client = client(&packs).await;
     let listed = client.request("tools/list", json!({})).await;
     for tool in listed["result"]["tools"].as_array().unwrap() {

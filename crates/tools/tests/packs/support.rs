@@ -33,7 +33,7 @@ pub(crate) struct Client {
 pub(crate) fn serving(packs: &[&str], options: &Options) -> Service {
     let start = Server::new("test");
     let added = packs.iter().try_fold(start, |server, pack| add(server, pack, options));
-    added.unwrap().start()
+    added.expect("known packs").start()
 }
 
 impl Client {
@@ -60,7 +60,7 @@ impl Client {
         let service = service.clone();
         let server = tokio::spawn(async move {
             let (input, output) = far.split();
-            service.serve(input, output).await.unwrap();
+            service.serve(input, output).await.expect("a connection that ends well");
         });
         Self {
             wire: near,
@@ -124,7 +124,8 @@ impl Client {
     /// Waits for a notification of that method.
     pub(crate) async fn notification(&mut self, method: &str) -> Value {
         loop {
-            if let Some(place) = self.notifications.iter().position(|sent| sent["method"] == method) {
+            if let Some(place) = self.notifications.iter().position(|sent| sent["method"] == method)
+            {
                 return self.notifications.remove(place);
             }
             let message = self.next().await;
@@ -134,7 +135,8 @@ impl Client {
 
     /// The result of a tool.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments})).await;
+        let answer =
+            self.request("tools/call", json!({"name": tool, "arguments": arguments})).await;
         assert!(answer.get("result").is_some(), "{answer}");
         answer["result"].clone()
     }
@@ -167,7 +169,7 @@ impl Client {
     }
 
     async fn write(&mut self, message: &Value) {
-        self.wire.send(format!("{message}\n").as_bytes()).await.unwrap();
+        self.wire.send(format!("{message}\n").as_bytes()).await.expect("an open connection");
     }
 
     async fn next(&mut self) -> Value {
@@ -179,7 +181,7 @@ impl Client {
             self.buffer.extend(bytes.expect("an open connection"));
             while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<_> = self.buffer.drain(..=end).collect();
-                self.waiting.push_back(serde_json::from_slice(&line).unwrap());
+                self.waiting.push_back(serde_json::from_slice(&line).expect("a message"));
             }
         }
     }

@@ -13,7 +13,7 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
+        Self { directory: tempfile::tempdir().expect("a directory") }
     }
 
     /// A client of a server of its own; all servers share the file.
@@ -25,8 +25,8 @@ impl Place {
 
 async fn created(client: &mut Client, description: &str) -> String {
     let text = client.text("create_task", json!({"description": description})).await;
-    let task: Value = serde_json::from_str(&text).unwrap();
-    task["id"].as_str().unwrap().to_owned()
+    let task: Value = serde_json::from_str(&text).expect("a task");
+    task["id"].as_str().expect("an id").to_owned()
 }
 
 #[tokio::test]
@@ -73,7 +73,12 @@ async fn an_update_changes_what_is_given_and_wants_something_to_change() {
     assert_eq!(text, format!(r#"{{"id":"{id}","description":"one","status":"in_progress"}}"#));
     let text = client.text("update_task", json!({"id": id, "description": "two"})).await;
     assert_eq!(text, format!(r#"{{"id":"{id}","description":"two","status":"in_progress"}}"#));
-    assert!(client.failure("update_task", json!({"id": id})).await.starts_with("error: nothing to change"));
+    assert!(
+        client
+            .failure("update_task", json!({"id": id}))
+            .await
+            .starts_with("error: nothing to change")
+    );
     client.failure("update_task", json!({"id": id, "status": "finished"})).await;
     assert_eq!(client.text("delete_task", json!({"id": id})).await, text);
     client.failure("get_task", json!({"id": id})).await;
@@ -93,7 +98,8 @@ async fn the_list_is_paged_by_cursors_in_the_order_of_creation() {
         if let Some(cursor) = cursor {
             arguments["cursor"] = cursor;
         }
-        let page: Value = serde_json::from_str(&client.text("list_tasks", arguments).await).unwrap();
+        let page: Value =
+            serde_json::from_str(&client.text("list_tasks", arguments).await).unwrap();
         let tasks = page["tasks"].as_array().unwrap();
         seen.extend(tasks.iter().map(|task| task["description"].as_str().unwrap().to_owned()));
         cursor = page.get("next_cursor").cloned();
@@ -146,7 +152,10 @@ async fn a_wait_sees_what_the_same_server_does() {
     let waiting = client.send("tools/call", params).await;
     let update = json!({"name": "update_task", "arguments": {"id": id, "status": "done"}});
     let update = client.send("tools/call", update).await;
-    let mut left = vec![client.answer_any(&[waiting, update]).await, client.answer_any(&[waiting, update]).await];
+    let mut left = vec![
+        client.answer_any(&[waiting, update]).await,
+        client.answer_any(&[waiting, update]).await,
+    ];
     left.sort_unstable();
     assert_eq!(left, [waiting, update]);
 }
@@ -175,8 +184,11 @@ async fn a_wait_shows_that_it_is_alive() {
         "_meta": {"progressToken": "p"},
     });
     client.request("tools/call", params).await;
-    let signs: Vec<_> =
-        client.notifications.iter().filter(|sent| sent["method"] == "notifications/progress").collect();
+    let signs: Vec<_> = client
+        .notifications
+        .iter()
+        .filter(|sent| sent["method"] == "notifications/progress")
+        .collect();
     assert!(signs.len() >= 2, "{signs:?}");
     assert_eq!(signs[0]["params"]["message"], format!("{id} is pending"));
     assert_eq!(signs[0]["params"]["total"].as_f64(), Some(2.0));

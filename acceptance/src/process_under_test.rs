@@ -1,0 +1,243 @@
+//! The real binary as a process that a test can flood, starve, weigh and kill.
+//!
+//! Where a transcript says what is answered, this is for what a process does to its streams, its memory
+//! and its end.
+
+pub mod weight;
+
+use std::env;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::stage::stdio::binary;
+use weight::Weight;
+
+/// How long a test waits for anything: only a server that hangs takes longer.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running `creole serve` on three pipes, killed when dropped.
+pub struct Server {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Receiver<String>,
+    log: Option<JoinHandle<String>>,
+    last_id: u64,
+    _data: Option<TempDir>,
+}
+
+/// What a server left when it ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code, or nothing if a signal ended it.
+    pub code: Option<i32>,
+    /// The lines of stdout that nobody had taken.
+    pub output: Vec<String>,
+    /// All that it said on stderr.
+    pub log: String,
+}
+
+/// The command `creole serve` with these words, at home in `data`.
+#[must_use]
+pub fn serve(data: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(binary().expect("the binary under test"));
+    command.arg("serve").args(words);
+    at_home(&mut command, data);
+    command
+}
+
+/// Takes every `CREOLE_` variable of whoever runs the tests from a command; its folder is `data`.
+pub fn at_home(command: &mut Command, data: &Path) {
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with("CREOLE_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("CREOLE_DATA_DIR", data).current_dir(data);
+}
+
+/// A request as one line, its newline included.
+#[must_use]
+pub fn request(id: u64, method: &str, params: &Value) -> String {
+    format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+/// A `tools/call` as one line, its newline included.
+#[must_use]
+pub fn call(id: u64, tool: &str, arguments: &Value) -> String {
+    request(id, "tools/call", &json!({"name": tool, "arguments": arguments}))
+}
+
+/// The two lines of a handshake; its answer has the id 0.
+#[must_use]
+pub fn handshake() -> String {
+    let params = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "acceptance", "version": "1"},
+    });
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    format!("{}{initialized}\n", request(0, "initialize", &params))
+}
+
+impl Server {
+    /// Starts `creole serve` with these words and an empty data directory.
+    #[must_use]
+    pub fn start(words: &[&str]) -> Self {
+        let data = tempfile::tempdir().expect("a data directory");
+        let mut server = Self::start_in(data.path(), words);
+        server._data = Some(data);
+        server
+    }
+
+    /// Starts `creole serve` with these words and this data directory.
+    #[must_use]
+    pub fn start_in(data: &Path, words: &[&str]) -> Self {
+        let mut command = serve(data, words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let input = child.stdin.take();
+        let (heard, output) = channel();
+        let stdout = child.stdout.take().expect("its stdout");
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if heard.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let log = child.stderr.take().map(|stderr| thread::spawn(move || all(stderr)));
+        Self { child, input, output, log, last_id: 0, _data: None }
+    }
+
+    /// Shakes hands and takes the answer.
+    #[must_use]
+    pub fn greeted(mut self) -> Self {
+        self.write(handshake());
+        let welcome = self.answer();
+        assert!(welcome["result"]["protocolVersion"].is_string(), "{welcome}");
+        self
+    }
+
+    /// Writes bytes; a server that ended already is noticed by what it does not answer.
+    pub fn write(&mut self, bytes: impl AsRef<[u8]>) {
+        if let Some(input) = &mut self.input {
+            let _ = input.write_all(bytes.as_ref());
+        }
+    }
+
+    /// The next line of stdout.
+    #[track_caller]
+    pub fn line(&mut self) -> String {
+        match self.output.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing came within {PATIENCE:?}"),
+            Err(RecvTimeoutError::Disconnected) => panic!("its stdout ended: {:?}", self.end()),
+        }
+    }
+
+    /// The next line of stdout, as JSON.
+    #[track_caller]
+    pub fn answer(&mut self) -> Value {
+        let line = self.line();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("not JSON: {error}: {line}"))
+    }
+
+    /// Sends a request and takes the next line, which must be the answer to it.
+    #[track_caller]
+    pub fn request(&mut self, method: &str, params: &Value) -> Value {
+        self.last_id += 1;
+        self.write(request(self.last_id, method, params));
+        let answer = self.answer();
+        assert_eq!(answer["id"], json!(self.last_id), "{answer}");
+        answer
+    }
+
+    /// Calls a tool and takes the next line, which must be the answer to it.
+    #[track_caller]
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.request("tools/call", &json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// Sends a ping and takes the next line, which must be the answer to it.
+    #[track_caller]
+    pub fn ping(&mut self) {
+        let answer = self.request("ping", &json!({}));
+        assert_eq!(answer["result"], json!({}), "{answer}");
+    }
+
+    /// What it weighs now.
+    #[must_use]
+    pub fn weight(&self) -> Weight {
+        Weight::of(self.child.id())
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends its input; it may still answer.
+    pub fn end_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Ends its input and waits until it has ended.
+    #[track_caller]
+    #[must_use]
+    pub fn finish(mut self) -> Ended {
+        self.end_input();
+        self.end()
+    }
+
+    /// Kills it with a signal that it cannot handle, and takes what it had written.
+    #[must_use]
+    pub fn kill(mut self) -> Ended {
+        self.child.kill().expect("it can be killed");
+        self.end()
+    }
+
+    #[track_caller]
+    fn end(&mut self) -> Ended {
+        let code = wait(&mut self.child);
+        let log = self.log.take().and_then(|log| log.join().ok()).unwrap_or_default();
+        Ended { code, output: self.output.iter().collect(), log }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Fails only when it has already ended, which is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for a process, which must end by itself, and gives its exit code.
+#[track_caller]
+pub fn wait(child: &mut Child) -> Option<i32> {
+    let started = Instant::now();
+    while started.elapsed() < PATIENCE {
+        if let Some(status) = child.try_wait().expect("it can be waited for") {
+            return status.code();
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    let _ = child.kill();
+    panic!("still running after {PATIENCE:?}");
+}
+
+/// Reads to the end.
+fn all(mut from: impl Read) -> String {
+    let mut bytes = Vec::new();
+    // What came before an error is still worth showing.
+    let _ = from.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,86 @@
+//! What a process weighs, as Linux tells it under `/proc`.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::PATIENCE;
+
+/// Ticks of the clock in which Linux counts processor time, the same on every machine that we know.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// What a process weighs at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weight {
+    /// Its memory, in bytes.
+    pub memory: u64,
+    /// The most memory that it ever had, in bytes.
+    pub peak: u64,
+    /// Its threads.
+    pub threads: u64,
+    /// Its open descriptors.
+    pub descriptors: usize,
+    /// The processor time that it took.
+    pub processor: Duration,
+}
+
+impl Weight {
+    /// Weighs a running process.
+    #[must_use]
+    #[track_caller]
+    pub fn of(process: u32) -> Self {
+        let status = read(process, "status");
+        Self {
+            memory: 1024 * number(&status, "VmRSS:"),
+            peak: 1024 * number(&status, "VmHWM:"),
+            threads: number(&status, "Threads:"),
+            descriptors: fs::read_dir(format!("/proc/{process}/fd")).expect("its files").count(),
+            processor: processor(process).1,
+        }
+    }
+
+    /// How much memory it needed, at its peak, beyond what it had before.
+    #[must_use]
+    pub fn growth_since(self, before: Self) -> u64 {
+        self.peak.saturating_sub(before.memory)
+    }
+}
+
+/// Waits for a child that nobody has waited for yet to end by itself, and gives the processor time that
+/// it took in all.
+#[track_caller]
+#[must_use]
+pub fn processor_time_until_end(process: u32) -> Duration {
+    let started = Instant::now();
+    while started.elapsed() < PATIENCE {
+        if let ('Z', time) = processor(process) {
+            return time;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    panic!("still running after {PATIENCE:?}, having taken {:?}", processor(process).1);
+}
+
+/// The state of a process and the processor time that it took; both are still told of a child that ended
+/// and was not waited for.
+fn processor(process: u32) -> (char, Duration) {
+    let stat = read(process, "stat");
+    // The name, in parentheses, may hold anything.
+    let (_, fields) = stat.rsplit_once(") ").expect("the fields of a process");
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let ticks = |index: usize| fields[index].parse::<u64>().expect("a number of ticks");
+    let spent = ticks(11) + ticks(12);
+    let state = fields[0].chars().next().expect("a state");
+    (state, Duration::from_millis(spent * 1000 / TICKS_PER_SECOND))
+}
+
+fn read(process: u32, file: &str) -> String {
+    let path = format!("/proc/{process}/{file}");
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn number(status: &str, key: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(key)).expect("a line of the status");
+    let digits: String = line.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().expect("a number")
+}

@@ -1,0 +1,308 @@
+//! Clients that nobody here wrote, each talking to the real binary over stdio.
+//!
+//! Every peer speaks in each of its modes to the presets `default` and `everything`, and as an old
+//! client to the seeds' presets. A peer that cannot be installed is told of on stderr and left out;
+//! where `CI=true` that is a failure.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+use std::io::Write;
+use std::path::Path;
+use std::{env, thread};
+
+use creole_acceptance::peers::{self, Mode, Peer, Steps};
+use creole_acceptance::process_under_test::Server;
+use creole_acceptance::stage::stdio::binary;
+use serde_json::{Value, json};
+
+/// What is settled on by `initialize`.
+const HANDSHAKE: &str = "2025-11-25";
+/// What is settled on without it.
+const STATELESS: &str = "2026-07-28";
+
+const TASK_TOOLS: [&str; 6] =
+    ["create_task", "get_task", "list_tasks", "update_task", "delete_task", "wait_task"];
+const GUIDE: &str = include_str!("../../crates/tools/src/guide.md");
+
+#[test]
+fn the_python_sdk_of_version_1_finds_all_it_asks_for() {
+    speak_in_every_mode(Peer::PythonV1);
+}
+
+#[test]
+fn the_python_sdk_of_version_2_finds_all_it_asks_for() {
+    speak_in_every_mode(Peer::PythonV2);
+}
+
+#[test]
+fn the_typescript_sdk_of_version_1_finds_all_it_asks_for() {
+    speak_in_every_mode(Peer::TypeScriptV1);
+}
+
+#[test]
+fn the_typescript_sdk_of_version_2_finds_all_it_asks_for() {
+    speak_in_every_mode(Peer::TypeScriptV2);
+}
+
+#[test]
+fn the_rust_sdk_finds_all_it_asks_for() {
+    speak_in_every_mode(Peer::Rmcp);
+}
+
+#[test]
+fn the_inspector_finds_all_it_asks_for() {
+    if !is_here(Peer::Inspector) {
+        return;
+    }
+    // It starts a process for each request; the modes side by side save half of the time.
+    thread::scope(|scope| {
+        for mode in [Mode::Legacy, Mode::Auto, Mode::Modern] {
+            scope.spawn(move || inspect(mode));
+        }
+    });
+}
+
+#[test]
+fn the_inspector_finds_the_tools_of_the_seeds() {
+    if is_here(Peer::Inspector) {
+        thread::scope(|scope| {
+            scope.spawn(|| check_bossman(Peer::Inspector));
+            scope.spawn(|| check_governance(Peer::Inspector));
+        });
+    }
+}
+
+#[test]
+fn clients_refuse_the_version_of_bb_mcp_server_and_the_server_goes_on() {
+    for peer in [Peer::TypeScriptV1, Peer::TypeScriptV2, Peer::PythonV1, Peer::PythonV2] {
+        if is_here(peer) {
+            let data = tempfile::tempdir().expect("a data directory");
+            let server = serve("bb-mcp-server", data.path());
+            let refusal = peers::run(peer, Mode::Legacy, &Steps::new(), &server);
+            let refusal = refusal.expect_err("an SDK knows no version 1.0").to_lowercase();
+            // What the client says of the version is proof that the server had answered.
+            assert!(refusal.contains("unsupported protocol version"), "{peer}: {refusal}");
+            assert!(refusal.contains("1.0"), "{peer}: {refusal}");
+        }
+    }
+}
+
+#[test]
+fn bb_mcp_server_serves_whoever_takes_its_version() {
+    let mut server = Server::start(&["--preset", "bb-mcp-server"]);
+    let hello = json!({"protocolVersion": "1.0", "clientInfo": {"name": "by hand", "version": "1"}});
+    let welcome = server.request("initialize", &hello);
+    assert_eq!(welcome["result"]["protocolVersion"], "1.0");
+    assert_eq!(welcome["result"]["serverInfo"]["name"], "bb-mcp-server");
+    let listed = server.request("tools/list", &json!({}));
+    assert_eq!(names(&listed["result"]["tools"]), ["hello", "echo", "calculate"]);
+    let sum = server.call("calculate", &json!({"expression": "6*7"}));
+    assert_eq!(sum["result"]["content"][0]["text"], "42");
+    assert_eq!(server.finish().code, Some(0));
+}
+
+/// Everything that a peer which can be asked is put through.
+fn speak_in_every_mode(peer: Peer) {
+    if !is_here(peer) {
+        return;
+    }
+    for &mode in peer.modes() {
+        check_default(peer, mode);
+        check_everything(peer, mode);
+    }
+    check_bossman(peer);
+    check_governance(peer);
+}
+
+/// The preset `default`: a peer lists, calls three tools, reads and gets a prompt.
+///
+/// A peer makes one plain call, so the others are made by steps for tools that tell or ask something;
+/// these tools do not, and the peer says so.
+fn check_default(peer: Peer, mode: Mode) {
+    let steps = Steps::new()
+        .call("echo", json!({"message": "Grüße, 世界"}))
+        .read("creole://guide")
+        .prompt("plan_task", json!({"goal": "ship it"}))
+        .progress("create_task", json!({"description": "by a peer"}))
+        .elicit("hello", json!({"name": "Ada"}));
+    let told = Told::by(peer, mode, "default", &steps);
+    told.is(&["tools"], &json!(default_tools()));
+    told.is(&["call", "content", "0", "text"], &json!("Grüße, 世界"));
+    told.is(&["elicit_call", "content", "0", "text"], &json!("Hello, Ada!"));
+    told.is(&["progress"], &json!([]));
+    told.is(&["elicited"], &json!(false));
+    told.has_created(&["progress_call", "content", "0", "text"], "by a peer");
+    told.has_read_the_guide();
+    told.settled_on(expected_revision(peer, mode));
+    if told.get(&["server"]) != &Value::Null {
+        told.is(&["server", "name"], &json!("creole"));
+    }
+}
+
+/// The preset `everything`: a peer is asked and told all that a server can ask and tell.
+fn check_everything(peer: Peer, mode: Mode) {
+    let steps = Steps::new()
+        .call("test_structured", json!({}))
+        .read("test://static-text")
+        .prompt("test_prompt_with_arguments", json!({"arg1": "one", "arg2": "two"}))
+        .progress("test_tool_with_progress", json!({}))
+        .elicit("test_elicitation", json!({"message": "Who are you?"}))
+        .sample("test_sampling", json!({"prompt": "Say something"}))
+        .roots("test_input_required_result_list_roots", json!({}))
+        .list_changed("test_trigger_tool_change", json!({}));
+    let told = Told::by(peer, mode, "everything", &steps);
+    told.settled_on(expected_revision(peer, mode));
+    told.is(&["call", "structuredContent"], &json!({"city": "Berlin", "temperature": 21.5}));
+    told.is(&["read", "contents", "0", "uri"], &json!("test://static-text"));
+    let prompt = told.text(&["prompt", "messages", "0", "content", "text"]);
+    assert!(prompt.contains("one") && prompt.contains("two"), "{}: {prompt}", told.whose);
+    let heard: Vec<_> = told.get(&["progress"]).as_array().unwrap().iter().collect();
+    let steps: Vec<_> = heard.iter().map(|step| step["progress"].as_f64().unwrap()).collect();
+    assert_eq!(steps, [0.0, 50.0, 100.0], "{}: {heard:?}", told.whose);
+    for asked in ["elicited", "sampled", "roots", "list_changed"] {
+        told.is(&[asked], &json!(true));
+    }
+    let elicited = told.text(&["elicit_call", "content", "0", "text"]);
+    assert!(elicited.starts_with("User response: action=accept"), "{}: {elicited}", told.whose);
+    let sampled = "LLM response: Sampled by the peer.";
+    told.is(&["sample_call", "content", "0", "text"], &json!(sampled));
+    told.is(&["roots_call", "content", "0", "text"], &json!("Roots: file:///peer/root"));
+}
+
+/// The preset `bossman`, which answers every version with its own.
+fn check_bossman(peer: Peer) {
+    let steps = Steps::new().call("create_task", json!({"description": "for the boss"}));
+    let told = Told::by(peer, Mode::Legacy, "bossman", &steps);
+    told.settled_on("2025-03-26");
+    told.is(&["server", "name"], &json!("bossman"));
+    told.is(&["tools"], &json!(TASK_TOOLS));
+    told.has_created(&["call", "content", "0", "text"], "for the boss");
+}
+
+/// The preset `fpf-governance`, which negotiates.
+fn check_governance(peer: Peer) {
+    let steps = Steps::new().call("hello", json!({"name": "Grace"}));
+    let told = Told::by(peer, Mode::Legacy, "fpf-governance", &steps);
+    told.settled_on(HANDSHAKE);
+    told.is(&["server", "name"], &json!("fpf-governance"));
+    told.is(&["tools"], &json!(["echo", "hello"]));
+    told.is(&["call", "content", "0", "text"], &json!("Hello, Grace!"));
+}
+
+/// What the Inspector's command line can do.
+fn inspect(mode: Mode) {
+    let peer = Peer::Inspector;
+    let steps = Steps::new()
+        .call("echo", json!({"message": "Grüße, 世界"}))
+        .read("creole://guide")
+        .prompt("plan_task", json!({"goal": "ship it"}));
+    let told = Told::by(peer, mode, "default", &steps);
+    told.settled_on(expected_revision(peer, mode));
+    told.is(&["server", "name"], &json!("creole"));
+    told.is(&["tools"], &json!(default_tools()));
+    told.is(&["call", "content", "0", "text"], &json!("Grüße, 世界"));
+    told.has_read_the_guide();
+
+    let steps = Steps::new().call("hello", json!({"name": "Ada"}));
+    let told = Told::by(peer, mode, "default", &steps);
+    told.is(&["call", "content", "0", "text"], &json!("Hello, Ada!"));
+
+    let steps = Steps::new().call("create_task", json!({"description": "by a peer"}));
+    let told = Told::by(peer, mode, "default", &steps);
+    told.has_created(&["call", "content", "0", "text"], "by a peer");
+
+    let told = Told::by(peer, mode, "everything", &Steps::new().call("test_structured", json!({})));
+    told.is(&["call", "structuredContent"], &json!({"city": "Berlin", "temperature": 21.5}));
+}
+
+/// The revision that a peer in this mode should settle on with a server that speaks all of them.
+fn expected_revision(peer: Peer, mode: Mode) -> &'static str {
+    match mode {
+        Mode::Legacy => HANDSHAKE,
+        Mode::Auto | Mode::Modern => STATELESS,
+        Mode::Default if peer == Peer::PythonV2 => STATELESS,
+        Mode::Default => HANDSHAKE,
+    }
+}
+
+/// Whether the peer can be run; the test says aloud that it was not, and fails where nobody listens.
+fn is_here(peer: Peer) -> bool {
+    let Err(missing) = peers::installed(peer) else { return true };
+    assert!(env::var("CI").as_deref() != Ok("true"), "{peer} is missing: {missing}");
+    writeln!(std::io::stderr(), "NOT TESTED with {peer}: {missing}").unwrap();
+    false
+}
+
+/// The command that serves a preset with this data directory, which `env` sets, because some SDKs do
+/// not hand their environment on.
+fn serve(preset: &str, data: &Path) -> Vec<String> {
+    let data = format!("CREOLE_DATA_DIR={}", data.display());
+    let binary = binary().expect("the binary under test").display().to_string();
+    ["env", &data, &binary, "serve", "--preset", preset].map(str::to_owned).to_vec()
+}
+
+fn default_tools() -> Vec<&'static str> {
+    ["hello", "echo", "calculate"].into_iter().chain(TASK_TOOLS).collect()
+}
+
+fn names(entries: &Value) -> Vec<&str> {
+    entries.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect()
+}
+
+/// The document of a peer, and in whose name a failure is told.
+struct Told {
+    whose: String,
+    document: Value,
+}
+
+impl Told {
+    /// Has the conversation; no step of it may have failed.
+    fn by(peer: Peer, mode: Mode, preset: &str, steps: &Steps) -> Self {
+        let whose = format!("{peer} in mode {} with {preset}", mode.name());
+        let data = tempfile::tempdir().expect("a data directory");
+        let document = peers::run(peer, mode, steps, &serve(preset, data.path()))
+            .unwrap_or_else(|error| panic!("{whose}: {error}"));
+        let told = Self { whose, document };
+        told.is(&["errors"], &json!([]));
+        told
+    }
+
+    /// What is at the end of the path: keys of objects and positions in arrays.
+    fn get(&self, path: &[&str]) -> &Value {
+        let pointer = format!("/{}", path.join("/"));
+        self.document.pointer(&pointer).unwrap_or(&Value::Null)
+    }
+
+    fn text(&self, path: &[&str]) -> &str {
+        let found = self.get(path).as_str();
+        found.unwrap_or_else(|| panic!("{}: no text at {path:?}: {}", self.whose, self.document))
+    }
+
+    #[track_caller]
+    fn is(&self, path: &[&str], expected: &Value) {
+        assert_eq!(self.get(path), expected, "{}: {path:?}", self.whose);
+    }
+
+    #[track_caller]
+    fn settled_on(&self, revision: &str) {
+        self.is(&["protocol"], &json!(revision));
+    }
+
+    #[track_caller]
+    fn has_created(&self, path: &[&str], description: &str) {
+        let task: Value = serde_json::from_str(self.text(path)).expect("a task");
+        assert!(task["id"].as_str().unwrap().starts_with("task_"), "{}: {task}", self.whose);
+        assert_eq!(task["description"], description, "{}", self.whose);
+        assert_eq!(task["status"], "pending", "{}", self.whose);
+    }
+
+    #[track_caller]
+    fn has_read_the_guide(&self) {
+        self.is(&["resources"], &json!(["creole://guide"]));
+        self.is(&["read", "contents", "0", "text"], &json!(GUIDE));
+        self.is(&["prompts"], &json!(["introduce", "plan_task"]));
+        let prompt = self.text(&["prompt", "messages", "0", "content", "text"]);
+        assert!(prompt.ends_with("Goal: ship it"), "{}: {prompt}", self.whose);
+    }
+}
