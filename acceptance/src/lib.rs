@@ -2,5 +2,6 @@
 
 pub mod peers;
 pub mod process_under_test;
+pub mod referee;
 pub mod stage;
 pub mod transcript;

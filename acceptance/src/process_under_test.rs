@@ -22,9 +22,13 @@ use weight::Weight;
 /// How long a test waits for anything: only a server that hangs takes longer.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running `creole serve` on three pipes, killed when dropped.
+/// A process that is killed when dropped.
+#[derive(Debug)]
+pub struct Running(Child);
+
+/// A running `creole serve` on three pipes.
 pub struct Server {
-    child: Child,
+    process: Running,
     input: Option<ChildStdin>,
     output: Receiver<String>,
     log: Option<JoinHandle<String>>,
@@ -86,6 +90,54 @@ pub fn handshake() -> String {
     format!("{}{initialized}\n", request(0, "initialize", &params))
 }
 
+impl Running {
+    /// Starts a command.
+    #[must_use]
+    pub fn start(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+    }
+
+    /// The process, to take its streams.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.0
+    }
+
+    /// What it weighs now.
+    #[must_use]
+    #[track_caller]
+    pub fn weight(&self) -> Weight {
+        Weight::of(self.0.id())
+    }
+
+    /// Waits for it to end by itself, and gives the processor time that it took in all.
+    #[track_caller]
+    #[must_use]
+    pub fn processor_time_until_end(&self) -> Duration {
+        weight::processor_time_until_end(self.0.id())
+    }
+
+    /// Waits for it to end by itself; its exit code, or nothing if a signal ended it.
+    #[track_caller]
+    pub fn wait(&mut self) -> Option<i32> {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
+            if let Some(status) = self.0.try_wait().expect("it can be waited for") {
+                return status.code();
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        panic!("still running after {PATIENCE:?}");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Fails only when it has already ended, which is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Server {
     /// Starts `creole serve` with these words and an empty data directory.
     #[must_use]
@@ -101,7 +153,8 @@ impl Server {
     pub fn start_in(data: &Path, words: &[&str]) -> Self {
         let mut command = serve(data, words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the binary starts");
+        let mut process = Running::start(&mut command);
+        let child = process.child();
         let input = child.stdin.take();
         let (heard, output) = channel();
         let stdout = child.stdout.take().expect("its stdout");
@@ -113,7 +166,7 @@ impl Server {
             }
         });
         let log = child.stderr.take().map(|stderr| thread::spawn(move || all(stderr)));
-        Self { child, input, output, log, last_id: 0, _data: None }
+        Self { process, input, output, log, last_id: 0, _data: None }
     }
 
     /// Shakes hands and takes the answer.
@@ -175,13 +228,7 @@ impl Server {
     /// What it weighs now.
     #[must_use]
     pub fn weight(&self) -> Weight {
-        Weight::of(self.child.id())
-    }
-
-    /// Its process id.
-    #[must_use]
-    pub fn id(&self) -> u32 {
-        self.child.id()
+        self.process.weight()
     }
 
     /// Ends its input; it may still answer.
@@ -200,38 +247,16 @@ impl Server {
     /// Kills it with a signal that it cannot handle, and takes what it had written.
     #[must_use]
     pub fn kill(mut self) -> Ended {
-        self.child.kill().expect("it can be killed");
+        self.process.child().kill().expect("it can be killed");
         self.end()
     }
 
     #[track_caller]
     fn end(&mut self) -> Ended {
-        let code = wait(&mut self.child);
+        let code = self.process.wait();
         let log = self.log.take().and_then(|log| log.join().ok()).unwrap_or_default();
         Ended { code, output: self.output.iter().collect(), log }
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Fails only when it has already ended, which is as good.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Waits for a process, which must end by itself, and gives its exit code.
-#[track_caller]
-pub fn wait(child: &mut Child) -> Option<i32> {
-    let started = Instant::now();
-    while started.elapsed() < PATIENCE {
-        if let Some(status) = child.try_wait().expect("it can be waited for") {
-            return status.code();
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-    let _ = child.kill();
-    panic!("still running after {PATIENCE:?}");
 }
 
 /// Reads to the end.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
+use creole_acceptance::referee::Referee;
 use creole_acceptance::stage::machine::MachineStage;
 use creole_acceptance::stage::memory::MemoryStage;
 use creole_acceptance::stage::service::service;
@@ -125,11 +126,29 @@ fn play(file: &Path, name: &str) -> Outcome {
         if name == stdio::NAME && env::var_os("UPDATE").is_some_and(|value| value == "1") {
             return rewrite(&transcript, &mut *stage);
         }
-        transcript::run(&transcript, &mut *stage, &mut |_, _| {})
-            .map(|()| Outcome::Held)
-            .map_err(|failure| failure.to_string())
+        refereed(&transcript, &mut *stage)
     });
     played.unwrap_or_else(Outcome::Failed)
+}
+
+/// Plays the conversation while a referee judges what the server says; the first objection fails it.
+fn refereed(transcript: &Transcript, stage: &mut dyn Stage) -> Result<Outcome, String> {
+    let data = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut referee = Referee::new(&service(transcript.server(), data.path())?.profile().dialect);
+    let mut objection = None;
+    let mut observer = |direction, line: &str| {
+        if let Err(reason) = referee.observe(direction, line) {
+            objection.get_or_insert(reason);
+        }
+    };
+    let played = transcript::run(transcript, stage, &mut observer);
+    let file = transcript.file().display();
+    match (played, objection) {
+        (Ok(()), None) => Ok(Outcome::Held),
+        (Ok(()), Some(reason)) => Err(format!("{file}: the referee objects\n{reason}\n")),
+        (Err(failure), None) => Err(failure.to_string()),
+        (Err(failure), Some(reason)) => Err(format!("{failure}\nthe referee objects too\n{reason}\n")),
+    }
 }
 
 /// The stage of that name with the transcript's server on it, and the server's data directory.

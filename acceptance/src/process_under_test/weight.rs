@@ -49,8 +49,7 @@ impl Weight {
 /// Waits for a child that nobody has waited for yet to end by itself, and gives the processor time that
 /// it took in all.
 #[track_caller]
-#[must_use]
-pub fn processor_time_until_end(process: u32) -> Duration {
+pub(super) fn processor_time_until_end(process: u32) -> Duration {
     let started = Instant::now();
     while started.elapsed() < PATIENCE {
         if let ('Z', time) = processor(process) {

@@ -78,6 +78,7 @@ pub(crate) async fn serve(
 
 /// Writes what the client takes at once, without waiting: the common case costs one system call.
 fn flush_now(connection: &mut Connection, output: &mut impl Sink) -> io::Result<()> {
+    connection.log_unsent();
     while !connection.unsent().is_empty() {
         match output.try_write(connection.unsent())? {
             Some(sent) => connection.sent(sent),

@@ -42,8 +42,9 @@ pub(super) struct Connection {
     machine: Machine,
     lines: Lines,
     outbox: Outbox,
-    /// How much of the outbox the client has taken.
+    /// How much of the outbox the client has taken, and how much was logged.
     taken: usize,
+    logged: usize,
     running: HashMap<CallKey, Running>,
     asks: HashMap<AskKey, oneshot::Sender<Answer>>,
     reports: mpsc::Receiver<Report>,
@@ -65,6 +66,7 @@ impl Connection {
             principal: "local".into(),
             outbox: Outbox::default(),
             taken: 0,
+            logged: 0,
             running: HashMap::new(),
             asks: HashMap::new(),
             reports,
@@ -88,7 +90,16 @@ impl Connection {
         self.taken += count;
         if self.taken == self.outbox.bytes().len() {
             self.outbox.clear_frames();
-            self.taken = 0;
+            (self.taken, self.logged) = (0, 0);
+        }
+    }
+
+    /// Logs the frames that are about to be sent, if whole messages are logged.
+    pub(super) fn log_unsent(&mut self) {
+        if self.service.logs_payloads() {
+            let frames = self.outbox.bytes()[self.logged..].split(|byte| *byte == b'\n');
+            frames.filter(|frame| !frame.is_empty()).for_each(|frame| log_frame("sent", frame));
+            self.logged = self.outbox.bytes().len();
         }
     }
 
@@ -265,5 +276,5 @@ impl Outlet for Channel {
 
 fn log_frame(direction: &str, frame: &[u8]) {
     let frame = String::from_utf8_lossy(frame);
-    tracing::info!(target: "creole::payload", direction, %frame);
+    tracing::info!(target: "creole::payload", direction, frame = &*frame, "message");
 }

@@ -27,14 +27,13 @@ impl Shape {
     pub(super) fn of(schema: &Value, dialect: Dialect) -> Result<Self, SchemaError> {
         let mut nodes = 0;
         check_written(schema, dialect, 1, &mut nodes)?;
-        let mut unfolding = Unfolding {
-            root: schema,
-            known: HashMap::new(),
-            in_place: InPlace::default(),
-            patterns: 0,
-        };
+        let mut unfolding = Unfolding::new(schema);
         let size = unfolding.schema(schema, 0)?;
         let in_place = unfolding.in_place.longest()?;
+        let unevaluated = if size.returns > 0 { MAX_CYCLIC_UNEVALUATED } else { MAX_UNEVALUATED };
+        if unfolding.unevaluated > unevaluated {
+            return Err(SchemaError::TooComplex);
+        }
         Ok(Self { weight: size.weight, in_place, returns: size.returns })
     }
 }
@@ -109,9 +108,15 @@ struct Unfolding<'a> {
     known: HashMap<usize, Option<Size>>,
     in_place: InPlace,
     patterns: usize,
+    unevaluated: usize,
 }
 
 impl<'a> Unfolding<'a> {
+    fn new(root: &'a Value) -> Self {
+        let in_place = InPlace::default();
+        Self { root, known: HashMap::new(), in_place, patterns: 0, unevaluated: 0 }
+    }
+
     fn schema(&mut self, value: &'a Value, depth: usize) -> Result<Size, SchemaError> {
         // This pass has a stack, too.
         if depth > MAX_UNFOLDED_DEPTH {
@@ -151,6 +156,7 @@ impl<'a> Unfolding<'a> {
         }
         if map.contains_key("unevaluatedProperties") || map.contains_key("unevaluatedItems") {
             size.weight = size.weight.saturating_mul(UNEVALUATED);
+            self.unevaluated += 1;
         }
         Ok(size)
     }
@@ -228,3 +234,9 @@ const PATTERN: u64 = 16;
 /// For `unevaluated…` the crate compiles all parts again and visits them again, so nested ones are
 /// exponential: measured at a factor of 2.5 to 3 per level.
 const UNEVALUATED: u64 = 4;
+
+/// Schemas in use have one or two.
+const MAX_UNEVALUATED: usize = 16;
+
+/// Within cycles the crate compiles even more parts again.
+const MAX_CYCLIC_UNEVALUATED: usize = 4;

@@ -154,6 +154,10 @@ const BB_MCP_SERVER_ERRORS: &[ErrorRow] = &[
 ];
 
 const BB_MCP_SERVER_CLAUSES: &[Clause] = &[
+    clause("base", "000 head: no official revision; the oldest one is the closest"),
+    clause("stateless", "000 initialize: it must be called before any other method"),
+    clause("initialized_aliases", "000 future extensions: there are no notifications"),
+    clause("advertise", "000 initialize, response fields: tools is required"),
     clause("version", "000 initialize: request and result both say \"1.0\""),
     clause(
         "initialize_requires",
@@ -221,6 +225,7 @@ const MCP_CHAIN_ERRORS: &[ErrorRow] = &[
 ];
 
 const MCP_CHAIN_CLAUSES: &[Clause] = &[
+    clause("stateless", "001 initialization sequence: the client must initialize the connection"),
     clause("base", "001 head: protocol version 2025-03-26"),
     clause("version", "001 initialization sequence, step 2: the server answers 2025-03-26"),
     clause("initialize_requires", "001 example stdio flow: only the version is sent"),
@@ -280,6 +285,10 @@ const BOSSMAN_ERRORS: &[ErrorRow] = &[
 ];
 
 const BOSSMAN_CLAUSES: &[Clause] = &[
+    clause("stateless", "002 lifecycle state machine: tools only when operating"),
+    clause("version", "002 initialize handshake: the server answers 2025-03-26"),
+    clause("initialized_aliases", "002 messages the server handles: the full name only"),
+    clause("unreadable_id", "002 error codes: as JSON-RPC 2.0 says, which is null"),
     clause("base", "002 head: spec version 2025-03-26"),
     clause("lifecycle", "002 lifecycle state machine: created, initializing, operating, shut down"),
     clause(
@@ -317,6 +326,7 @@ fn fpf_governance() -> Dialect {
 }
 
 const FPF_GOVERNANCE_CLAUSES: &[Clause] = &[
+    clause("stateless", "003 initialize handshake: capabilities come from initialize"),
     clause("lifecycle", "003 list tools, call hub tool: the server only has to be running"),
     clause("initialize_requires", "003 initialize handshake: the request is parsed by its types"),
     clause("unreadable_id", "003 error handling: as JSON-RPC 2.0 says, which is null"),

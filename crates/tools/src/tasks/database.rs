@@ -70,7 +70,7 @@ impl Database {
         let failed = |error| StoreError::sqlite(path, error);
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(PATIENCE).map_err(failed)?;
-        if let Some(trouble) = unknown(&connection).map_err(failed)? {
+        if let Some(trouble) = unknown(&mut connection).map_err(failed)? {
             return Err(StoreError::File(path.to_owned(), trouble));
         }
         make_durable(&connection).map_err(failed)?;
@@ -182,12 +182,14 @@ fn immediately<T>(
     Ok(result)
 }
 
-/// Why a file is not ours to touch; reads only.
-fn unknown(connection: &Connection) -> Sqlite<Option<Trouble>> {
-    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+/// Why a file is not ours to touch; reads only, and all of it at one moment, because another process may
+/// just be making the file.
+fn unknown(connection: &mut Connection) -> Sqlite<Option<Trouble>> {
+    let moment = connection.transaction()?;
+    let number = |pragma| moment.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    let count = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = moment.query_row(count, [], |row| row.get(0))?;
     let (application, version) = (number("application_id")?, number("user_version")?);
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let is_new = application == 0 && version == 0 && tables == 0;
     if application != APPLICATION_ID && !is_new {
         return Ok(Some(Trouble::Foreign));

@@ -38,6 +38,20 @@ impl StoreError {
     pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
         Self::File(path.to_owned(), Trouble::Sqlite(error))
     }
+
+    /// Whether the file has to be opened again once someone has put it right.
+    pub(super) fn spoils_the_connection(&self) -> bool {
+        let Self::File(_, Trouble::Sqlite(error)) = self else { return false };
+        matches!(
+            error.sqlite_error_code(),
+            Some(
+                ErrorCode::ReadOnly
+                    | ErrorCode::CannotOpen
+                    | ErrorCode::DatabaseCorrupt
+                    | ErrorCode::NotADatabase
+            )
+        )
+    }
 }
 
 impl From<StoreError> for ToolError {

@@ -101,17 +101,22 @@ impl Store {
 }
 
 impl Shared {
-    /// Runs the work on the open database; one that could not be opened is tried again next time.
+    /// Runs the work on the open database. One that could not be opened, or that turned out to be
+    /// unusable, is opened again next time.
     fn with_database<T>(
         &self,
         work: impl FnOnce(&mut Database) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         // A panic rolls its transaction back, so it leaves nothing half done.
         let mut database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *database {
+        let done = match &mut *database {
             Some(open) => work(open),
             closed => work(closed.insert(self.open()?)),
+        };
+        if done.as_ref().is_err_and(StoreError::spoils_the_connection) {
+            *database = None;
         }
+        done
     }
 
     fn open(&self) -> Result<Database, StoreError> {
@@ -128,4 +133,25 @@ fn make_directory(directory: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_became_writable_again_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::new(Options { data_dir: Some(directory.path().to_owned()) });
+        store.create("before".into()).await.unwrap();
+        let forbid = |database: &mut Database| {
+            database.connection.pragma_update(None, "query_only", true).unwrap();
+            Ok(())
+        };
+        store.work(forbid).await.unwrap();
+        let error = store.create("during".into()).await.unwrap_err().to_string();
+        assert!(error.contains("cannot be written"), "{error}");
+        store.create("after".into()).await.unwrap();
+        assert_eq!(store.ids(String::new(), 10).await.unwrap().len(), 2);
+    }
 }

@@ -1,0 +1,276 @@
+//! The referee: judges every message that a server sends, by rules that nobody here wrote.
+//!
+//! It watches one conversation in both directions and knows which revision holds for each message: the one that
+//! `initialize` was answered with, or the one that a request claims in its `_meta`. Each message of the server is
+//! then judged by
+//!
+//! * the published types of that revision (`rust-mcp-schema`), always;
+//! * the official `schema.json` of that revision, where `MCP_SPEC_DIR` names a folder of them;
+//! * the laws of the stream: one answer to each request and none to anything else, no question to a client that
+//!   cannot be asked, no log message below the level asked for, no listener's notification without its
+//!   subscription or before its acknowledgement.
+//!
+//! A dialect that calls its protocol by a name of its own is judged as JSON-RPC and by the laws of the stream.
+//! Where a dialect differs on purpose although it claims a revision, `exceptions` says so with the reason.
+
+mod envelope;
+mod exceptions;
+mod laws;
+pub mod schema;
+mod sent;
+mod types;
+
+use creole::proto::dialect::Dialect;
+use creole::proto::model::Level;
+use creole::proto::revision::{Era, Revision};
+use creole::proto::wire::Raw;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use self::sent::{Open, Pieces, Sent};
+use crate::transcript::Direction;
+
+/// Watches one conversation.
+#[derive(Debug)]
+pub struct Referee {
+    dialect: Dialect,
+    pieces: Pieces,
+    session: Session,
+    /// Messages of the client that may still be answered, oldest first.
+    open: Vec<Open>,
+    /// Ids of the server's own requests that the client has not answered, as they were written.
+    asked: Vec<String>,
+}
+
+/// What the handshake agreed on.
+#[derive(Debug, Default)]
+struct Session {
+    version: Version,
+    /// Whether the client sent a request without a version of its own.
+    used: bool,
+    client: Value,
+    server: Value,
+    level: Option<Level>,
+    watched: Vec<String>,
+}
+
+/// What revision holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Version {
+    /// None was agreed on.
+    #[default]
+    Open,
+    /// An official one.
+    Official(Revision),
+    /// A protocol of the server's own.
+    Own,
+}
+
+/// What a message of a server is.
+#[derive(Clone, Copy, Debug)]
+enum Kind<'a> {
+    Error,
+    Answer { method: &'a str, result: &'a Value },
+    /// A result that asks for input instead of answering.
+    Asking { result: &'a Value },
+    Request { method: &'a str },
+    Notification { method: &'a str },
+}
+
+impl Referee {
+    /// A referee of one conversation, which has not begun, with a server of this dialect.
+    #[must_use]
+    pub fn new(dialect: &Dialect) -> Self {
+        Self {
+            dialect: dialect.clone(),
+            pieces: Pieces::default(),
+            session: Session::default(),
+            open: Vec::new(),
+            asked: Vec::new(),
+        }
+    }
+
+    /// Takes note of what a client sent, in any pieces, and judges one message of the server.
+    ///
+    /// # Errors
+    /// What is wrong with the server's message, in words.
+    pub fn observe(&mut self, direction: Direction, line: &str) -> Result<(), String> {
+        match direction {
+            Direction::ToServer => {
+                self.pieces.take(line).iter().for_each(|line| self.note_line(line));
+                Ok(())
+            }
+            Direction::ToClient => {
+                let judged = self.judge_line(line.trim_end());
+                judged.map_err(|reason| format!("{reason}\nin the message\n  {line}"))
+            }
+        }
+    }
+
+    fn note_line(&mut self, line: &str) {
+        for sent in Sent::of_line(line, &self.dialect) {
+            match sent {
+                Sent::Answerable(open) => self.note_open(*open),
+                // Also what is cancelled may be answered once: the answer may have been on its way.
+                Sent::Notification => {}
+                Sent::Answer { id } => self.asked.retain(|asked| *asked != id),
+            }
+        }
+    }
+
+    fn note_open(&mut self, mut open: Open) {
+        open.version = self.session.version;
+        if !open.stateless {
+            self.session.used |= !open.method.is_empty();
+            open.level = self.session.level;
+        }
+        if open.method == "resources/subscribe" {
+            self.session.watched.extend(open.params["uri"].as_str().map(str::to_owned));
+        }
+        self.open.push(open);
+    }
+
+    fn judge_line(&mut self, line: &str) -> Result<(), String> {
+        Raw::parse(line).map_err(|error| format!("not one JSON value without repeated keys: {error}"))?;
+        if let Some(begun) = self.pieces.take_begun() {
+            self.note_line(&begun);
+        }
+        match serde_json::from_str::<Vec<&RawValue>>(line) {
+            Ok(elements) if elements.is_empty() => Err("an empty batch".to_owned()),
+            Ok(elements) => {
+                self.judge_batch(line)?;
+                elements.iter().try_for_each(|element| self.judge_message(element.get()))
+            }
+            Err(_) => self.judge_message(line),
+        }
+    }
+
+    fn judge_batch(&self, line: &str) -> Result<(), String> {
+        let Version::Official(revision) = self.session.version else { return Ok(()) };
+        if !revision.rules().batches {
+            return Err(format!("{} has no batches", revision.rules().name));
+        }
+        let mut batch: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        for message in batch.as_array_mut().into_iter().flatten() {
+            *message = exceptions::without_excused_id(message, &self.dialect, revision).into_owned();
+        }
+        schema::judge_batch(revision, &batch)
+    }
+
+    fn judge_message(&mut self, text: &str) -> Result<(), String> {
+        let message: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        envelope::check(&message)?;
+        let id = sent::id_token(text);
+        match (message["method"].as_str(), id) {
+            (Some(method), Some(id)) => self.judge_request(method, id, &message),
+            (Some(method), None) => self.judge_notification(method, &message),
+            (None, id) => self.judge_response(id.as_deref(), &message),
+        }
+    }
+
+    fn judge_request(&mut self, method: &str, id: String, message: &Value) -> Result<(), String> {
+        self.check_request(method, &id, message)?;
+        self.asked.push(id);
+        let versions = [self.session.version];
+        self.compare(&versions, Kind::Request { method }, message)
+    }
+
+    fn judge_notification(&mut self, method: &str, message: &Value) -> Result<(), String> {
+        let stateless = self.check_notification(method, &message["params"])?;
+        let version = match stateless {
+            true => Version::Official(Revision::newest(Era::Stateless)),
+            false => self.session.version,
+        };
+        self.compare(&[version], Kind::Notification { method }, message)
+    }
+
+    fn judge_response(&mut self, id: Option<&str>, message: &Value) -> Result<(), String> {
+        let open = self.take_open(id, message.get("error").is_some())?;
+        let Some(result) = message.get("result") else {
+            let mut versions = self.versions(&open);
+            // What is refused as a whole is refused by the rules of the session.
+            versions.extend(id.is_none().then_some(self.session.version));
+            return self.compare(&versions, Kind::Error, message);
+        };
+        let method = open.method.as_str();
+        if method == "initialize" && !open.stateless {
+            self.agree(&open, result)?;
+        }
+        self.check_result(&open, result)?;
+        let asking = open.stateless && result["resultType"] == "input_required";
+        let kind = if asking { Kind::Asking { result } } else { Kind::Answer { method, result } };
+        self.compare(&self.versions(&open), kind, message)
+    }
+
+    /// Takes note of what `initialize` was answered with.
+    fn agree(&mut self, open: &Open, result: &Value) -> Result<(), String> {
+        let name = result["protocolVersion"].as_str().ok_or("no `protocolVersion`")?;
+        self.session.version = match Revision::named(name) {
+            None => Version::Own,
+            Some(revision) if revision.rules().era == Era::Handshake => Version::Official(revision),
+            Some(_) => return Err(format!("{name} has no handshake")),
+        };
+        self.session.client = open.params["capabilities"].clone();
+        self.session.server = result["capabilities"].clone();
+        Ok(())
+    }
+
+    /// What may hold for the answer: what was agreed on when the request was sent, or what is now.
+    fn versions(&self, open: &Open) -> Vec<Version> {
+        if open.stateless {
+            return vec![Version::Official(Revision::newest(Era::Stateless))];
+        }
+        match (open.version, self.session.version) {
+            (Version::Open, now) => vec![now],
+            (then, now) if then == now => vec![now],
+            (then, now) => vec![now, then],
+        }
+    }
+
+    /// Judges a message by the revisions of which one holds; where none was agreed on, one of all must do.
+    fn compare(
+        &self,
+        versions: &[Version],
+        kind: Kind<'_>,
+        message: &Value,
+    ) -> Result<(), String> {
+        if versions.contains(&Version::Own) {
+            return envelope::check_id(message);
+        }
+        let official = |version: &Version| match version {
+            Version::Official(revision) => Some(*revision),
+            _ => None,
+        };
+        let mut revisions: Vec<Revision> = versions.iter().filter_map(official).collect();
+        if versions.contains(&Version::Open) {
+            revisions.extend(Revision::ALL);
+        }
+        let mut complaints = Vec::new();
+        for revision in revisions {
+            match self.compare_with(revision, kind, message) {
+                Ok(()) => return Ok(()),
+                Err(reason) => complaints.push(format!("{}: {reason}", revision.rules().name)),
+            }
+        }
+        Err(complaints.join("\n"))
+    }
+
+    fn compare_with(
+        &self,
+        revision: Revision,
+        kind: Kind<'_>,
+        message: &Value,
+    ) -> Result<(), String> {
+        let message = exceptions::without_excused_id(message, &self.dialect, revision);
+        if message.get("id").is_some_and(Value::is_null) {
+            return Err("an `id` that cannot be read is left out, not null".to_owned());
+        }
+        types::judge(revision, kind, &message)
+            .map_err(|reason| format!("the published types say: {reason}"))?;
+        schema::judge(revision, kind, &message)
+            .map_err(|reason| format!("the official schema says: {reason}"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

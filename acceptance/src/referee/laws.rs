@@ -1,0 +1,232 @@
+//! The laws of the stream: who may be told what, and when.
+
+use creole::proto::meta;
+use creole::proto::model::Level;
+use creole::proto::op::covers;
+use serde_json::Value;
+
+use super::sent::Open;
+use super::{Referee, Version};
+
+/// The methods whose result may ask for input (2026-07-28 basic/patterns/mrtr).
+const MAY_ASK: [&str; 3] = ["tools/call", "resources/read", "prompts/get"];
+
+impl Referee {
+    /// Takes the message that a response answers off the open ones.
+    ///
+    /// Of several with one id, the first gets the result; the others were refused because of it.
+    pub(super) fn take_open(&mut self, id: Option<&str>, failed: bool) -> Result<Open, String> {
+        let same = |open: &Open| open.id.as_deref() == id;
+        let found = match failed {
+            true => self.open.iter().rposition(same),
+            false => self.open.iter().position(same),
+        };
+        // A message can be refused as a whole, so that even an id that we can read is not repeated.
+        let unreadable = || if id.is_none() { self.open.len().checked_sub(1) } else { None };
+        match found.or_else(unreadable) {
+            Some(at) => Ok(self.open.remove(at)),
+            None => match id {
+                Some(id) => Err(format!("it answers {id}, which nobody asks or which is answered")),
+                None => Err("it refuses a message, but all were answered or want no answer".to_owned()),
+            },
+        }
+    }
+
+    /// Checks a question to the client.
+    pub(super) fn check_request(
+        &self,
+        method: &str,
+        id: &str,
+        message: &Value,
+    ) -> Result<(), String> {
+        if self.session.version == Version::Open {
+            return Err("a request to a client that made no handshake".to_owned());
+        }
+        if self.asked.iter().any(|asked| asked == id) {
+            return Err(format!("two requests of the server have the id {id}"));
+        }
+        let needed: &[&str] = match (method, message["params"]["mode"].as_str()) {
+            ("elicitation/create", Some("url")) => &["elicitation", "url"],
+            ("elicitation/create", _) => &["elicitation"],
+            ("sampling/createMessage", _) => &["sampling"],
+            ("roots/list", _) => &["roots"],
+            _ => &[],
+        };
+        let declared = needed.iter().try_fold(&self.session.client, |within, key| within.get(key));
+        match declared {
+            Some(Value::Null | Value::Bool(false)) if !needed.is_empty() => None,
+            other => other,
+        }
+        .map(|_| ())
+        .ok_or_else(|| format!("the client did not declare {}", needed.join(".")))
+    }
+
+    /// Checks what a result says beyond its shape.
+    pub(super) fn check_result(&mut self, open: &Open, result: &Value) -> Result<(), String> {
+        if open.stateless && result["resultType"] == "input_required" {
+            return match MAY_ASK.contains(&open.method.as_str()) {
+                true => Ok(()),
+                false => Err(format!("{} must not ask for input", open.method)),
+            };
+        }
+        match open.method.as_str() {
+            "logging/setLevel" if !open.stateless => {
+                self.session.level = open.params["level"].as_str().and_then(Level::named);
+                Ok(())
+            }
+            "subscriptions/listen" if open.acknowledged.is_none() => {
+                Err("a subscription ends well that was never acknowledged".to_owned())
+            }
+            "subscriptions/listen" if !open.has_id(&result["_meta"][meta::SUBSCRIPTION_ID]) => {
+                Err("the end of a subscription does not carry its id".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks a notification; tells whether it belongs to the stateless generation.
+    pub(super) fn check_notification(
+        &mut self,
+        method: &str,
+        params: &Value,
+    ) -> Result<bool, String> {
+        let subscription = &params["_meta"][meta::SUBSCRIPTION_ID];
+        match method {
+            "notifications/cancelled" => self.check_withdrawal(params).map(|()| false),
+            "notifications/progress" => self.check_progress(params),
+            "notifications/message" => self.check_log(params),
+            _ if !subscription.is_null() => {
+                self.check_subscribed(method, params, subscription).map(|()| true)
+            }
+            "notifications/subscriptions/acknowledged" => {
+                Err("an acknowledgement does not carry the id of its subscription".to_owned())
+            }
+            _ => self.check_announced(method, params).map(|()| false),
+        }
+    }
+
+    /// A server takes back only what it asked.
+    fn check_withdrawal(&mut self, params: &Value) -> Result<(), String> {
+        let id = params["requestId"].to_string();
+        match self.asked.iter().position(|asked| *asked == id) {
+            Some(at) => drop(self.asked.remove(at)),
+            None => return Err(format!("it cancels {id}, which the server does not ask")),
+        }
+        Ok(())
+    }
+
+    fn check_progress(&mut self, params: &Value) -> Result<bool, String> {
+        let token = &params["progressToken"];
+        let wanted = |open: &&mut Open| open.meta(meta::PROGRESS_TOKEN) == token;
+        let open = self.open.iter_mut().rev().find(wanted);
+        let open = open.ok_or_else(|| format!("nobody who waits wants progress under {token}"))?;
+        let progress = params["progress"].as_f64().ok_or("`progress` must be a number")?;
+        if open.last_progress.is_some_and(|last| progress <= last) {
+            return Err(format!("progress under {token} does not increase"));
+        }
+        open.last_progress = Some(progress);
+        Ok(open.stateless)
+    }
+
+    fn check_log(&self, params: &Value) -> Result<bool, String> {
+        let name = params["level"].as_str().unwrap_or_default();
+        let level = Level::named(name).ok_or_else(|| format!("{name:?} is no log level"))?;
+        let wants = |open: &&Open| open.stateless && open.level.is_some_and(|least| level >= least);
+        if self.open.iter().any(|open| wants(&open)) {
+            return Ok(true);
+        }
+        if !self.session.used {
+            return Err(format!("no request that waits asked for log messages of level {name}"));
+        }
+        let least = |least: Option<Level>| least.is_none_or(|least| level >= least);
+        let waiting = self.open.iter().filter(|open| !open.stateless);
+        if !least(self.session.level) && !waiting.map(|open| open.level).any(least) {
+            return Err(format!("the client asked for no log messages of level {name}"));
+        }
+        match self.session.version == Version::Open || self.session.server.get("logging").is_some()
+        {
+            true => Ok(false),
+            false => Err("log messages of a server that declared no logging".to_owned()),
+        }
+    }
+
+    fn check_subscribed(
+        &mut self,
+        method: &str,
+        params: &Value,
+        subscription: &Value,
+    ) -> Result<(), String> {
+        let is_it = |open: &&mut Open| {
+            open.stateless && open.method == "subscriptions/listen" && open.has_id(subscription)
+        };
+        let open = self.open.iter_mut().find(is_it);
+        let open = open.ok_or_else(|| format!("nobody listens under {subscription}"))?;
+        if method == "notifications/subscriptions/acknowledged" {
+            if open.acknowledged.is_some() {
+                return Err(format!("the subscription {subscription} is acknowledged twice"));
+            }
+            let honoured = params["notifications"].clone();
+            check_filter(&honoured, &open.params["notifications"])?;
+            open.acknowledged = Some(honoured);
+            return Ok(());
+        }
+        let Some(honoured) = &open.acknowledged else {
+            return Err(format!("the subscription {subscription} is not acknowledged yet"));
+        };
+        match is_wanted(method, params, honoured) {
+            true => Ok(()),
+            false => Err(format!("the subscription {subscription} is not about {method}")),
+        }
+    }
+
+    /// What a session is told without a subscription of the newer kind.
+    fn check_announced(&self, method: &str, params: &Value) -> Result<(), String> {
+        if self.session.version == Version::Open {
+            return Err(format!("{method} without a handshake and without a subscription"));
+        }
+        let parts: Vec<&str> = method.split('/').collect();
+        match parts.as_slice() {
+            ["notifications", list, "list_changed"]
+                if self.session.server[*list]["listChanged"] != true =>
+            {
+                Err(format!("the server did not declare that its {list} change"))
+            }
+            ["notifications", "resources", "updated"] => {
+                let uri = params["uri"].as_str().unwrap_or_default();
+                match self.session.watched.iter().any(|watched| covers(watched, uri)) {
+                    true => Ok(()),
+                    false => Err(format!("nobody watches {uri}")),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is honoured must have been asked for.
+fn check_filter(honoured: &Value, wanted: &Value) -> Result<(), String> {
+    for (key, value) in honoured.as_object().into_iter().flatten() {
+        let fair = match (value, &wanted[key]) {
+            (Value::Array(given), Value::Array(asked)) => given.iter().all(|uri| asked.contains(uri)),
+            (given, asked) => given == asked || *given == Value::Bool(false),
+        };
+        if !fair {
+            return Err(format!("`{key}` is acknowledged, but nobody asked for it"));
+        }
+    }
+    Ok(())
+}
+
+fn is_wanted(method: &str, params: &Value, honoured: &Value) -> bool {
+    match method {
+        "notifications/tools/list_changed" => honoured["toolsListChanged"] == true,
+        "notifications/prompts/list_changed" => honoured["promptsListChanged"] == true,
+        "notifications/resources/list_changed" => honoured["resourcesListChanged"] == true,
+        "notifications/resources/updated" => {
+            let uri = params["uri"].as_str().unwrap_or_default();
+            let watched = honoured["resourceSubscriptions"].as_array().into_iter().flatten();
+            watched.filter_map(Value::as_str).any(|watched| covers(watched, uri))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,138 @@
+//! What the client said: which of its messages may still be answered, and on what terms.
+
+use std::collections::BTreeMap;
+
+use creole::proto::dialect::Dialect;
+use creole::proto::meta;
+use creole::proto::model::Level;
+use creole::proto::wire::Raw;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::Version;
+use super::exceptions::{Deviation, is_excused};
+
+/// A message of the client that may be answered once.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// The token of its id, as it was written; nothing when none can be read.
+    pub(super) id: Option<String>,
+    pub(super) method: String,
+    pub(super) params: Value,
+    /// Whether it brought its own version.
+    pub(super) stateless: bool,
+    /// What was agreed on when it was sent.
+    pub(super) version: Version,
+    /// The least serious log messages that it wants: of its own, or of the session then.
+    pub(super) level: Option<Level>,
+    pub(super) last_progress: Option<f64>,
+    /// The part of a listener's filter that is honoured, once that was told.
+    pub(super) acknowledged: Option<Value>,
+}
+
+impl Open {
+    /// What it says in `_meta`.
+    pub(super) fn meta(&self, key: &str) -> &Value {
+        &self.params["_meta"][key]
+    }
+
+    /// Whether this is its id, by value.
+    pub(super) fn has_id(&self, id: &Value) -> bool {
+        let own = self.id.as_deref().and_then(|token| serde_json::from_str::<Value>(token).ok());
+        own.as_ref() == Some(id)
+    }
+}
+
+/// A message of the client, by what can come of it.
+#[derive(Debug)]
+pub(super) enum Sent {
+    /// It may be answered: it is a request, or no proper message.
+    Answerable(Box<Open>),
+    /// It wants no answer.
+    Notification,
+    /// It answers the request of the server with this id, as it was written.
+    Answer { id: String },
+}
+
+impl Sent {
+    /// Reads the messages of one line.
+    pub(super) fn of_line(line: &str, dialect: &Dialect) -> Vec<Self> {
+        match serde_json::from_str::<Vec<&RawValue>>(line) {
+            Ok(elements) if !elements.is_empty() => {
+                elements.iter().map(|element| Self::of(element.get(), dialect)).collect()
+            }
+            _ => vec![Self::of(line, dialect)],
+        }
+    }
+
+    fn of(text: &str, dialect: &Dialect) -> Self {
+        let message: Value = serde_json::from_str(text).unwrap_or_default();
+        let id = id_token(text);
+        // Bytes that were no text were replaced on their way here, and nobody can tell what the server saw.
+        let readable = Raw::parse(text).is_ok() && !text.contains('\u{fffd}');
+        let proper = readable && message["jsonrpc"] == "2.0";
+        let method = message["method"].as_str().unwrap_or_default().to_owned();
+        let params = message.get("params").cloned().unwrap_or_default();
+        let has = |key: &str| message.get(key).is_some();
+        let fair_params = params.is_object() || params.is_null();
+        let asks = !method.is_empty() && fair_params && !has("result") && !has("error");
+        if proper && asks && !has("id") {
+            let revision = dialect.base;
+            if !is_excused(Deviation::AnsweredNotification, dialect, revision) {
+                return Self::Notification;
+            }
+        }
+        let answers = !has("method") && has("result") != has("error");
+        match id {
+            Some(id) if proper && answers => Self::Answer { id },
+            id => Self::Answerable(Box::new(Open::new(id, method, params, dialect))),
+        }
+    }
+}
+
+impl Open {
+    fn new(id: Option<String>, method: String, params: Value, dialect: &Dialect) -> Self {
+        let claims = params["_meta"].get(meta::PROTOCOL_VERSION).is_some();
+        let level = params["_meta"][meta::LOG_LEVEL].as_str().and_then(Level::named);
+        Self {
+            id,
+            method,
+            params,
+            stateless: dialect.stateless && claims,
+            version: Version::Open,
+            level,
+            last_progress: None,
+            acknowledged: None,
+        }
+    }
+}
+
+/// The id of a message as it is written, if it is a string or a number.
+pub(super) fn id_token(text: &str) -> Option<String> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+    let token = members.get("id")?.get();
+    let is_id = token.starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'));
+    is_id.then(|| token.to_owned())
+}
+
+/// Joins what was sent in pieces into lines.
+#[derive(Debug, Default)]
+pub(super) struct Pieces(String);
+
+impl Pieces {
+    /// The lines that these bytes complete.
+    pub(super) fn take(&mut self, piece: &str) -> Vec<String> {
+        self.0.push_str(piece);
+        let Some(end) = self.0.rfind('\n') else { return Vec::new() };
+        let rest = self.0.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.0, rest);
+        let lines = whole.lines().filter(|line| !line.trim_ascii().is_empty());
+        lines.map(str::to_owned).collect()
+    }
+
+    /// The line that was begun and not ended: the server may have read it as the last one, or as too long.
+    pub(super) fn take_begun(&mut self) -> Option<String> {
+        let begun = std::mem::take(&mut self.0);
+        (!begun.trim_ascii().is_empty()).then_some(begun)
+    }
+}

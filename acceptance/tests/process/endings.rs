@@ -1,0 +1,127 @@
+//! How it ends: when its input does, when its reader goes, when it is told nothing (security C10, C11).
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use creole_acceptance::process_under_test::{Running, Server, call, handshake, request, serve};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::json_of;
+
+/// A server that has shaken hands, with both ends of its pipes in the hands of the test.
+struct Held {
+    process: Running,
+    input: io::PipeWriter,
+    output: BufReader<io::PipeReader>,
+    _data: TempDir,
+}
+
+impl Held {
+    fn start() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let (stdin, input) = io::pipe().unwrap();
+        let (output, stdout) = io::pipe().unwrap();
+        let mut command = serve(data.path(), &["--preset", "everything"]);
+        let process = Running::start(command.stdin(stdin).stdout(stdout).stderr(Stdio::null()));
+        // The command keeps its ends of the pipes, and would keep its own reader alive.
+        drop(command);
+        let mut held = Self { process, input, output: BufReader::new(output), _data: data };
+        held.input.write_all(handshake().as_bytes()).unwrap();
+        let mut welcome = String::new();
+        held.output.read_line(&mut welcome).unwrap();
+        assert!(welcome.contains("result"), "{welcome}");
+        held
+    }
+
+    /// Its reader goes, its input stays open: it must end soon, and not by trying again and again.
+    #[track_caller]
+    fn lose_the_reader(mut self) {
+        let before = self.process.weight().processor;
+        let gone = Instant::now();
+        drop(self.output);
+        let spent = self.process.processor_time_until_end() - before;
+        let took = gone.elapsed();
+        assert!(took < Duration::from_secs(5), "it took {took:?} to notice");
+        assert!(spent < Duration::from_millis(500), "{spent:?} of processor time to end");
+        assert!(self.process.wait().is_some(), "it ended by a signal");
+        drop(self.input);
+    }
+}
+
+
+#[test]
+fn an_idle_server_ends_when_its_reader_is_gone() {
+    Held::start().lose_the_reader();
+}
+
+#[test]
+fn a_server_with_a_call_in_flight_ends_when_its_reader_is_gone() {
+    let mut held = Held::start();
+    let slow = call(1, "test_slow", &json!({"milliseconds": 600_000}));
+    let ping = request(2, "ping", &json!({}));
+    held.input.write_all(format!("{slow}{ping}").as_bytes()).unwrap();
+    let mut pong = String::new();
+    held.output.read_line(&mut pong).unwrap();
+    assert_eq!(json_of(&pong)["id"], 2);
+    held.lose_the_reader();
+}
+
+#[test]
+fn a_server_that_waits_for_its_reader_ends_when_it_is_gone() {
+    let held = Held::start();
+    // More answers than a pipe takes, and more requests than it reads ahead.
+    let mut input = held.input.try_clone().unwrap();
+    let listing = request(1, "tools/list", &json!({})).repeat(1000);
+    let writer = std::thread::spawn(move || input.write_all(listing.as_bytes()));
+    std::thread::sleep(Duration::from_millis(300));
+    held.lose_the_reader();
+    // The server took the reading end of this pipe with it, so the writer cannot hang.
+    let _ = writer.join().unwrap();
+}
+
+#[test]
+fn a_slow_call_is_answered_after_the_input_ended() {
+    let mut server = Server::start(&["--preset", "everything"]).greeted();
+    server.write(call(1, "test_slow", &json!({"milliseconds": 300})));
+    let ended = server.finish();
+    assert_eq!(ended.code, Some(0));
+    assert_eq!(ended.output.len(), 1, "{:?}", ended.output);
+    let answer = json_of(&ended.output[0]);
+    assert_eq!(answer["result"]["content"][0]["text"], "Slept 300 ms");
+}
+
+#[test]
+fn a_call_of_an_hour_is_given_up_some_seconds_after_the_input_ended() {
+    let mut server = Server::start(&[]).greeted();
+    let created = server.call("create_task", &json!({"description": "never done"}));
+    let task = json_of(created["result"]["content"][0]["text"].as_str().unwrap());
+    let wanted = json!({"id": task["id"], "status": "done", "timeout_seconds": 3600});
+    server.write(call(99, "wait_task", &wanted));
+    let closed = Instant::now();
+    let ended = server.finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.log);
+    let took = closed.elapsed();
+    // Ten seconds are given to calls in flight; the rest is for a busy machine.
+    assert!(took > Duration::from_secs(5) && took < Duration::from_secs(30), "{took:?}");
+    assert!(ended.output.len() <= 1, "{:?}", ended.output);
+}
+
+#[test]
+fn a_server_that_nobody_spoke_to_ends_well_and_silently() {
+    for preset in ["default", "bossman", "fpf-governance", "bb-mcp-server", "everything"] {
+        let ended = Server::start(&["--preset", preset]).finish();
+        assert_eq!((ended.code, ended.output, ended.log.as_str()), (Some(0), vec![], ""));
+    }
+}
+
+#[test]
+fn a_cold_start_says_nothing_on_stderr() {
+    let mut server = Server::start(&[]).greeted();
+    server.ping();
+    let created = server.call("create_task", &json!({"description": "first of all"}));
+    assert!(created["result"].is_object(), "{created}");
+    let ended = server.finish();
+    assert_eq!((ended.code, ended.output, ended.log.as_str()), (Some(0), vec![], ""));
+}

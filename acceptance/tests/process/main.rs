@@ -1,0 +1,28 @@
+//! The real binary as a process: what it does with pipes, sockets and files, under pressure and at its
+//! end. What it says is the transcripts' matter.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod endings;
+mod lines;
+mod pressure;
+mod streams;
+mod tasks;
+mod telemetry;
+
+use serde_json::Value;
+
+const MEBIBYTE: u64 = 1 << 20;
+
+/// A line of JSON.
+#[track_caller]
+fn json_of(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {error}: {line}"))
+}
+
+/// The code of the error that an answer carries.
+#[track_caller]
+fn error_code(answer: &Value) -> i64 {
+    answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {answer}"))
+}

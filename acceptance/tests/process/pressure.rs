@@ -1,0 +1,181 @@
+//! Many requests, slow readers, broken tools: nothing grows, nothing is lost.
+
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use creole_acceptance::process_under_test::weight::Weight;
+use creole_acceptance::process_under_test::{
+    PATIENCE, Running, Server, call, handshake, request, serve,
+};
+use serde_json::{Value, json};
+
+use crate::{MEBIBYTE, error_code, json_of};
+
+/// What is kept for a client that does not read, at most.
+const PATIENTLY_KEPT: u64 = 16 * MEBIBYTE;
+
+#[test]
+fn a_client_that_never_reads_stops_being_read_and_gets_every_answer_in_the_end() {
+    flood("default", 50_000, |id| request(id, "ping", &json!({})));
+}
+
+#[test]
+fn large_answers_that_are_taken_slowly_are_not_gathered_in_memory() {
+    let message = "x".repeat(2000);
+    flood("default", 20_000, move |id| call(id, "echo", &json!({"message": message})));
+}
+
+#[test]
+fn small_requests_for_large_answers_are_not_gathered_in_memory() {
+    flood("everything", 10_000, |id| request(id, "tools/list", &json!({})));
+}
+
+#[test]
+fn calls_that_end_while_nobody_reads_keep_their_answers() {
+    flood("everything", 20_000, |id| call(id, "test_slow", &json!({"milliseconds": 1})));
+}
+
+/// Sends requests without reading until the server takes no more, then reads all answers.
+#[track_caller]
+fn flood(preset: &str, count: u64, line: impl Fn(u64) -> String + Send + 'static) {
+    let data = tempfile::tempdir().unwrap();
+    let mut command = serve(data.path(), &["--preset", preset]);
+    let mut process = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut input = process.child().stdin.take().unwrap();
+    let mut output = BufReader::new(process.child().stdout.take().unwrap());
+    input.write_all(handshake().as_bytes()).unwrap();
+    output.read_line(&mut String::new()).unwrap();
+    let before = process.weight();
+
+    let input = send_until_stuck(input, count, line);
+    let unread = process.weight();
+    assert_kept_little("while nothing was read", before, unread);
+
+    let answered = read_slowly(output, count);
+    assert_eq!(answered.len() as u64, count, "answers with different ids");
+    assert_kept_little("while it was read", before, process.weight());
+    drop(input.join().unwrap());
+    assert_eq!(process.wait(), Some(0));
+}
+
+#[track_caller]
+fn assert_kept_little(when: &str, before: Weight, after: Weight) {
+    let growth = after.growth_since(before);
+    assert!(growth < PATIENTLY_KEPT, "{} KiB more {when}: {before:?} {after:?}", growth / 1024);
+}
+
+/// Sends in a thread, which gives the input back, and waits until the server takes no more.
+fn send_until_stuck(
+    mut input: ChildStdin,
+    count: u64,
+    line: impl Fn(u64) -> String + Send + 'static,
+) -> thread::JoinHandle<ChildStdin> {
+    let sent = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&sent);
+    let writer = thread::spawn(move || {
+        for id in 1..=count {
+            input.write_all(line(id).as_bytes()).expect("the server reads on");
+            counter.store(id, Ordering::Relaxed);
+        }
+        input
+    });
+    let started = Instant::now();
+    let mut last = u64::MAX;
+    while started.elapsed() < PATIENCE {
+        let now = sent.load(Ordering::Relaxed);
+        if now == count || now == last {
+            return writer;
+        }
+        last = now;
+        thread::sleep(Duration::from_millis(400));
+    }
+    panic!("the server read on and on");
+}
+
+/// Reads so many answers, never as fast as they could come, and gives their ids.
+#[track_caller]
+fn read_slowly(mut output: BufReader<ChildStdout>, count: u64) -> HashSet<u64> {
+    let (heard, ids) = channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        for number in 0..count {
+            line.clear();
+            if !matches!(output.read_line(&mut line), Ok(1..)) {
+                return;
+            }
+            if heard.send(json_of(&line)["id"].as_u64()).is_err() {
+                return;
+            }
+            if number % 100 == 0 {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    let next = |_| ids.recv_timeout(PATIENCE).expect("every answer comes").expect("an id");
+    (0..count).map(next).collect()
+}
+
+#[test]
+fn two_hundred_slow_calls_run_at_the_same_time_and_hold_up_no_ping() {
+    let mut server = Server::start(&["--preset", "everything"]).greeted();
+    // Were they run one after the other, the first and longest would be answered first.
+    server.write(call(1, "test_slow", &json!({"milliseconds": 3000})));
+    let calls: String =
+        (2..=200).map(|id| call(id, "test_slow", &json!({"milliseconds": 300}))).collect();
+    server.write(calls + &request(1000, "ping", &json!({})));
+    let ids: Vec<u64> = (0..201).map(|_| server.answer()["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids.first(), Some(&1000), "the ping is answered first: {ids:?}");
+    assert_eq!(ids.last(), Some(&1), "the longest call is answered last: {ids:?}");
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 201, "{ids:?}");
+    let ended = server.finish();
+    assert_eq!((ended.code, ended.output), (Some(0), vec![]));
+}
+
+#[test]
+fn a_tool_that_panics_breaks_its_own_call_and_nothing_else() {
+    let mut server = Server::start(&["--preset", "everything"]).greeted();
+    let slow = call(500, "test_slow", &json!({"milliseconds": 300}));
+    server.write(slow);
+    for _ in 0..20 {
+        let answer = server.call("test_panic", &json!({}));
+        assert_eq!(error_code(&answer), -32603, "{answer}");
+        assert!(!answer.to_string().contains("behaviour.rs"), "no place in the code: {answer}");
+        server.ping();
+    }
+    assert_eq!(server.answer()["id"], 500);
+    assert_eq!(server.call("test_structured", &json!({}))["result"]["isError"], Value::Null);
+    let ended = server.finish();
+    assert_eq!((ended.code, ended.output), (Some(0), vec![]));
+}
+
+#[test]
+fn five_thousand_calls_leave_no_descriptor_no_thread_and_no_memory_behind() {
+    let mut server = Server::start(&[]).greeted();
+    let created = server.call("create_task", &json!({"description": "read often"}));
+    let task = json_of(created["result"]["content"][0]["text"].as_str().unwrap());
+    let id = json!({"id": task["id"]});
+    let mut round = |calls: usize| {
+        for number in 0..calls {
+            let answer = match number % 5 {
+                0 => server.call("echo", &json!({"message": "again"})),
+                1 => server.call("get_task", &id),
+                2 => server.call("calculate", &json!({"expression": "1+1"})),
+                3 => server.call("no_such_tool", &json!({})),
+                _ => server.request("resources/read", &json!({"uri": "creole://guide"})),
+            };
+            assert_eq!(answer.get("error").is_some(), number % 5 == 3, "{answer}");
+        }
+        server.weight()
+    };
+    let before = round(500);
+    let after = round(5000);
+    assert!(after.descriptors <= before.descriptors, "{before:?} {after:?}");
+    assert!(after.threads <= before.threads, "{before:?} {after:?}");
+    assert!(after.memory < before.memory + 8 * MEBIBYTE, "{before:?} {after:?}");
+}

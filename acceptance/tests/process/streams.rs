@@ -1,0 +1,182 @@
+//! What its standard streams may be: pipes, sockets, files, closed, or read by nobody.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+
+use creole_acceptance::process_under_test::{
+    PATIENCE, Running, at_home, call, handshake, request, serve,
+};
+use creole_acceptance::stage::stdio::binary;
+use serde_json::json;
+
+use crate::json_of;
+
+const PING: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+const PONG: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+
+fn fd(stream: &UnixStream) -> OwnedFd {
+    stream.try_clone().unwrap().into()
+}
+
+/// Sends requests one by one through sockets, ends the input, and reads to the end.
+fn converse(mut to: &UnixStream, from: &UnixStream) {
+    for stream in [to, from] {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    }
+    let mut answers = BufReader::new(from);
+    for _ in 0..100 {
+        to.write_all(PING.as_bytes()).unwrap();
+        let mut line = String::new();
+        answers.read_line(&mut line).unwrap();
+        assert_eq!(line, PONG);
+    }
+    to.write_all(PING.repeat(1000).as_bytes()).unwrap();
+    to.shutdown(Shutdown::Write).unwrap();
+    let mut rest = String::new();
+    answers.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, PONG.repeat(1000));
+}
+
+#[test]
+fn a_socket_for_each_stream_does_as_well_as_a_pipe() {
+    // This is how Node.js starts a child.
+    let data = tempfile::tempdir().unwrap();
+    let (stdin, to) = UnixStream::pair().unwrap();
+    let (stdout, from) = UnixStream::pair().unwrap();
+    let (stderr, mut log) = UnixStream::pair().unwrap();
+    let mut command = serve(data.path(), &[]);
+    command.stdin(fd(&stdin)).stdout(fd(&stdout)).stderr(fd(&stderr));
+    let mut process = Running::start(&mut command);
+    // The command keeps its ends too, and the end of input would never be seen.
+    drop((command, stdin, stdout, stderr));
+    converse(&to, &from);
+    assert_eq!(process.wait(), Some(0));
+    let mut said = String::new();
+    log.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "");
+}
+
+#[test]
+fn one_socket_serves_for_both_directions() {
+    // This is how inetd and systemd start a server.
+    let data = tempfile::tempdir().unwrap();
+    let (theirs, ours) = UnixStream::pair().unwrap();
+    let mut command = serve(data.path(), &[]);
+    let mut process = Running::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
+    drop((command, theirs));
+    converse(&ours, &ours);
+    assert_eq!(process.wait(), Some(0));
+}
+
+#[test]
+fn a_socket_whose_other_end_is_gone_ends_the_server() {
+    let data = tempfile::tempdir().unwrap();
+    let (theirs, ours) = UnixStream::pair().unwrap();
+    let mut command = serve(data.path(), &[]);
+    let mut process = Running::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
+    drop((command, theirs));
+    (&ours).write_all(PING.as_bytes()).unwrap();
+    let mut pong = [0; PONG.len()];
+    (&ours).read_exact(&mut pong).unwrap();
+    drop(ours);
+    assert!(process.wait().is_some());
+}
+
+#[test]
+fn from_a_file_into_a_file_nothing_is_lost() {
+    // An answer was lost here once, when the process ended before the thread that writes files.
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+    let calls: String = (1..=20).map(|id| call(id, "echo", &json!({"message": "x".repeat(500)}))).collect();
+    fs::write(&input, format!("{}{calls}", handshake())).unwrap();
+    for round in 0..50 {
+        let mut command = serve(folder.path(), &[]);
+        command.stdin(File::open(&input).unwrap()).stdout(File::create(&output).unwrap());
+        assert!(command.status().unwrap().success());
+        let text = fs::read_to_string(&output).unwrap();
+        let ids: Vec<_> = text.lines().map(|line| json_of(line)["id"].clone()).collect();
+        assert_eq!(ids, (0..=20).map(|id| json!(id)).collect::<Vec<_>>(), "round {round}");
+        assert!(text.ends_with('\n'));
+    }
+}
+
+#[test]
+fn a_call_that_takes_time_is_answered_into_a_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+    let slow = call(1, "test_slow", &json!({"milliseconds": 100}));
+    fs::write(&input, format!("{}{slow}", handshake())).unwrap();
+    let mut command = serve(folder.path(), &["--preset", "everything"]);
+    command.stdin(File::open(&input).unwrap()).stdout(File::create(&output).unwrap());
+    assert!(command.status().unwrap().success());
+    let text = fs::read_to_string(&output).unwrap();
+    let last = json_of(text.lines().last().unwrap());
+    assert_eq!(last["result"]["content"][0]["text"], "Slept 100 ms");
+}
+
+/// Runs a script in a shell, with `$CREOLE` for the binary; its exit code and what it printed.
+fn shell(script: &str) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    at_home(&mut command, folder.path());
+    command.args(["-c", script]).env("CREOLE", binary().unwrap());
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_closed_stdout_ends_the_server_without_a_panic() {
+    let (code, printed, said) = shell(&format!("printf '{PING}' | \"$CREOLE\" serve >&-"));
+    assert!(matches!(code, Some(0 | 1)), "{code:?}");
+    assert_eq!(printed, "");
+    assert!(!said.contains("panic"), "{said}");
+}
+
+#[test]
+fn a_closed_stdin_is_an_input_that_ended() {
+    let (code, printed, said) = shell("\"$CREOLE\" serve <&-");
+    assert_eq!((code, printed.as_str(), said.as_str()), (Some(0), "", ""));
+}
+
+#[test]
+fn a_closed_stderr_costs_no_answer() {
+    let (code, printed, _) = shell(&format!(
+        "printf '{PING}' | \"$CREOLE\" serve --preset bossman --debug --log json 2>&-"
+    ));
+    assert_eq!(code, Some(0));
+    assert_eq!(json_of(&printed)["id"], 1);
+}
+
+#[test]
+fn streams_that_are_all_closed_do_not_mix_up_files() {
+    // The task file must not be opened as descriptor 1, where answers would be written into it.
+    let script = format!(
+        "printf '%s' '{}' > in; \"$CREOLE\" serve < in >&- 2>&-; echo $?; head -c 15 *.db */*.db *.sqlite* 2>/dev/null",
+        handshake() + &call(1, "create_task", &json!({"description": "kept apart"})),
+    );
+    let (_, printed, _) = shell(&script);
+    assert!(printed.starts_with('0') || printed.starts_with('1'), "{printed}");
+    assert!(!printed.contains("jsonrpc"), "{printed}");
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_up_nothing() {
+    const CALLS: u64 = 5000;
+    let data = tempfile::tempdir().unwrap();
+    let mut command = serve(data.path(), &["--preset", "bb-mcp-server", "--log", "json"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = Running::start(&mut command);
+    let mut input = process.child().stdin.take().unwrap();
+    let lines: String = (1..=CALLS).map(|id| request(id, "tools/list", &json!({}))).collect();
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
+    let answers = BufReader::new(process.child().stdout.take().unwrap()).lines().count();
+    assert_eq!(answers as u64, CALLS);
+    writer.join().unwrap().unwrap();
+    assert_eq!(process.wait(), Some(0));
+}
