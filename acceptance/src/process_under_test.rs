@@ -6,6 +6,8 @@
 pub mod weight;
 
 use std::env;
+#[cfg(unix)]
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -57,13 +59,33 @@ pub fn serve(data: &Path, words: &[&str]) -> Command {
 }
 
 /// Takes every `CREOLE_` variable of whoever runs the tests from a command; its folder is `data`.
-pub fn at_home(command: &mut Command, data: &Path) {
+fn at_home(command: &mut Command, data: &Path) {
     for (name, _) in env::vars_os() {
         if name.to_string_lossy().starts_with("CREOLE_") {
             command.env_remove(name);
         }
     }
     command.env("CREOLE_DATA_DIR", data).current_dir(data);
+}
+
+/// A shell that runs a script in this folder, which is also its data directory; the binary under test is
+/// its command `creole`, whatever its file is called.
+#[must_use]
+#[cfg(unix)]
+pub fn shell(folder: &Path, script: &str) -> Command {
+    let commands = folder.join(".commands");
+    fs::create_dir_all(&commands).expect("a folder for the command");
+    let link = commands.join("creole");
+    if !link.exists() {
+        let binary = binary().expect("the binary under test");
+        std::os::unix::fs::symlink(binary, link).expect("a link to the binary");
+    }
+    let path = env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).stdin(Stdio::null());
+    at_home(&mut command, folder);
+    command.env("PATH", format!("{}:{path}", commands.display()));
+    command
 }
 
 /// A request as one line, its newline included.

@@ -70,11 +70,20 @@ enum Version {
 #[derive(Clone, Copy, Debug)]
 enum Kind<'a> {
     Error,
-    Answer { method: &'a str, result: &'a Value },
+    Answer {
+        method: &'a str,
+        result: &'a Value,
+    },
     /// A result that asks for input instead of answering.
-    Asking { result: &'a Value },
-    Request { method: &'a str },
-    Notification { method: &'a str },
+    Asking {
+        result: &'a Value,
+    },
+    Request {
+        method: &'a str,
+    },
+    Notification {
+        method: &'a str,
+    },
 }
 
 impl Referee {
@@ -120,6 +129,8 @@ impl Referee {
 
     fn note_open(&mut self, mut open: Open) {
         open.version = self.session.version;
+        let newest = ["server/discover", "subscriptions/listen"].contains(&open.method.as_str());
+        open.stateless |= self.dialect.stateless && newest && open.version == Version::Open;
         if !open.stateless {
             self.session.used |= !open.method.is_empty();
             open.level = self.session.level;
@@ -131,7 +142,8 @@ impl Referee {
     }
 
     fn judge_line(&mut self, line: &str) -> Result<(), String> {
-        Raw::parse(line).map_err(|error| format!("not one JSON value without repeated keys: {error}"))?;
+        Raw::parse(line)
+            .map_err(|error| format!("not one JSON value without repeated keys: {error}"))?;
         if let Some(begun) = self.pieces.take_begun() {
             self.note_line(&begun);
         }
@@ -152,7 +164,8 @@ impl Referee {
         }
         let mut batch: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         for message in batch.as_array_mut().into_iter().flatten() {
-            *message = exceptions::without_excused_id(message, &self.dialect, revision).into_owned();
+            *message =
+                exceptions::without_excused_id(message, &self.dialect, revision).into_owned();
         }
         schema::judge_batch(revision, &batch)
     }
@@ -228,12 +241,7 @@ impl Referee {
     }
 
     /// Judges a message by the revisions of which one holds; where none was agreed on, one of all must do.
-    fn compare(
-        &self,
-        versions: &[Version],
-        kind: Kind<'_>,
-        message: &Value,
-    ) -> Result<(), String> {
+    fn compare(&self, versions: &[Version], kind: Kind<'_>, message: &Value) -> Result<(), String> {
         if versions.contains(&Version::Own) {
             return envelope::check_id(message);
         }

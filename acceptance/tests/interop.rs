@@ -6,8 +6,8 @@
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
 
-use std::io::Write;
 use std::path::Path;
 use std::{env, thread};
 
@@ -91,7 +91,8 @@ fn clients_refuse_the_boolean_capabilities_of_bb_mcp_server_after_it_has_welcome
 #[test]
 fn bb_mcp_server_serves_whoever_takes_its_welcome() {
     let mut server = Server::start(&["--preset", "bb-mcp-server"]);
-    let hello = json!({"protocolVersion": "1.0", "clientInfo": {"name": "by hand", "version": "1"}});
+    let hello =
+        json!({"protocolVersion": "1.0", "clientInfo": {"name": "by hand", "version": "1"}});
     let welcome = server.request("initialize", &hello);
     assert_eq!(welcome["result"]["protocolVersion"], "1.0");
     assert_eq!(welcome["result"]["serverInfo"]["name"], "bb-mcp-server");
@@ -230,7 +231,7 @@ fn expected_revision(peer: Peer, mode: Mode) -> &'static str {
 fn is_here(peer: Peer) -> bool {
     let Err(missing) = peers::installed(peer) else { return true };
     assert!(env::var("CI").as_deref() != Ok("true"), "{peer} is missing: {missing}");
-    writeln!(std::io::stderr(), "NOT TESTED with {peer}: {missing}").unwrap();
+    eprintln!("NOT TESTED with {peer}: {missing}");
     false
 }
 

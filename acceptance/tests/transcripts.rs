@@ -147,12 +147,17 @@ fn refereed(transcript: &Transcript, stage: &mut dyn Stage) -> Result<Outcome, S
         (Ok(()), None) => Ok(Outcome::Held),
         (Ok(()), Some(reason)) => Err(format!("{file}: the referee objects\n{reason}\n")),
         (Err(failure), None) => Err(failure.to_string()),
-        (Err(failure), Some(reason)) => Err(format!("{failure}\nthe referee objects too\n{reason}\n")),
+        (Err(failure), Some(reason)) => {
+            Err(format!("{failure}\nthe referee objects too\n{reason}\n"))
+        }
     }
 }
 
 /// The stage of that name with the transcript's server on it, and the server's data directory.
-fn prepared(transcript: &Transcript, name: &str) -> Result<(Box<dyn Stage>, tempfile::TempDir), String> {
+fn prepared(
+    transcript: &Transcript,
+    name: &str,
+) -> Result<(Box<dyn Stage>, tempfile::TempDir), String> {
     let data = tempfile::tempdir().map_err(|error| error.to_string())?;
     let stage: Box<dyn Stage> = match name {
         stdio::NAME => Box::new(StdioChild::serve(transcript.server())?),

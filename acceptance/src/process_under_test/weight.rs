@@ -79,7 +79,8 @@ fn read(process: u32, file: &str) -> String {
 }
 
 fn number(status: &str, key: &str) -> u64 {
-    let line = status.lines().find_map(|line| line.strip_prefix(key)).expect("a line of the status");
+    let line =
+        status.lines().find_map(|line| line.strip_prefix(key)).expect("a line of the status");
     let digits: String = line.chars().filter(char::is_ascii_digit).collect();
     digits.parse().expect("a number")
 }

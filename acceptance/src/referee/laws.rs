@@ -27,7 +27,9 @@ impl Referee {
             Some(at) => Ok(self.open.remove(at)),
             None => match id {
                 Some(id) => Err(format!("it answers {id}, which nobody asks or which is answered")),
-                None => Err("it refuses a message, but all were answered or want no answer".to_owned()),
+                None => {
+                    Err("it refuses a message, but all were answered or want no answer".to_owned())
+                }
             },
         }
     }
@@ -207,7 +209,9 @@ impl Referee {
 fn check_filter(honoured: &Value, wanted: &Value) -> Result<(), String> {
     for (key, value) in honoured.as_object().into_iter().flatten() {
         let fair = match (value, &wanted[key]) {
-            (Value::Array(given), Value::Array(asked)) => given.iter().all(|uri| asked.contains(uri)),
+            (Value::Array(given), Value::Array(asked)) => {
+                given.iter().all(|uri| asked.contains(uri))
+            }
             (given, asked) => given == asked || *given == Value::Bool(false),
         };
         if !fair {

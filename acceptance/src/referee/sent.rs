@@ -19,7 +19,7 @@ pub(super) struct Open {
     pub(super) id: Option<String>,
     pub(super) method: String,
     pub(super) params: Value,
-    /// Whether it brought its own version.
+    /// Whether it stands alone: it says who is calling, or only the newest generation has its method.
     pub(super) stateless: bool,
     /// What was agreed on when it was sent.
     pub(super) version: Version,
@@ -92,7 +92,8 @@ impl Sent {
 
 impl Open {
     fn new(id: Option<String>, method: String, params: Value, dialect: &Dialect) -> Self {
-        let claims = params["_meta"].get(meta::PROTOCOL_VERSION).is_some();
+        let about = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO];
+        let claims = about.iter().any(|key| params["_meta"].get(key).is_some());
         let level = params["_meta"][meta::LOG_LEVEL].as_str().and_then(Level::named);
         Self {
             id,

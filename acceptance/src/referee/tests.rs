@@ -112,13 +112,15 @@ fn a_question_needs_a_handshake_and_a_capability() {
 
 #[test]
 fn a_log_message_below_the_level_is_seen() {
-    let level = r#"> {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}"#;
+    let level =
+        r#"> {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}"#;
     let set = r#"< {"jsonrpc":"2.0","id":1,"result":{}}"#;
     let info = r#"< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
     assert_eq!(verdict(&after_handshake(&V2025_11_25, &[info])), Ok(()));
     objects(&after_handshake(&V2025_11_25, &[level, set, info]), "asked for no log messages");
     objects(&after_handshake(&V2025_03_26, &[info]), "declared no logging");
-    let silent = r#"> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{CLAIM},"name":"t"}}"#;
+    let silent =
+        r#"> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{CLAIM},"name":"t"}}"#;
     objects(&[silent, info], "no request that waits asked");
 }
 
@@ -159,7 +161,10 @@ fn only_a_revision_with_batches_has_them() {
 fn a_null_id_is_excused_only_where_an_id_cannot_be_left_out() {
     let refused = r#"< {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#;
     assert_eq!(verdict(&after_handshake(&V2025_03_26, &["> {", refused])), Ok(()));
-    assert_eq!(verdict_of("fpf-governance", &after_handshake(&V2025_11_25, &["> {", refused])), Ok(()));
+    assert_eq!(
+        verdict_of("fpf-governance", &after_handshake(&V2025_11_25, &["> {", refused])),
+        Ok(())
+    );
     objects(&after_handshake(&V2025_11_25, &["> {", refused]), "is left out, not null");
 }
 

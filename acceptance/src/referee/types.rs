@@ -57,7 +57,8 @@ pub(super) fn judge(revision: Revision, kind: Kind<'_>, message: &Value) -> Resu
 
 fn find(rows: &[Row], method: &str) -> Result<Reader, String> {
     let row = rows.iter().find(|(name, _)| *name == method);
-    row.map(|(_, reader)| *reader).ok_or_else(|| format!("it has no `{method}` for a server to say"))
+    row.map(|(_, reader)| *reader)
+        .ok_or_else(|| format!("it has no `{method}` for a server to say"))
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> Result<(), String> {
@@ -102,7 +103,10 @@ static TYPES_2024_11_05: Types = Types {
         ("notifications/progress", read::<v2024_11_05::ProgressNotification>),
         ("notifications/message", read::<v2024_11_05::LoggingMessageNotification>),
         ("notifications/tools/list_changed", read::<v2024_11_05::ToolListChangedNotification>),
-        ("notifications/resources/list_changed", read::<v2024_11_05::ResourceListChangedNotification>),
+        (
+            "notifications/resources/list_changed",
+            read::<v2024_11_05::ResourceListChangedNotification>,
+        ),
         ("notifications/prompts/list_changed", read::<v2024_11_05::PromptListChangedNotification>),
         ("notifications/resources/updated", read::<v2024_11_05::ResourceUpdatedNotification>),
         ("ping", read::<v2024_11_05::PingRequest>),
@@ -137,7 +141,10 @@ static TYPES_2025_03_26: Types = Types {
         ("notifications/progress", read::<v2025_03_26::ProgressNotification>),
         ("notifications/message", read::<v2025_03_26::LoggingMessageNotification>),
         ("notifications/tools/list_changed", read::<v2025_03_26::ToolListChangedNotification>),
-        ("notifications/resources/list_changed", read::<v2025_03_26::ResourceListChangedNotification>),
+        (
+            "notifications/resources/list_changed",
+            read::<v2025_03_26::ResourceListChangedNotification>,
+        ),
         ("notifications/prompts/list_changed", read::<v2025_03_26::PromptListChangedNotification>),
         ("notifications/resources/updated", read::<v2025_03_26::ResourceUpdatedNotification>),
         ("ping", read::<v2025_03_26::PingRequest>),
@@ -172,7 +179,10 @@ static TYPES_2025_06_18: Types = Types {
         ("notifications/progress", read::<v2025_06_18::ProgressNotification>),
         ("notifications/message", read::<v2025_06_18::LoggingMessageNotification>),
         ("notifications/tools/list_changed", read::<v2025_06_18::ToolListChangedNotification>),
-        ("notifications/resources/list_changed", read::<v2025_06_18::ResourceListChangedNotification>),
+        (
+            "notifications/resources/list_changed",
+            read::<v2025_06_18::ResourceListChangedNotification>,
+        ),
         ("notifications/prompts/list_changed", read::<v2025_06_18::PromptListChangedNotification>),
         ("notifications/resources/updated", read::<v2025_06_18::ResourceUpdatedNotification>),
         ("ping", read::<v2025_06_18::PingRequest>),
@@ -208,14 +218,20 @@ static TYPES_2025_11_25: Types = Types {
         ("notifications/progress", read::<v2025_11_25::ProgressNotification>),
         ("notifications/message", read::<v2025_11_25::LoggingMessageNotification>),
         ("notifications/tools/list_changed", read::<v2025_11_25::ToolListChangedNotification>),
-        ("notifications/resources/list_changed", read::<v2025_11_25::ResourceListChangedNotification>),
+        (
+            "notifications/resources/list_changed",
+            read::<v2025_11_25::ResourceListChangedNotification>,
+        ),
         ("notifications/prompts/list_changed", read::<v2025_11_25::PromptListChangedNotification>),
         ("notifications/resources/updated", read::<v2025_11_25::ResourceUpdatedNotification>),
         ("ping", read::<v2025_11_25::PingRequest>),
         ("roots/list", read::<v2025_11_25::ListRootsRequest>),
         ("sampling/createMessage", read::<v2025_11_25::CreateMessageRequest>),
         ("elicitation/create", read::<v2025_11_25::ElicitRequest>),
-        ("notifications/elicitation/complete", read::<v2025_11_25::ElicitationCompleteNotification>),
+        (
+            "notifications/elicitation/complete",
+            read::<v2025_11_25::ElicitationCompleteNotification>,
+        ),
     ],
 };
 
@@ -242,10 +258,15 @@ static TYPES_2026_07_28: Types = Types {
         ("notifications/progress", read::<v2026_07_28::ProgressNotification>),
         ("notifications/message", read::<v2026_07_28::LoggingMessageNotification>),
         ("notifications/tools/list_changed", read::<v2026_07_28::ToolListChangedNotification>),
-        ("notifications/resources/list_changed", read::<v2026_07_28::ResourceListChangedNotification>),
+        (
+            "notifications/resources/list_changed",
+            read::<v2026_07_28::ResourceListChangedNotification>,
+        ),
         ("notifications/prompts/list_changed", read::<v2026_07_28::PromptListChangedNotification>),
         ("notifications/resources/updated", read::<v2026_07_28::ResourceUpdatedNotification>),
-        ("notifications/subscriptions/acknowledged", read::<v2026_07_28::SubscriptionsAcknowledgedNotification>),
+        (
+            "notifications/subscriptions/acknowledged",
+            read::<v2026_07_28::SubscriptionsAcknowledgedNotification>,
+        ),
     ],
 };
-

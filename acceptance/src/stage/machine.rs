@@ -41,7 +41,8 @@ pub struct MachineStage {
 impl MachineStage {
     /// A machine of the service, in its first state.
     pub fn new(service: Service) -> Result<Self, String> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let profile = Arc::clone(service.profile());
         Ok(Self {
             runtime: runtime.map_err(|error| error.to_string())?,
@@ -100,7 +101,8 @@ impl MachineStage {
                     self.machine.event(call, &event, self.now, &mut self.outbox);
                 }
                 Report::Ask(call, question, answer) => {
-                    if let Some(ask) = self.machine.ask(call, &question, self.now, &mut self.outbox) {
+                    if let Some(ask) = self.machine.ask(call, &question, self.now, &mut self.outbox)
+                    {
                         self.asks.insert(ask, answer);
                     }
                 }
@@ -170,6 +172,8 @@ impl Stage for MachineStage {
             Some(Line::TooLong) => self.machine.overlong(&mut self.outbox),
             None => {}
         }
+        self.settle();
+        self.machine.end_of_input(self.now, &mut self.outbox);
         let start = Instant::now();
         while self.machine.in_flight() > 0 && start.elapsed() < Duration::from_secs(5) {
             self.settle();

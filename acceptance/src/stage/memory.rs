@@ -31,8 +31,7 @@ impl MemoryStage {
             .map_err(|error| error.to_string())?;
         let (client, server) = memory();
         let (source, sink) = server.split();
-        let server =
-            runtime.spawn(async move { service.serve(source, sink).await.map(|_| ()) });
+        let server = runtime.spawn(async move { service.serve(source, sink).await.map(|_| ()) });
         Ok(Self { runtime, client, server: Some(server), received: Vec::new(), paused })
     }
 

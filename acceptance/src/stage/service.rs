@@ -21,7 +21,9 @@ pub fn service(words: &[String], data: &Path) -> Result<Service, String> {
             }
             "--debug" => debug = true,
             "--stdio" => {}
-            flag if flag.starts_with('-') => return Err(format!("{flag} is unknown to this stage")),
+            flag if flag.starts_with('-') => {
+                return Err(format!("{flag} is unknown to this stage"));
+            }
             file => source = Source::File(Path::new(file)),
         }
     }

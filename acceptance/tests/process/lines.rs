@@ -1,12 +1,9 @@
 //! How bytes become lines on a real pipe (security A37 to A39).
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use creole_acceptance::process_under_test::{Server, at_home};
-use creole_acceptance::stage::stdio::binary;
+use creole_acceptance::process_under_test::{Server, shell};
 use serde_json::json;
 
 use crate::{MEBIBYTE, error_code, json_of};
@@ -14,21 +11,11 @@ use crate::{MEBIBYTE, error_code, json_of};
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const PONG: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 
-/// Runs a script in a real shell that knows the command `creole`.
-fn shell(script: &str) -> Output {
-    let data = tempfile::tempdir().unwrap();
-    let binary = binary().expect("the binary under test");
-    let path = std::env::var("PATH").unwrap_or_default();
-    let path = format!("{}:{path}", binary.parent().unwrap_or(Path::new(".")).display());
-    let mut command = Command::new("sh");
-    at_home(&mut command, data.path());
-    command.args(["-c", script]).env("PATH", path).stdin(Stdio::null()).output().unwrap()
-}
-
 /// What a one-liner prints, which must end well and say nothing on stderr.
 #[track_caller]
 fn printed(script: &str) -> String {
-    let output = shell(script);
+    let folder = tempfile::tempdir().unwrap();
+    let output = shell(folder.path(), script).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert!(output.status.success(), "{:?}", output.status);
     String::from_utf8(output.stdout).unwrap()
@@ -80,7 +67,8 @@ fn a_hundred_thousand_lines_of_garbage_get_an_error_each_and_leave_nothing_behin
     }
     for number in 0..LINES {
         let answer = server.answer();
-        assert_eq!(error_code(&answer), -32700, "line {number}: {answer}");
+        // The deep ones are JSON as far as it is read, and are refused for their depth.
+        assert!(matches!(error_code(&answer), -32700 | -32600), "line {number}: {answer}");
     }
     server.ping();
     let after = server.weight();

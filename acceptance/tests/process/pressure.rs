@@ -57,11 +57,12 @@ fn flood(preset: &str, count: u64, line: impl Fn(u64) -> String + Send + 'static
     let unread = process.weight();
     assert_kept_little("while nothing was read", before, unread);
 
-    let answered = read_slowly(output, count);
+    let (answered, output) = read_slowly(output, count);
     assert_eq!(answered.len() as u64, count, "answers with different ids");
     assert_kept_little("while it was read", before, process.weight());
     drop(input.join().unwrap());
     assert_eq!(process.wait(), Some(0));
+    drop(output);
 }
 
 #[track_caller]
@@ -98,27 +99,31 @@ fn send_until_stuck(
     panic!("the server read on and on");
 }
 
-/// Reads so many answers, never as fast as they could come, and gives their ids.
+/// Reads so many answers, never as fast as they could come; their ids, and the output, which a server
+/// must not lose before it ends.
 #[track_caller]
-fn read_slowly(mut output: BufReader<ChildStdout>, count: u64) -> HashSet<u64> {
+fn read_slowly(
+    mut output: BufReader<ChildStdout>,
+    count: u64,
+) -> (HashSet<u64>, BufReader<ChildStdout>) {
     let (heard, ids) = channel();
-    thread::spawn(move || {
-        let mut line = String::new();
+    let reader = thread::spawn(move || {
         for number in 0..count {
-            line.clear();
+            let mut line = String::new();
             if !matches!(output.read_line(&mut line), Ok(1..)) {
-                return;
+                break;
             }
-            if heard.send(json_of(&line)["id"].as_u64()).is_err() {
-                return;
-            }
+            // A test that waits no more has said why.
+            let _ = heard.send(json_of(&line)["id"].as_u64());
             if number % 100 == 0 {
                 thread::sleep(Duration::from_millis(1));
             }
         }
+        output
     });
     let next = |_| ids.recv_timeout(PATIENCE).expect("every answer comes").expect("an id");
-    (0..count).map(next).collect()
+    let answered = (0..count).map(next).collect();
+    (answered, reader.join().unwrap())
 }
 
 #[test]

@@ -5,12 +5,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use creole_acceptance::process_under_test::{
-    PATIENCE, Running, at_home, call, handshake, request, serve,
+    PATIENCE, Running, call, handshake, request, serve, shell,
 };
-use creole_acceptance::stage::stdio::binary;
 use serde_json::json;
 
 use crate::json_of;
@@ -92,7 +91,8 @@ fn from_a_file_into_a_file_nothing_is_lost() {
     // An answer was lost here once, when the process ended before the thread that writes files.
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
-    let calls: String = (1..=20).map(|id| call(id, "echo", &json!({"message": "x".repeat(500)}))).collect();
+    let calls: String =
+        (1..=20).map(|id| call(id, "echo", &json!({"message": "x".repeat(500)}))).collect();
     fs::write(&input, format!("{}{calls}", handshake())).unwrap();
     for round in 0..50 {
         let mut command = serve(folder.path(), &[]);
@@ -119,20 +119,17 @@ fn a_call_that_takes_time_is_answered_into_a_file_too() {
     assert_eq!(last["result"]["content"][0]["text"], "Slept 100 ms");
 }
 
-/// Runs a script in a shell, with `$CREOLE` for the binary; its exit code and what it printed.
-fn shell(script: &str) -> (Option<i32>, String, String) {
+/// Runs a script in a shell; its exit code and what it printed.
+fn run(script: &str) -> (Option<i32>, String, String) {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new("sh");
-    at_home(&mut command, folder.path());
-    command.args(["-c", script]).env("CREOLE", binary().unwrap());
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    let output = shell(folder.path(), script).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 #[test]
 fn a_closed_stdout_ends_the_server_without_a_panic() {
-    let (code, printed, said) = shell(&format!("printf '{PING}' | \"$CREOLE\" serve >&-"));
+    let (code, printed, said) = run(&format!("printf '{PING}' | creole serve >&-"));
     assert!(matches!(code, Some(0 | 1)), "{code:?}");
     assert_eq!(printed, "");
     assert!(!said.contains("panic"), "{said}");
@@ -140,15 +137,14 @@ fn a_closed_stdout_ends_the_server_without_a_panic() {
 
 #[test]
 fn a_closed_stdin_is_an_input_that_ended() {
-    let (code, printed, said) = shell("\"$CREOLE\" serve <&-");
+    let (code, printed, said) = run("creole serve <&-");
     assert_eq!((code, printed.as_str(), said.as_str()), (Some(0), "", ""));
 }
 
 #[test]
 fn a_closed_stderr_costs_no_answer() {
-    let (code, printed, _) = shell(&format!(
-        "printf '{PING}' | \"$CREOLE\" serve --preset bossman --debug --log json 2>&-"
-    ));
+    let (code, printed, _) =
+        run(&format!("printf '{PING}' | creole serve --preset bossman --debug --log json 2>&-"));
     assert_eq!(code, Some(0));
     assert_eq!(json_of(&printed)["id"], 1);
 }
@@ -157,10 +153,10 @@ fn a_closed_stderr_costs_no_answer() {
 fn streams_that_are_all_closed_do_not_mix_up_files() {
     // The task file must not be opened as descriptor 1, where answers would be written into it.
     let script = format!(
-        "printf '%s' '{}' > in; \"$CREOLE\" serve < in >&- 2>&-; echo $?; head -c 15 *.db */*.db *.sqlite* 2>/dev/null",
+        "printf '%s' '{}' > in; creole serve < in >&- 2>&-; echo $?; head -c 15 *.db */*.db *.sqlite* 2>/dev/null",
         handshake() + &call(1, "create_task", &json!({"description": "kept apart"})),
     );
-    let (_, printed, _) = shell(&script);
+    let (_, printed, _) = run(&script);
     assert!(printed.starts_with('0') || printed.starts_with('1'), "{printed}");
     assert!(!printed.contains("jsonrpc"), "{printed}");
 }

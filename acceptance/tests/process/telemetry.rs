@@ -63,10 +63,7 @@ fn each_tool_that_ran_is_logged_with_its_outcome() {
     let (_, log) = logged(&BB, &messages);
     let tools = events(&log, "tool invoked");
     let told: Vec<_> = tools.iter().map(|event| (&event["tool"], &event["outcome"])).collect();
-    assert_eq!(
-        told,
-        [(&json!("echo"), &json!("success")), (&json!("calculate"), &json!("error"))]
-    );
+    assert_eq!(told, [(&json!("echo"), &json!("success")), (&json!("calculate"), &json!("error"))]);
     assert!(tools.iter().all(|event| event["duration_us"].is_u64()), "{tools:?}");
 }
 

@@ -24,7 +24,9 @@ async fn order(order: Order, context: Context) -> Result<String, ToolError> {
     let answer = context.elicit("table", question)?;
     match answer.action {
         ElicitAction::Accept => Ok(format!("{}: {:?}", order.dish, answer.content)),
-        ElicitAction::Decline | ElicitAction::Cancel => Err(ToolError::failed("nothing was ordered")),
+        ElicitAction::Decline | ElicitAction::Cancel => {
+            Err(ToolError::failed("nothing was ordered"))
+        }
     }
 }
 

@@ -21,6 +21,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use creole_proto::adapt::{Lowered, lower_form};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Ask, Question};
 use creole_proto::op::{Caller, Operation, Outcome};
@@ -47,7 +48,18 @@ pub fn form(message: &str, schema: &impl Serialize) -> Question {
 
 /// A page to visit: what to do there and why.
 pub fn page(message: &str, url: &str) -> Question {
-    Question::Url { message: message.to_owned(), url: url.to_owned() }
+    Question::Url { message: message.to_owned(), url: url.to_owned(), id: random_name() }
+}
+
+/// A version 4 UUID: a name that nobody can guess.
+fn random_name() -> String {
+    let mut bytes = [0; 16];
+    // Without randomness the platform is broken, and a guessable name is still a name.
+    _ = getrandom::fill(&mut bytes);
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 /// A message to sample an answer to from the client's model.
@@ -151,9 +163,7 @@ impl Context {
         if missing.is_empty() {
             return Ok(());
         }
-        for ask in &missing {
-            check_capability(&ask.question, self.caller())?;
-        }
+        check_capabilities(&missing, self.caller())?;
         Err(ToolError::Ask(missing))
     }
 
@@ -175,16 +185,40 @@ impl Context {
     }
 }
 
-fn check_capability(question: &Question, caller: &Caller) -> Result<(), ToolError> {
-    if question.is_allowed(&caller.capabilities) && is_known(question, caller.rules) {
+/// Refuses questions that the client cannot answer, and tells of all that is missing at once.
+fn check_capabilities(asks: &[Ask], caller: &Caller) -> Result<(), ToolError> {
+    let is_missing = |question: &&Question| {
+        !question.is_allowed(&caller.capabilities) || !is_known(question, caller.rules)
+    };
+    let missing: Vec<_> = asks.iter().map(|ask| &ask.question).filter(is_missing).collect();
+    if missing.is_empty() {
         return Ok(());
     }
-    let detail = format!("This needs a client that supports {}.", question.needed_words());
-    let needed = format!(r#"{{"requiredCapabilities":{}}}"#, question.needed_capability());
-    let data = Raw::parse(&needed).unwrap_or_else(|_| Raw::of(&Value::Null));
+    let mut words: Vec<_> = missing.iter().map(|question| question.needed_words()).collect();
+    words.sort_unstable();
+    words.dedup();
+    let mut needed = json!({});
+    for question in missing {
+        if let Ok(capability) = serde_json::from_str(question.needed_capability()) {
+            merge(&mut needed, capability);
+        }
+    }
+    let detail = format!("This needs a client that supports {}.", words.join(" and "));
+    let data = Raw::of(&json!({"requiredCapabilities": needed}));
     Err(ToolError::Fault(Box::new(
         Fault::new(FaultKind::MissingCapability, detail).with_data(data),
     )))
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert_with(|| json!({})), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
 }
 
 /// Whether the client's revision has a message for the question at all.
@@ -244,11 +278,24 @@ fn may_be_asked(caller: &Caller) -> bool {
 async fn ask_each(context: &Context, asks: Vec<Ask>) -> Result<Answers, Fault> {
     let mut answers = Answers::new();
     for ask in asks {
+        let (question, form) = lowered(ask.question, context.caller().rules);
         let refused = |reason| Fault::new(FaultKind::InputRefused, reason);
-        let answer = context.ask_now(ask.question).await.map_err(refused)?;
+        let answer = context.ask_now(question).await.map_err(refused)?;
+        let answer = form.map_or_else(|| answer.clone(), |form| form.raise(&answer));
         answers.insert(ask.key, answer);
     }
     Ok(answers)
+}
+
+/// A question as the client's revision can ask it.
+fn lowered(question: Question, rules: &Rules) -> (Question, Option<Lowered>) {
+    match question {
+        Question::Form { message, schema } if rules.elicitation == Elicitation::Form => {
+            let form = lower_form(&schema);
+            (Question::Form { message, schema: form.schema.clone() }, Some(form))
+        }
+        other => (other, None),
+    }
 }
 
 /// The answers that a client brings: those sealed in earlier rounds, and the new ones.

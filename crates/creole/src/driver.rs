@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use creole_proto::op::Change;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 
 use crate::server::Service;
 use crate::transport::{Sink, Source};
@@ -16,7 +16,8 @@ use connection::Connection;
 /// Bytes that one read takes at most.
 const CHUNK: usize = 64 * 1024;
 
-/// Answers that may wait for a slow client before no more of its requests are read.
+/// Answers that may wait for a slow client before no more of its requests are read and its calls are
+/// made to wait.
 const HIGH_WATER: usize = 256 * 1024;
 
 /// How long calls may go on after the client has closed its side.
@@ -49,13 +50,18 @@ pub(crate) async fn serve(
             connection.close();
             return finish_output(connection, output).await;
         }
-        let reading = open && connection.unsent().len() < HIGH_WATER;
         let deadline = connection.deadline();
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            // Here and not only below: a flood of requests must not keep the time from passing.
+            connection.tick();
+        }
         let (reports, unsent) = connection.waiting();
+        let room = unsent.len() < HIGH_WATER;
         tokio::select! {
             biased;
-            report = reports.recv() => connection.take_report(report),
-            read = input.read(&mut chunk, CHUNK), if reading => {
+            report = reports.recv(), if room => connection.take_report(report),
+            change = changes.recv(), if room => connection.take_change(change_or_all(change)),
+            read = input.read(&mut chunk, CHUNK), if open && room => {
                 if read? == 0 {
                     connection.end_of_input(DRAIN);
                     open = false;
@@ -64,7 +70,6 @@ pub(crate) async fn serve(
                     chunk.clear();
                 }
             }
-            change = changes.recv() => connection.take_change(change_or_all(change)),
             sent = send(&mut output, unsent) => match sent {
                 Ok(sent) => connection.sent(sent),
                 Err(_) => return Ok(Ended::OutputBroken),
@@ -116,6 +121,6 @@ fn change_or_all(change: Result<Change, RecvError>) -> Option<Change> {
     change.ok()
 }
 
-fn far_away() -> tokio::time::Instant {
-    tokio::time::Instant::now() + Duration::from_secs(86_400)
+fn far_away() -> Instant {
+    Instant::now() + Duration::from_secs(86_400)
 }

@@ -47,7 +47,7 @@ mod uri_template;
 pub use call::{Call, Canceller, Context, Outlet};
 pub use chain::{BoxFuture, Endpoint, Middleware, Next};
 pub use prompt::Prompt;
-pub use registry::Registry;
+pub use registry::{Registry, WeakRegistry};
 pub use resource::{Resource, Template};
 pub use server::{Server, Service};
 pub use tool::{Json, Tool, ToolError};

@@ -1,7 +1,7 @@
 //! JSON Schema validation of tool arguments, safe against schemas and arguments of strangers.
 //!
-//! Plain schemas are checked by a small checker of our own ([`flat`]); all others by the
-//! `jsonschema` crate ([`full`]), after [`bounds`] made sure that they can neither exhaust the
+//! Plain schemas are checked by a small checker of our own (`flat`); all others by the
+//! `jsonschema` crate (`full`), after `bounds` made sure that they can neither exhaust the
 //! stack nor run for minutes. `format` is an annotation in both dialects and never checked.
 
 mod bounds;

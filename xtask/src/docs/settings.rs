@@ -1,8 +1,8 @@
 //! Every setting of a dialect in words.
 
 use creole_proto::dialect::{
-    Batch, CapabilityShape, Definitions, Dialect, IdAbsence, IdNumbers, IsError, Lifecycle, MissingId, NullId,
-    RefusedId, Repeated, SchemaStyle, VersionAnswer,
+    Batch, CapabilityShape, Definitions, Dialect, IdAbsence, IdNumbers, IsError, Lifecycle,
+    MissingId, NullId, RefusedId, Repeated, SchemaStyle, VersionAnswer,
 };
 use creole_proto::method::Method;
 

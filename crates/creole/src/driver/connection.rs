@@ -140,6 +140,7 @@ impl Connection {
             Some(Line::TooLong) => self.machine.overlong(&mut self.outbox),
             None => {}
         }
+        self.machine.end_of_input(now, &mut self.outbox);
         self.obey_all();
         self.drained = Some(Instant::now() + drain);
     }

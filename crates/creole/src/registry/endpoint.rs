@@ -30,6 +30,7 @@ impl Endpoint for Registry {
 
 impl Registry {
     async fn answer(&self, operation: Operation, context: Context) -> Result<Outcome, Fault> {
+        let method = operation.method();
         let payload = match operation {
             Operation::Discover => Payload::Server(self.card()),
             Operation::List(kind, cursor) => Payload::Page(self.page(kind, cursor, &context)?),
@@ -41,9 +42,12 @@ impl Registry {
                 return self.get_prompt(&name, arguments.as_ref(), context).await;
             }
             Operation::Complete(request) => Payload::Completion(self.complete(request).await?),
-            Operation::Subscribe { uri } if !self.knows(&uri) => return Err(no_resource(&uri)),
-            Operation::Subscribe { .. } | Operation::Unsubscribe { .. } => {
-                self.offers(ListKind::Resources)?;
+            Operation::Subscribe { uri } => {
+                self.offers(ListKind::Resources, method)?;
+                self.reader(&uri).map(|_| Payload::Empty).ok_or_else(|| no_resource(&uri))?
+            }
+            Operation::Unsubscribe { .. } => {
+                self.offers(ListKind::Resources, method)?;
                 Payload::Empty
             }
             Operation::Listen(wanted) => Payload::Listening(self.honour(wanted)),
@@ -61,8 +65,8 @@ impl Registry {
         }
     }
 
-    /// A list that the server never offered is an unknown method.
-    fn offers(&self, kind: ListKind) -> Result<(), Fault> {
+    /// What belongs to a list that the server never offered is an unknown method.
+    fn offers(&self, kind: ListKind, method: &str) -> Result<(), Fault> {
         let has = self.capabilities();
         let (name, offered) = match kind {
             ListKind::Tools => ("tools", has.tools),
@@ -72,7 +76,6 @@ impl Registry {
         if offered || self.shared.settings.dialect.shows(name, false) {
             return Ok(());
         }
-        let method = Operation::List(kind, None).method();
         Err(Fault::new(FaultKind::MethodNotFound, format!("this server has no {name}"))
             .about(method))
     }
@@ -83,7 +86,7 @@ impl Registry {
         cursor: Option<String>,
         context: &Context,
     ) -> Result<Page, Fault> {
-        self.offers(kind)?;
+        self.offers(kind, Operation::List(kind, None).method())?;
         let settings = &self.shared.settings;
         let size = if settings.dialect.paging { settings.page_size } else { usize::MAX };
         let (sealer, principal, list) = (&settings.sealer, context.principal(), kind.member());
@@ -130,7 +133,7 @@ impl Registry {
 
     async fn read_resource(&self, uri: String, context: Context) -> Result<Outcome, Fault> {
         let Some((read, variables, cache)) = self.reader(&uri) else {
-            self.offers(ListKind::Resources)?;
+            self.offers(ListKind::Resources, "resources/read")?;
             return Err(no_resource(&uri));
         };
         match read(uri.clone(), variables, context).await {
@@ -170,10 +173,6 @@ impl Registry {
         })
     }
 
-    fn knows(&self, uri: &str) -> bool {
-        self.reader(uri).is_some()
-    }
-
     async fn get_prompt(
         &self,
         name: &str,
@@ -182,7 +181,7 @@ impl Registry {
     ) -> Result<Outcome, Fault> {
         let found = self.read().prompts.get(name);
         let Some(prompt) = found else {
-            self.offers(ListKind::Prompts)?;
+            self.offers(ListKind::Prompts, "prompts/get")?;
             return Err(Fault::new(FaultKind::UnknownPrompt, "").about(name));
         };
         let given: BTreeMap<String, String> =
@@ -199,6 +198,10 @@ impl Registry {
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, Fault> {
+        if !self.capabilities().completions {
+            let detail = "this server completes no arguments";
+            return Err(Fault::new(FaultKind::MethodNotFound, detail).about("completion/complete"));
+        }
         let completers = match &request.reference {
             Reference::Prompt(name) => {
                 self.read().prompts.get(name).map(|it| it.completers.clone())
@@ -230,7 +233,7 @@ impl Registry {
             tools: wanted.tools && has.tools,
             prompts: wanted.prompts && has.prompts,
             resources: wanted.resources && has.resources,
-            uris: wanted.uris.into_iter().filter(|uri| self.knows(uri)).collect(),
+            uris: wanted.uris.into_iter().filter(|uri| self.reader(uri).is_some()).collect(),
         }
     }
 }

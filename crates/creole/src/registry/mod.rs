@@ -5,7 +5,7 @@ mod endpoint;
 mod style;
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use creole_proto::dialect::Dialect;
 use creole_proto::model::{CacheHints, Implementation, ListKind, ServerCapabilities};
@@ -26,6 +26,19 @@ const CHANGES_KEPT: usize = 256;
 #[derive(Clone)]
 pub struct Registry {
     shared: Arc<Shared>,
+}
+
+/// A handle that does not keep the registry alive: for tools that change what holds them.
+#[derive(Clone, Debug)]
+pub struct WeakRegistry {
+    shared: Weak<Shared>,
+}
+
+impl WeakRegistry {
+    /// The registry, while its server is there.
+    pub fn upgrade(&self) -> Option<Registry> {
+        self.shared.upgrade().map(|shared| Registry { shared })
+    }
 }
 
 struct Shared {
@@ -62,6 +75,11 @@ impl Registry {
     pub(crate) fn new(settings: Settings) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
         Self { shared: Arc::new(Shared { settings, state: RwLock::default(), changes }) }
+    }
+
+    /// A handle that does not keep the registry alive.
+    pub fn downgrade(&self) -> WeakRegistry {
+        WeakRegistry { shared: Arc::downgrade(&self.shared) }
     }
 
     /// Adds a tool, or replaces the one of its name.
@@ -153,6 +171,12 @@ impl Registry {
 
     fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.shared.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Shared").finish_non_exhaustive()
     }
 }
 

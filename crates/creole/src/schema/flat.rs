@@ -3,6 +3,8 @@
 //!
 //! It decides exactly like the `jsonschema` crate, but needs no two milliseconds to get ready.
 
+mod compile;
+
 use serde_json::{Map, Number, Value};
 
 use super::message::{self, is_integer};
@@ -14,9 +16,12 @@ pub(super) struct Flat(Rule);
 impl Flat {
     /// `None` if the schema is not plain, or not valid, which the other checker can explain.
     pub(super) fn compile(schema: &Value) -> Option<Self> {
-        let mut map = schema.as_object()?.clone();
-        map.remove("$schema");
-        Rule::compile(&map).map(Self)
+        compile::exact(schema).map(Self)
+    }
+
+    /// The plain part of any schema: what it refuses is wrong, what it accepts may be, too.
+    pub(super) fn sketch(schema: &Value) -> Self {
+        Self(compile::sketch(schema))
     }
 
     pub(super) fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {
@@ -43,30 +48,6 @@ struct Rule {
 }
 
 impl Rule {
-    fn compile(schema: &Map<String, Value>) -> Option<Self> {
-        let mut rule = Self::default();
-        for (name, value) in schema {
-            match name.as_str() {
-                "type" => rule.types = types(value)?,
-                "enum" => rule.options = Some(options(value)?),
-                "minimum" => rule.minimum = Some(limit(value)?),
-                "maximum" => rule.maximum = Some(limit(value)?),
-                "minLength" => rule.min_length = Some(value.as_u64()?),
-                "maxLength" => rule.max_length = Some(value.as_u64()?),
-                "properties" => rule.properties = properties(value)?,
-                "required" => rule.required = distinct(value)?,
-                "additionalProperties" => rule.closed = !value.as_bool()?,
-                "items" => rule.items = Some(Box::new(Self::compile(value.as_object()?)?)),
-                "title" | "description" | "format" | "$comment" if value.is_string() => {}
-                "deprecated" | "readOnly" | "writeOnly" if value.is_boolean() => {}
-                "examples" if value.is_array() => {}
-                "default" => {}
-                _ => return None,
-            }
-        }
-        Some(rule)
-    }
-
     fn check(&self, instance: &Value, place: &Place<'_>, found: &mut Vec<Violation>) {
         if found.len() >= MAX_VIOLATIONS {
             return;
@@ -184,43 +165,4 @@ fn is_of_type(value: &Value, name: &str) -> bool {
         Value::Array(_) => name == "array",
         Value::Object(_) => name == "object",
     }
-}
-
-fn types(value: &Value) -> Option<Vec<String>> {
-    let types = match value {
-        Value::String(name) => vec![name.clone()],
-        _ => distinct(value)?,
-    };
-    let known = ["null", "boolean", "integer", "number", "string", "array", "object"];
-    (!types.is_empty() && types.iter().all(|name| known.contains(&name.as_str()))).then_some(types)
-}
-
-/// Numbers are left to the other checker, because 1 and 1.0 are the same option.
-fn options(value: &Value) -> Option<Vec<Value>> {
-    let options = value.as_array().filter(|options| !options.is_empty())?;
-    let plain = |option: &Value| option.is_string() || option.is_boolean() || option.is_null();
-    options.iter().all(plain).then(|| options.clone())
-}
-
-fn limit(value: &Value) -> Option<Number> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    value.as_number().filter(|number| number.as_f64().is_some_and(|n| n.abs() < EXACT)).cloned()
-}
-
-fn distinct(value: &Value) -> Option<Vec<String>> {
-    let mut names: Vec<String> = Vec::new();
-    for name in value.as_array()? {
-        let name = name.as_str().filter(|name| !names.iter().any(|other| other == name))?;
-        names.push(name.to_owned());
-    }
-    Some(names)
-}
-
-fn properties(value: &Value) -> Option<Vec<(String, Rule)>> {
-    let compile = |(name, schema): (&String, &Value)| {
-        Some((name.clone(), Rule::compile(schema.as_object()?)?))
-    };
-    let mut properties: Vec<_> = value.as_object()?.iter().map(compile).collect::<Option<_>>()?;
-    properties.sort_by(|a, b| a.0.cmp(&b.0));
-    Some(properties)
 }

@@ -9,12 +9,15 @@ use serde_json::Value;
 
 use super::bounds::Shape;
 use super::extent::Extent;
+use super::flat::Flat;
 use super::{Dialect, MAX_VIOLATIONS, SchemaError, Violation, message};
 
 /// A compiled schema.
 pub(super) struct Full {
     validator: Validator,
     shape: Shape,
+    /// Explains what the validator would take too long to explain.
+    sketch: Flat,
 }
 
 impl Full {
@@ -35,7 +38,7 @@ impl Full {
                 PatternOptions::regex().size_limit(PATTERN).dfa_size_limit(PATTERN),
             );
         match catch_unwind(AssertUnwindSafe(|| options.build(schema))) {
-            Ok(Ok(validator)) => Ok(Self { validator, shape }),
+            Ok(Ok(validator)) => Ok(Self { validator, shape, sketch: Flat::sketch(schema) }),
             Ok(Err(error)) => Err(SchemaError::Invalid(reason(&error))),
             Err(panic) => Err(crashed(panic.as_ref())),
         }
@@ -55,6 +58,7 @@ impl Full {
                 return Ok(());
             }
             if !self.can_explain(extent) {
+                self.sketch.validate(instance)?;
                 return Err(vec![Violation::new("", "must match the schema")]);
             }
             let errors = self.validator.iter_errors(instance).take(MAX_VIOLATIONS);
@@ -121,11 +125,8 @@ fn sentence(error: &ValidationError<'_>) -> String {
 
 /// The crate's own words, which quote the schema, so they are cut.
 fn reason(error: &ValidationError<'_>) -> String {
-    message::cut(&error.masked_with("a value").to_string())
-        + &match error.instance_path().as_str() {
-            "" => String::new(),
-            place => format!(" (at {})", message::cut(place)),
-        }
+    let (place, reason) = (error.instance_path().as_str(), error.to_string());
+    format!("at `#{}`, {}", message::cut(place), message::cut_to(200, &reason))
 }
 
 fn crashed(panic: &(dyn Any + Send)) -> SchemaError {

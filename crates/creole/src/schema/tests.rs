@@ -328,6 +328,27 @@ proptest! {
     }
 
     #[test]
+    fn a_sketch_refuses_nothing_that_the_schema_accepts(
+        schema in flat_schema(),
+        more in select(vec![
+            json!({}), json!({"patternProperties": {"[ab]": {}}}), json!({"prefixItems": [true]}),
+            json!({"anyOf": [{"type": "object"}, {"type": "null"}]}),
+        ]),
+        instances in vec(instance(), 12),
+    ) {
+        let mut schema = schema;
+        schema.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (value, dialect, shape) = parse(&schema.to_string()).unwrap();
+        let sketch = Flat::sketch(&value);
+        if let Ok(full) = Full::compile(&value, dialect, shape) {
+            for instance in &instances {
+                let accepted = full.validate(instance, Extent::of(instance)).is_ok();
+                prop_assert!(!accepted || sketch.validate(instance).is_ok(), "{} {}", schema, instance);
+            }
+        }
+    }
+
+    #[test]
     fn no_text_panics(text in ".{0,60}", schema in flat_schema(), instance in instance()) {
         let _ = Schema::new(text).validate(&instance);
         let _ = Schema::new(schema.to_string()).check();

@@ -7,8 +7,8 @@ use super::{foreign_key, key, raw_member, text_member};
 use crate::model::{Ask, Question};
 use crate::revision::{Elicitation, Rules};
 
-/// The params of a question; `id` names a page to visit where the revision wants a name.
-pub(crate) fn params(question: &Question, id: &str, rules: &Rules) -> Option<String> {
+/// The params of a question.
+pub(crate) fn params(question: &Question, rules: &Rules) -> Option<String> {
     let mut out = Vec::new();
     out.push(b'{');
     match question {
@@ -19,7 +19,7 @@ pub(crate) fn params(question: &Question, id: &str, rules: &Rules) -> Option<Str
             text_member(&mut out, "message", message);
             raw_member(&mut out, "requestedSchema", schema.as_str());
         }
-        Question::Url { message, url } => {
+        Question::Url { message, url, id } => {
             text_member(&mut out, "mode", "url");
             text_member(&mut out, "message", message);
             text_member(&mut out, "url", url);
@@ -52,7 +52,7 @@ fn input_request(out: &mut Vec<u8>, ask: &Ask, rules: &Rules) {
     foreign_key(out, &ask.key);
     out.push(b'{');
     text_member(out, "method", ask.question.method());
-    if let Some(params) = params(&ask.question, &ask.key, rules) {
+    if let Some(params) = params(&ask.question, rules) {
         raw_member(out, "params", &params);
     }
     out.push(b'}');

@@ -4,7 +4,7 @@ mod handshake;
 mod stateless;
 
 pub use handshake::{Phase, Session};
-pub use stateless::{claims_version, open, reentry};
+pub use stateless::{open, reentry, stands_alone};
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;

@@ -7,10 +7,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde_json::json;
 
-use super::{implementation, progress_token};
+use super::{Phase, implementation, progress_token};
 use crate::dialect::Dialect;
 use crate::fault::{Fault, FaultKind};
 use crate::meta;
+use crate::method::Method;
 use crate::model::{ClientCapabilities, Level};
 use crate::op::{Caller, Reentry};
 use crate::revision::{Era, Revision, Rules};
@@ -19,10 +20,20 @@ use crate::wire::{Object, Raw, as_object, as_required_string, as_string};
 /// The longest version that is repeated in an error.
 const LONGEST_VERSION: usize = 64;
 
-/// Whether a request claims a version in its `_meta`; a claim makes it stateless, whatever it says.
-pub fn claims_version(meta: Option<&str>) -> bool {
-    let meta = meta.and_then(Object::new);
-    meta.is_some_and(|meta| meta.get(meta::PROTOCOL_VERSION).is_some())
+/// Whether a request is meant to stand alone: its `_meta` says who is calling, or no session is open and
+/// only the stateless revisions have its method. What is then missing is an error and not another era.
+pub fn stands_alone(method: &str, meta: Option<&str>, phase: Phase, dialect: &Dialect) -> bool {
+    let meta = meta.and_then(Object::new).unwrap_or(Object::EMPTY);
+    let claims = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO];
+    dialect.stateless
+        && (meta.pick(claims).iter().any(Option::is_some)
+            || phase == Phase::Created && is_of_this_era(method))
+}
+
+fn is_of_this_era(method: &str) -> bool {
+    let Some(method) = Method::named(method) else { return false };
+    let has = |era| Revision::newest(era).rules().methods.contains(method);
+    has(Era::Stateless) && !has(Era::Handshake)
 }
 
 /// Reads who is calling from the `_meta` of a request that claims a version.

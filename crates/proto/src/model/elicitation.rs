@@ -30,6 +30,8 @@ pub enum Question {
         message: String,
         /// The page.
         url: String,
+        /// A name that nobody can guess, for revisions that name the visit.
+        id: String,
     },
     /// Sample from the client's model (`sampling/createMessage`).
     Sample {

@@ -57,9 +57,8 @@ impl Machine {
         pending.open_asks += 1;
         self.asks.last += 1;
         let ask = AskKey(self.asks.last);
-        let name = format!("creole-{}", self.asks.last);
-        let id = Id::from_text(&name);
-        let params = question_params(question, &name, pending.rules);
+        let id = Id::from_text(&format!("creole-{}", self.asks.last));
+        let params = question_params(question, pending.rules);
         out.frame(Route::Call(call), |bytes| {
             encode::request(bytes, &id, question.method(), params.as_deref());
         });
@@ -86,6 +85,15 @@ impl Machine {
         for ask in self.asks.expired(now) {
             self.withdraw(ask, "nobody answered in time", out);
             self.settle_ask(ask, Err("nobody answered in time".into()), now, out);
+        }
+    }
+
+    /// Ends all questions: a client that has closed its side cannot answer.
+    pub fn end_of_input(&mut self, now: Now, out: &mut Outbox) {
+        let open: Vec<_> = self.asks.open.keys().copied().collect();
+        for ask in open {
+            self.withdraw(ask, "the client has closed its side", out);
+            self.settle_ask(ask, Err("the client has closed its side".into()), now, out);
         }
     }
 

@@ -6,10 +6,11 @@ use alloc::vec::Vec;
 use super::calls::Pending;
 use super::outbox::{Outbox, Route};
 use super::{CallKey, Machine};
-use crate::encode::{self, key, write_filter};
+use crate::encode::{self, key, write_filter, write_meta};
 use crate::meta;
 use crate::op::{Change, Filter};
-use crate::wire::{Id, quote};
+use crate::revision::Rules;
+use crate::wire::{Id, Raw, quote};
 
 /// Open streams of notifications.
 #[derive(Debug, Default)]
@@ -21,6 +22,7 @@ pub(super) struct Listeners {
 struct Listener {
     id: Id,
     filter: Filter,
+    rules: &'static Rules,
 }
 
 impl Listeners {
@@ -68,16 +70,18 @@ impl Machine {
                 write_filter(bytes, &filter);
             });
         });
-        self.listeners.open.insert(call, Listener { id: pending.id, filter });
+        self.listeners.open.insert(call, Listener { id: pending.id, filter, rules: pending.rules });
     }
 
     /// Ends every stream with its graceful result (the same page, graceful closure).
     pub(super) fn end_listeners(&mut self, out: &mut Outbox) {
         for (call, listener) in core::mem::take(&mut self.listeners.open) {
+            let about = Raw::of(&BTreeMap::from([(meta::SUBSCRIPTION_ID, listener.id.to_raw())]));
+            let target = self.target(listener.rules);
             out.frame(Route::Call(call), |bytes| {
                 encode::response(bytes, &listener.id, |bytes| {
                     bytes.extend_from_slice(br#"{"resultType":"complete""#);
-                    write_subscription(bytes, &listener.id);
+                    write_meta(bytes, Some(&about), &target);
                     bytes.push(b'}');
                 });
             });

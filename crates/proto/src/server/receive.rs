@@ -11,14 +11,14 @@ use super::decode::{self, Params};
 use super::outbox::{Action, Call, Observation, Outbox};
 use super::{Machine, Now};
 use crate::fault::{Fault, FaultKind};
-use crate::lifecycle::{self, claims_version, progress_token};
+use crate::lifecycle::{self, progress_token};
 use crate::message::{Message, Refusal, classify};
 use crate::meta;
 use crate::method::Method;
 use crate::model::Level;
 use crate::op::{Caller, Payload};
 use crate::revision::{Era, Revision, Rules};
-use crate::wire::{self, Fields, Frame, Id, Object, as_object};
+use crate::wire::{self, Fields, Frame, Id, Object, as_object, unquote};
 
 /// The longest part of a client's own text that an error repeats.
 const LONGEST_ECHO: usize = 128;
@@ -66,19 +66,24 @@ impl Machine {
 
     fn batch_problem(&self, elements: &[Fields<'_>]) -> Option<&'static str> {
         let dialect = &self.profile.dialect;
-        let claims = |fields: &Fields<'_>| {
-            let params = fields.params.and_then(Object::new);
-            params.is_some_and(|params| claims_version(params.get("_meta")))
+        let stands_alone = |fields: &Fields<'_>| {
+            let meta = fields.params.and_then(Object::new).and_then(|params| params.get("_meta"));
+            let method = fields.method.and_then(unquote).unwrap_or_default();
+            self.stands_alone(&method, meta)
         };
         if !dialect.accepts_batches(self.session.rules) {
             Some("an array of messages is not allowed in this protocol version")
         } else if elements.is_empty() {
             Some("the array of messages is empty")
-        } else if dialect.stateless && elements.iter().any(claims) {
+        } else if elements.iter().any(stands_alone) {
             Some("a request with its own protocol version cannot be in an array")
         } else {
             None
         }
+    }
+
+    fn stands_alone(&self, method: &str, meta: Option<&str>) -> bool {
+        lifecycle::stands_alone(method, meta, self.session.phase, &self.profile.dialect)
     }
 
     fn take(&mut self, fields: &Fields<'_>, place: Place, out: &mut Outbox) {
@@ -112,7 +117,7 @@ impl Machine {
             return self.refuse(Some(id), &fault, place.batch, out);
         }
         let params = Params::of(params.unwrap_or(Object::EMPTY));
-        let stateless = self.profile.dialect.stateless && claims_version(params.meta);
+        let stateless = self.stands_alone(method, params.meta);
         let rules = match stateless {
             true => Revision::newest(Era::Stateless).rules(),
             false => self.session.rules,

@@ -244,7 +244,7 @@ impl Machine {
         }
     }
 
-    fn target(&self, rules: &'static Rules) -> Target<'_> {
+    pub(super) fn target(&self, rules: &'static Rules) -> Target<'_> {
         Target {
             dialect: &self.profile.dialect,
             rules,

@@ -7,6 +7,7 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
+use super::raw::Raw;
 use super::text::{quote, unquote};
 
 /// A request id: echoed byte for byte, compared by value.
@@ -53,6 +54,11 @@ impl Id {
     /// The token as the sender wrote it.
     pub fn raw(&self) -> &str {
         &self.raw
+    }
+
+    /// The token as JSON that can be part of a message.
+    pub fn to_raw(&self) -> Raw {
+        Raw::trusted(&self.raw)
     }
 
     /// An integer id of our own.

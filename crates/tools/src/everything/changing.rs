@@ -17,9 +17,9 @@ pub(super) fn add(server: Server) -> Server {
     let server = server.resource(watched(Arc::clone(&touched)));
     server.setup(move |registry| {
         let toggle = |name, about, change: fn(&Registry) -> &'static str| {
-            let registry = registry.clone();
+            let registry = registry.downgrade();
             tool(name, about, NO_ARGUMENTS, move |_: Value| {
-                let done = change(&registry);
+                let done = registry.upgrade().map_or("The server is gone", |it| change(&it));
                 async move { done }
             })
         };
@@ -33,10 +33,12 @@ pub(super) fn add(server: Server) -> Server {
             "Adds or removes a prompt",
             toggle_prompt,
         ));
-        let changing = registry.clone();
+        let changing = registry.downgrade();
         let touch = move |_: Value| {
             let count = touched.fetch_add(1, Ordering::Relaxed) + 1;
-            changing.resource_updated(WATCHED);
+            if let Some(registry) = changing.upgrade() {
+                registry.resource_updated(WATCHED);
+            }
             async move { format!("Touched {count} times") }
         };
         registry.add_tool(tool(

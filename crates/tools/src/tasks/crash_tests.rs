@@ -38,7 +38,7 @@ fn what_was_acknowledged_survives_kill_nine() {
 /// Lets a child write for a while after its first sign of life and gives what it acknowledged.
 fn killed_after(directory: &Path, time: Duration) -> Vec<String> {
     let mut child = Command::new(env::current_exe().unwrap())
-        .args([CHILD, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .args([CHILD, "--exact", "--nocapture", "--test-threads=1"])
         .env(VARIABLE, directory)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -58,7 +58,6 @@ fn killed_after(directory: &Path, time: Duration) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "the child of another test"]
 fn child_that_writes_until_it_is_killed() {
     let Some(directory) = env::var_os(VARIABLE) else { return };
     let mut database = Database::open(&PathBuf::from(directory).join(FILE)).unwrap();

@@ -14,7 +14,8 @@ mod crash_tests;
 #[cfg(test)]
 mod store_tests;
 
-use creole::{Registry, Server, ToolError};
+use creole::proto::fault::{Fault, FaultKind};
+use creole::{Server, ToolError, WeakRegistry};
 
 use crate::Options;
 use store::Store;
@@ -25,7 +26,7 @@ use task::Task;
 pub(crate) fn add(server: Server, options: &Options) -> Server {
     let store = Store::new(options.clone());
     server.setup(move |registry| {
-        let tasks = Tasks { store, registry: registry.clone() };
+        let tasks = Tasks { store, registry: registry.downgrade() };
         for tool in tools::all(&tasks) {
             registry.add_tool(tool);
         }
@@ -37,16 +38,32 @@ pub(crate) fn add(server: Server, options: &Options) -> Server {
 #[derive(Clone)]
 struct Tasks {
     store: Store,
-    registry: Registry,
+    registry: WeakRegistry,
 }
 
 impl Tasks {
     /// Tells whoever watches that a task changed.
     fn changed(&self, task: &Task) {
-        self.registry.resource_updated(&resource::uri(&task.id));
+        if let Some(registry) = self.registry.upgrade() {
+            registry.resource_updated(&resource::uri(&task.id));
+        }
     }
 }
 
 fn not_found(id: &str) -> ToolError {
-    ToolError::Failed(format!("error: task not found: {id}"))
+    // Whoever asks for a megabyte does not get it back.
+    let shown: String = id.chars().take(100).collect();
+    ToolError::Failed(format!("error: task not found: {shown}"))
+}
+
+/// The longest description, in characters. The schema that clients know has no room for it, so it is checked here.
+const LONGEST: usize = 10_000;
+
+fn checked(description: &str) -> Result<(), ToolError> {
+    let length = description.chars().take(LONGEST + 1).count();
+    if (1..=LONGEST).contains(&length) {
+        return Ok(());
+    }
+    let detail = format!("`/description` must have 1 to {LONGEST} characters");
+    Err(ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidArguments, detail))))
 }

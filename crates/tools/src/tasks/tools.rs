@@ -11,15 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::database::Update;
 use super::task::{Status, Task};
 use super::wait::wait;
-use super::{Tasks, cursor, not_found};
+use super::{Tasks, checked, cursor, not_found};
 use crate::define;
 
 const CREATE: &str = r#"{
     "type": "object",
     "properties": {
-        "description": {
-            "type": "string", "description": "Task description", "minLength": 1, "maxLength": 10000
-        }
+        "description": {"type": "string", "description": "Task description"}
     },
     "required": ["description"],
     "additionalProperties": false
@@ -28,7 +26,7 @@ const CREATE: &str = r#"{
 const ONE: &str = r#"{
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Task id, as create_task gave it", "maxLength": 100}
+        "id": {"type": "string", "description": "Task id, as create_task gave it"}
     },
     "required": ["id"],
     "additionalProperties": false
@@ -49,8 +47,7 @@ const LIST: &str = r#"{
         },
         "cursor": {
             "type": "string",
-            "description": "Where to go on: next_cursor of the previous answer",
-            "maxLength": 100
+            "description": "Where to go on: next_cursor of the previous answer"
         }
     },
     "required": [],
@@ -60,7 +57,7 @@ const LIST: &str = r#"{
 const UPDATE: &str = r#"{
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Task id, as create_task gave it", "maxLength": 100},
+        "id": {"type": "string", "description": "Task id, as create_task gave it"},
         "status": {
             "type": "string",
             "description": "New status; left as it is when not given",
@@ -68,8 +65,7 @@ const UPDATE: &str = r#"{
         },
         "description": {
             "type": "string",
-            "description": "New description; left as it is when not given",
-            "minLength": 1, "maxLength": 10000
+            "description": "New description; left as it is when not given"
         }
     },
     "required": ["id"],
@@ -79,7 +75,7 @@ const UPDATE: &str = r#"{
 const WAIT: &str = r#"{
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Task id, as create_task gave it", "maxLength": 100},
+        "id": {"type": "string", "description": "Task id, as create_task gave it"},
         "status": {
             "type": "string",
             "description": "Status to wait for",
@@ -88,7 +84,7 @@ const WAIT: &str = r#"{
         "timeout_seconds": {
             "type": "integer",
             "description": "How many seconds to wait at most",
-            "minimum": 0, "maximum": 3600, "default": 60
+            "minimum": 0, "maximum": 540, "default": 60
         }
     },
     "required": ["id", "status"],
@@ -141,6 +137,7 @@ struct Create {
 }
 
 async fn create(tasks: Tasks, new: Create, _: Context) -> Result<String, ToolError> {
+    checked(&new.description)?;
     let task = tasks.store.create(new.description).await?;
     tasks.changed(&task);
     Ok(task.json())
@@ -203,6 +200,7 @@ async fn update(tasks: Tasks, wanted: Change, _: Context) -> Result<String, Tool
             "error: nothing to change: give a status, a description, or both",
         ));
     }
+    description.as_deref().map_or(Ok(()), checked)?;
     let task = tasks.store.update(&id, Update { status, description }).await?;
     let task = task.ok_or_else(|| not_found(&id))?;
     tasks.changed(&task);

@@ -186,4 +186,7 @@ fn large_values_are_not_multiplied_by_large_schemas() {
     let errors = json!({"items": {"anyOf": [{"type": "string"}]}});
     let found = validate(&errors, Value::Array(vec![json!(1); 200_000])).unwrap_err();
     assert_eq!(found[0].to_string(), "the value must match the schema");
+    let errors = json!({"items": {"type": "string", "pattern": "a"}});
+    let found = validate(&errors, Value::Array(vec![json!(1); 200_000])).unwrap_err();
+    assert_eq!(found[0].to_string(), "`/0` must be a string, not an integer");
 }

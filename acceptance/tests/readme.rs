@@ -1,0 +1,316 @@
+//! What the documents show is what happens: their commands are run and their configurations loaded.
+//!
+//! The rule, for every Markdown file at the root and under `docs/`, whose blocks are taken in order in
+//! one empty folder per file:
+//!
+//! - A block marked `sh` holds one command per line. Those that begin with `creole`, `echo` or `printf`
+//!   are run by a shell that finds the binary under test as `creole`; `cargo run … -p creole-cli … --`
+//!   in them is the same binary, which is not built anew. Each must end with 0.
+//! - `cargo install --path P` needs a crate at P, and `cargo xtask C` a chore C. Other lines are not run,
+//!   which is said on stderr. Comments and empty lines are nothing.
+//! - A block marked `text` or `json` directly after it is what these commands print, on stdout and then
+//!   on stderr; `…` stands for any text, and where it is `json` white space does not count. If it begins
+//!   with `error`, the last command must fail instead.
+//! - A block marked `toml` is a configuration: `creole config check` must find it right. It stays in the
+//!   folder as `creole.toml`, or as `NAME.toml` if its first line is `# NAME.toml`. One that has
+//!   `[dependencies]` is for Cargo and left alone.
+//! - A block marked `json` that follows no commands is JSON, unless it has an `…`.
+//! - Rust in a document is the doctests' matter, and a block marked otherwise is a picture.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use creole_acceptance::process_under_test::shell;
+use creole_acceptance::stage::stdio::repository;
+use serde_json::Value;
+
+#[test]
+fn what_the_documents_show_is_what_happens() {
+    let mut problems = Vec::new();
+    let documents = documents();
+    if !documents.iter().any(|path| path.ends_with("README.md")) {
+        assert!(env::var("CI").as_deref() != Ok("true"), "there is no README.md");
+        say("NOT TESTED: there is no README.md");
+    }
+    for path in documents {
+        let text = fs::read_to_string(&path).unwrap();
+        let name = path.strip_prefix(repository()).unwrap_or(&path).display().to_string();
+        problems.extend(check(&text).into_iter().map(|problem| format!("{name}:{problem}")));
+    }
+    assert!(problems.is_empty(), "\n{}", problems.join("\n\n"));
+}
+
+/// The Markdown files at the root and under `docs/`.
+fn documents() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![repository().join("docs")];
+    let root = fs::read_dir(repository()).unwrap().map(|entry| entry.unwrap().path());
+    found.extend(root.filter(|path| path.is_file()));
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { found.push(path) }
+        }
+    }
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    found.sort();
+    found
+}
+
+/// A fenced block.
+#[derive(Debug, PartialEq)]
+struct Block {
+    /// The number of its first line.
+    line: usize,
+    /// What it is marked as.
+    mark: String,
+    text: String,
+    /// Whether nothing but empty lines is between it and the block before.
+    follows: bool,
+}
+
+fn blocks(document: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let (mut open, mut follows) = (false, false);
+    for (index, line) in document.lines().enumerate() {
+        match (line.trim_start().strip_prefix("```"), open) {
+            (Some(mark), false) => {
+                let mark = mark.trim().to_owned();
+                blocks.push(Block { line: index + 2, mark, text: String::new(), follows });
+                open = true;
+            }
+            (Some(_), true) => (open, follows) = (false, true),
+            (None, true) => {
+                let text = &mut blocks.last_mut().expect("an open block").text;
+                text.push_str(line);
+                text.push('\n');
+            }
+            (None, false) => follows = follows && line.trim().is_empty(),
+        }
+    }
+    blocks
+}
+
+/// What is wrong in a document, each with the number of its line.
+fn check(document: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let blocks = blocks(document);
+    let mut problems = Vec::new();
+    for (index, block) in blocks.iter().enumerate() {
+        let shown = blocks.get(index + 1).filter(|next| is_output(next));
+        let told = match block.mark.as_str() {
+            "sh" => check_commands(&block.text, shown, folder.path()),
+            "toml" => check_configuration(&block.text, folder.path()),
+            "json" if index == 0 || !block.follows || blocks[index - 1].mark != "sh" => {
+                check_json(&block.text)
+            }
+            _ => Ok(()),
+        };
+        problems.extend(told.err().map(|problem| format!("{}: {problem}", block.line)));
+    }
+    problems
+}
+
+fn is_output(block: &Block) -> bool {
+    block.follows && matches!(block.mark.as_str(), "text" | "json")
+}
+
+fn check_json(text: &str) -> Result<(), String> {
+    let parsed = serde_json::from_str::<Value>(text);
+    if text.contains('…') { Ok(()) } else { parsed.map(drop).map_err(|error| error.to_string()) }
+}
+
+fn check_configuration(text: &str, folder: &Path) -> Result<(), String> {
+    if text.contains("[dependencies]") {
+        return Ok(());
+    }
+    let first = text.lines().next().and_then(|line| line.strip_prefix("# "));
+    let name = first.filter(|name| name.ends_with(".toml") && !name.contains(['/', ' ']));
+    let name = name.unwrap_or("creole.toml");
+    fs::write(folder.join(name), text).unwrap();
+    run(&format!("creole config check {name}"), folder).map(drop)
+}
+
+/// Runs the commands of a block and compares what they print.
+fn check_commands(text: &str, shown: Option<&Block>, folder: &Path) -> Result<(), String> {
+    let fails = shown.is_some_and(|block| block.text.starts_with("error"));
+    let commands: Vec<&str> = text.lines().map(str::trim).filter(|line| is_command(line)).collect();
+    let mut printed = String::new();
+    for (index, command) in commands.iter().enumerate() {
+        match kind(command) {
+            Kind::Ours => match run(command, folder) {
+                Err(said) if fails && index + 1 == commands.len() => printed.push_str(&said),
+                result => printed.push_str(&result.map_err(|said| format!("{command}\n{said}"))?),
+            },
+            Kind::Checked(checked) => checked?,
+            Kind::Foreign => say(&format!("NOT RUN, because it is not ours: {command}")),
+        }
+    }
+    let Some(shown) = shown else { return Ok(()) };
+    let squeeze = |text: &str| match shown.mark.as_str() {
+        "json" => text.split_whitespace().collect(),
+        _ => text.trim_end().to_owned(),
+    };
+    if matches(&squeeze(&shown.text), &squeeze(&printed)) {
+        return Ok(());
+    }
+    Err(format!("it prints something else\n--- shown\n{}--- printed\n{printed}", shown.text))
+}
+
+fn is_command(line: &str) -> bool {
+    !line.is_empty() && !line.starts_with('#')
+}
+
+/// What is done with a line.
+enum Kind {
+    /// It is run.
+    Ours,
+    /// It was looked at.
+    Checked(Result<(), String>),
+    /// Nothing.
+    Foreign,
+}
+
+fn kind(command: &str) -> Kind {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    match words.as_slice() {
+        ["creole" | "echo" | "printf", ..] | ["cargo", "run", ..] => Kind::Ours,
+        ["cargo", "install", rest @ ..] => Kind::Checked(check_install(rest)),
+        ["cargo", "xtask", rest @ ..] => Kind::Checked(check_chore(rest)),
+        _ => Kind::Foreign,
+    }
+}
+
+fn check_install(words: &[&str]) -> Result<(), String> {
+    let path = words.iter().skip_while(|word| **word != "--path").nth(1);
+    let manifest = path.map(|path| repository().join(path).join("Cargo.toml"));
+    match manifest {
+        Some(manifest) if !manifest.is_file() => Err(format!("no {}", manifest.display())),
+        _ => Ok(()),
+    }
+}
+
+/// A chore is one if the usage of `xtask` has a line that begins with it.
+fn check_chore(words: &[&str]) -> Result<(), String> {
+    let plain: Vec<&str> =
+        words.iter().take_while(|word| !word.starts_with(['-', '#'])).copied().collect();
+    let usage = fs::read_to_string(repository().join("xtask/src/main.rs")).unwrap();
+    let chore = plain.join(" ");
+    let known = usage.lines().any(|line| line.trim_start().starts_with(&format!("{chore} ")));
+    if known { Ok(()) } else { Err(format!("`cargo xtask` has no chore `{chore}`")) }
+}
+
+/// Runs a command in a shell; what it printed, or what it printed although it failed.
+fn run(command: &str, folder: &Path) -> Result<String, String> {
+    let mut shell = shell(folder, &ours(command));
+    shell.env("NO_COLOR", "1");
+    let output = shell.output().unwrap();
+    let printed = [output.stdout, output.stderr].concat();
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    if output.status.success() { Ok(printed) } else { Err(printed) }
+}
+
+/// The command with `creole` for the cargo command that would build and run it.
+fn ours(command: &str) -> String {
+    let Some(start) = command.find("cargo run ") else { return command.to_owned() };
+    let Some(end) = command[start..].find(" -- ") else { return command.to_owned() };
+    let cargo = &command[start..start + end];
+    if !cargo.contains("creole-cli") {
+        return command.to_owned();
+    }
+    format!("{}creole {}", &command[..start], &command[start + end + 4..])
+}
+
+/// Whether a text is as a pattern says, in which `…` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut pieces = pattern.split('…');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    for piece in pieces {
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    rest.ends_with(last)
+}
+
+fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+#[test]
+fn a_block_is_known_by_its_mark_and_by_what_it_follows() {
+    let document = "```sh\na\n```\n\n```text\nb\n```\nprose\n```json\n{}\n```\n";
+    let found: Vec<_> = blocks(document)
+        .into_iter()
+        .map(|block| (block.line, block.mark, block.text, block.follows))
+        .collect();
+    let block =
+        |line, mark: &str, text: &str, follows| (line, mark.to_owned(), text.to_owned(), follows);
+    assert_eq!(
+        found,
+        [
+            block(2, "sh", "a\n", false),
+            block(6, "text", "b\n", true),
+            block(10, "json", "{}\n", false)
+        ]
+    );
+}
+
+#[test]
+fn an_ellipsis_stands_for_any_text() {
+    assert!(matches("a…c…e", "abcde") && matches("…", "") && matches("a", "a"));
+    assert!(!matches("a…c", "abcd") && !matches("a", "ab") && !matches("a…a", "a"));
+}
+
+#[test]
+fn a_document_that_is_right_has_no_problem() {
+    let document = r#"
+```toml
+# own.toml
+[server]
+packs = ["echo"]
+```
+```sh
+# A comment
+echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | cargo run -q -p creole-cli -- serve own.toml
+```
+```json
+{ "jsonrpc": "2.0", "id": 1, "result": {…} }
+```
+```sh
+creole serve wrong.toml
+```
+```text
+error: …wrong.toml…
+```
+```sh
+cargo install --path crates/cli
+cargo xtask test
+```
+"#;
+    assert_eq!(check(document), Vec::<String>::new());
+}
+
+#[test]
+fn a_document_that_is_wrong_has_a_problem_at_its_line() {
+    let wrong = [
+        "```sh\ncreole srve\n```",
+        "```sh\ncargo xtask nonsense\n```",
+        "```sh\ncargo install --path crates/nowhere\n```",
+        "```toml\n[server]\npakcs = []\n```",
+        "```json\n{,}\n```",
+        "```sh\ncreole --version\n```\n```text\nsomething else\n```",
+        "```sh\ncreole --version\n```\n```text\nerror: it does not fail\n```",
+    ];
+    for document in wrong {
+        let problems = check(document);
+        assert_eq!(problems.len(), 1, "{document}: {problems:?}");
+        assert!(problems[0].starts_with("2: "), "{problems:?}");
+    }
+}

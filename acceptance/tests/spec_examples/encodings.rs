@@ -1,0 +1,454 @@
+//! Every shape that the machine can write, in every revision, under the eyes of the referee.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use creole::proto::dialect::builtin;
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::meta;
+use creole::proto::model::{
+    Annotations, Ask, CacheHints, Completion, Content, Contents, Definition, Implementation, Level,
+    ListKind, Prompt, PromptArgument, PromptMessage, PromptResult, Question, Resource,
+    ResourceTemplate, Role, ServerCapabilities, Tool, ToolAnnotations, ToolResult,
+};
+use creole::proto::op::{Change, Event, Filter, Outcome, Page, Payload, ServerCard};
+use creole::proto::revision::{Asking, Elicitation, Era, Revision};
+use creole::proto::server::{Action, CallKey, Limits, Machine, Outbox, Profile};
+use creole::proto::wire::Raw;
+use creole_acceptance::referee::Referee;
+use creole_acceptance::transcript::Direction;
+use serde_json::{Value, json};
+
+#[test]
+fn every_list_and_every_definition_is_as_each_revision_asks() {
+    for mut stage in Stage::of_each_revision() {
+        for (method, kind) in [
+            ("tools/list", ListKind::Tools),
+            ("resources/list", ListKind::Resources),
+            ("resources/templates/list", ListKind::Templates),
+            ("prompts/list", ListKind::Prompts),
+        ] {
+            let page = Page {
+                kind,
+                items: items(kind).into_iter().map(Arc::new).collect(),
+                next: Some("next".to_owned()),
+                cache: CacheHints { ttl_ms: 1000, public: true },
+            };
+            stage.answer(method, json!({}), Outcome::Complete(Payload::Page(page)));
+        }
+    }
+}
+
+#[test]
+fn every_tool_result_is_as_each_revision_asks() {
+    for mut stage in Stage::of_each_revision() {
+        let list = Raw::of(&json!([1, 2]));
+        let full = ToolResult {
+            content: blocks(),
+            structured: Some(Raw::of(&json!({"a": 1}))),
+            is_error: false,
+            meta: Some(Raw::of(&json!({"example.org/x": 1}))),
+        };
+        let results = [
+            full,
+            ToolResult::text("done"),
+            ToolResult::error("failed"),
+            ToolResult::structured(list),
+            ToolResult::default(),
+        ];
+        for result in results {
+            stage.answer(
+                "tools/call",
+                json!({"name": "t"}),
+                Outcome::Complete(Payload::Tool(result)),
+            );
+        }
+    }
+}
+
+#[test]
+fn every_other_result_is_as_each_revision_asks() {
+    for mut stage in Stage::of_each_revision() {
+        let contents = vec![
+            Contents::text("test://a", "text/plain", "text"),
+            Contents::blob("test://b", "image/png", "AAAA"),
+            Contents { uri: "test://c".into(), text: Some(String::new()), ..Contents::default() },
+        ];
+        let read = Payload::Contents(contents, CacheHints::NONE);
+        stage.answer("resources/read", json!({"uri": "test://a"}), Outcome::Complete(read));
+        let messages = blocks().into_iter().zip([Role::User, Role::Assistant].into_iter().cycle());
+        let messages = messages.map(|(content, role)| PromptMessage { role, content }).collect();
+        let prompt = PromptResult { description: Some("d".into()), messages };
+        stage.answer(
+            "prompts/get",
+            json!({"name": "p"}),
+            Outcome::Complete(Payload::Prompt(prompt)),
+        );
+        let values = (0..200).map(|number| number.to_string()).collect();
+        let completion = Payload::Completion(Completion::of(values));
+        let asked = json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}});
+        stage.answer("completion/complete", asked, Outcome::Complete(completion));
+        if stage.era() == Era::Handshake {
+            let empty = || Outcome::Complete(Payload::Empty);
+            stage.answer("resources/subscribe", json!({"uri": "test://a"}), empty());
+            stage.announce(&Change::Resource("test://a".into()));
+            stage.answer("resources/unsubscribe", json!({"uri": "test://a"}), empty());
+            stage.say("ping", json!({}));
+            stage.say("logging/setLevel", json!({"level": "debug"}));
+        } else {
+            stage.answer("server/discover", json!({}), Outcome::Complete(Payload::Server(card())));
+        }
+    }
+}
+
+#[test]
+fn every_fault_is_told_as_each_revision_asks() {
+    for mut stage in Stage::of_each_revision() {
+        for (kind, name) in FaultKind::ALL {
+            let data = match kind {
+                FaultKind::MissingCapability => json!({"requiredCapabilities": {"roots": {}}}),
+                FaultKind::UnsupportedVersion => {
+                    json!({"supported": ["2026-07-28"], "requested": "1"})
+                }
+                _ => json!({"uri": "test://a"}),
+            };
+            let fault = || Fault::new(kind, name).about("it").with_data(Raw::of(&data));
+            stage.answer("tools/call", json!({"name": "t"}), fault().into());
+            stage.answer("resources/read", json!({"uri": "test://a"}), fault().into());
+        }
+        stage.say("no/such/method", json!({}));
+        stage.say("tools/call", json!({}));
+        stage.send("{", 1);
+        stage.send("[]", 1);
+        stage.send("7", 1);
+        stage.send(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, 1);
+        stage.send(r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, 1);
+        let mut claimed = stage.request("tools/list", json!({}));
+        claimed["params"]["_meta"][meta::PROTOCOL_VERSION] = json!("1999-01-01");
+        claimed["params"]["_meta"][meta::CLIENT_CAPABILITIES] = json!({});
+        stage.send(&claimed.to_string(), 1);
+    }
+}
+
+#[test]
+fn everything_told_during_a_call_is_as_each_revision_asks() {
+    for mut stage in Stage::of_each_revision() {
+        let call = stage.start("tools/call", json!({"name": "t", "_meta": {"progressToken": "p"}}));
+        let (total, message) = (Some(2.0), Some("half".to_owned()));
+        stage.event(call, &Event::Progress { progress: 1.0, total, message });
+        stage.event(call, &Event::Progress { progress: 1.5, total: None, message: None });
+        for level in [Level::Info, Level::Emergency] {
+            let data = Raw::of(&json!({"what": "it"}));
+            stage.event(call, &Event::Log { level, logger: Some("l".into()), data });
+        }
+        stage.finish(call, Outcome::Complete(Payload::Tool(ToolResult::text("done"))));
+    }
+}
+
+#[test]
+fn every_question_is_asked_as_each_revision_asks() {
+    for mut stage in Stage::of_each_revision() {
+        let params = json!({"name": "t"});
+        if stage.revision.rules().asking == Asking::Reentrant {
+            let asks = questions(stage.revision).into_iter().enumerate();
+            let asks = asks.map(|(at, question)| Ask { key: format!("q{at}"), question }).collect();
+            stage.answer(
+                "tools/call",
+                params.clone(),
+                Outcome::NeedInput { asks, state: Some("s".into()) },
+            );
+            stage.answer(
+                "tools/call",
+                params,
+                Outcome::NeedInput { asks: vec![], state: Some("s".into()) },
+            );
+            continue;
+        }
+        let call = stage.start("tools/call", params);
+        for question in questions(stage.revision) {
+            stage.machine.ask(call, &question, Duration::ZERO, &mut stage.out).unwrap();
+            stage.judge(1);
+        }
+        // What nobody answered is taken back.
+        let open = questions(stage.revision).len();
+        let done = Outcome::Complete(Payload::Tool(ToolResult::text("done")));
+        stage.machine.finish(call, done, Duration::ZERO, &mut stage.out);
+        stage.judge(open + 1);
+    }
+}
+
+#[test]
+fn every_change_is_announced_as_each_revision_asks() {
+    let changes = [
+        Change::List(ListKind::Tools),
+        Change::List(ListKind::Resources),
+        Change::List(ListKind::Templates),
+        Change::List(ListKind::Prompts),
+    ];
+    for mut stage in Stage::of_each_revision() {
+        if stage.era() == Era::Stateless {
+            let wanted = json!({"toolsListChanged": true, "promptsListChanged": true,
+                "resourcesListChanged": true, "resourceSubscriptions": ["test://a"]});
+            let uris = vec!["test://a".to_owned()];
+            let filter = Filter { tools: true, prompts: true, resources: true, uris };
+            let listening = Outcome::Complete(Payload::Listening(filter));
+            stage.answer("subscriptions/listen", json!({"notifications": wanted}), listening);
+            stage.announce(&Change::Resource("test://a/part".into()));
+        }
+        changes.iter().for_each(|change| stage.announce(change));
+        stage.close();
+    }
+}
+
+/// A machine that speaks one revision, and its referee.
+struct Stage {
+    revision: Revision,
+    machine: Machine,
+    out: Outbox,
+    referee: Referee,
+    last_id: u64,
+}
+
+impl Stage {
+    /// One stage for each revision, with the handshake done where there is one.
+    fn of_each_revision() -> Vec<Self> {
+        Revision::ALL.into_iter().map(Self::new).collect()
+    }
+
+    fn new(revision: Revision) -> Self {
+        let dialect = builtin("spec").unwrap();
+        let referee = Referee::new(&dialect);
+        let profile = Profile::new(dialect, Limits::default()).identity(&identity());
+        let machine = Machine::new(profile.into());
+        let mut stage = Self { revision, machine, out: Outbox::default(), referee, last_id: 0 };
+        if stage.era() == Era::Handshake {
+            let client =
+                json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}});
+            let params = json!({"protocolVersion": revision.rules().name, "capabilities": client,
+                "clientInfo": {"name": "c", "version": "1"}});
+            stage.answer("initialize", params, Outcome::Complete(Payload::Server(card())));
+            stage.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, 0);
+        }
+        stage
+    }
+
+    fn era(&self) -> Era {
+        self.revision.rules().era
+    }
+
+    fn request(&mut self, method: &str, mut params: Value) -> Value {
+        self.last_id += 1;
+        if self.era() == Era::Stateless {
+            params["_meta"][meta::PROTOCOL_VERSION] = json!(self.revision.rules().name);
+            params["_meta"][meta::CLIENT_CAPABILITIES] = json!({});
+            params["_meta"][meta::LOG_LEVEL] = json!("info");
+        }
+        json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params})
+    }
+
+    /// Sends a request that the machine answers by itself.
+    fn say(&mut self, method: &str, params: Value) {
+        let request = self.request(method, params);
+        self.send(&request.to_string(), 1);
+    }
+
+    fn start(&mut self, method: &str, params: Value) -> CallKey {
+        let request = self.request(method, params);
+        self.send(&request.to_string(), 0);
+        match self.out.next_action() {
+            Some(Action::Start(call)) => call.key,
+            other => panic!("{method} in {:?}: {other:?}", self.revision),
+        }
+    }
+
+    fn answer(&mut self, method: &str, params: Value, outcome: Outcome) {
+        let call = self.start(method, params);
+        self.finish(call, outcome);
+    }
+
+    fn finish(&mut self, call: CallKey, outcome: Outcome) {
+        self.machine.finish(call, outcome, Duration::ZERO, &mut self.out);
+        self.judge(1);
+    }
+
+    fn event(&mut self, call: CallKey, event: &Event) {
+        self.machine.event(call, event, Duration::ZERO, &mut self.out);
+        self.judge(1);
+    }
+
+    fn announce(&mut self, change: &Change) {
+        self.machine.announce(change, &mut self.out);
+        self.judge(1);
+    }
+
+    /// Ends the connection; listeners are told.
+    fn close(&mut self) {
+        self.machine.close(&mut self.out);
+        self.judge(usize::from(self.era() == Era::Stateless));
+    }
+
+    fn send(&mut self, line: &str, answers: usize) {
+        self.referee.observe(Direction::ToServer, &format!("{line}\n")).unwrap();
+        self.machine.receive(line.as_bytes(), Duration::ZERO, &mut self.out);
+        self.judge(answers);
+    }
+
+    /// There must be so many frames, and the referee must accept each.
+    fn judge(&mut self, expected: usize) {
+        let bytes = self.out.take_bytes();
+        let lines: Vec<&str> = std::str::from_utf8(&bytes).unwrap().lines().collect();
+        for line in &lines {
+            if let Err(reason) = self.referee.observe(Direction::ToClient, line) {
+                panic!("{:?}\n{reason}", self.revision);
+            }
+        }
+        assert_eq!(lines.len(), expected, "{:?}\n{lines:#?}", self.revision);
+    }
+}
+
+fn identity() -> Implementation {
+    Implementation { name: "s".into(), title: Some("S".into()), version: "1".into() }
+}
+
+fn card() -> ServerCard {
+    ServerCard {
+        identity: Arc::new(identity()),
+        capabilities: ServerCapabilities {
+            tools: true,
+            resources: true,
+            prompts: true,
+            completions: true,
+            logging: true,
+            list_changed: true,
+            subscribe: true,
+        },
+        instructions: Some("Use it well.".into()),
+        cache: CacheHints { ttl_ms: 5, public: true },
+    }
+}
+
+fn items(kind: ListKind) -> Vec<Definition> {
+    match kind {
+        ListKind::Tools => tools().iter().map(Definition::from).collect(),
+        ListKind::Resources => vec![
+            (&resource()).into(),
+            (&Resource { uri: "test://r".into(), ..Resource::default() }).into(),
+        ],
+        ListKind::Templates => vec![(&template()).into()],
+        ListKind::Prompts => {
+            vec![(&prompt()).into(), (&Prompt { name: "bare".into(), ..Prompt::default() }).into()]
+        }
+    }
+}
+
+fn tools() -> Vec<Tool> {
+    let full = Tool {
+        name: "full".into(),
+        title: Some("Full".into()),
+        description: "All there is".into(),
+        input_schema: Raw::of(
+            &json!({"type": "object", "properties": {"a": {"type": "string"}, "b": true, "c": false},
+            "required": ["a"], "additionalProperties": false}),
+        ),
+        output_schema: Some(Raw::of(&json!({"type": "object", "properties": {"a": true}}))),
+        annotations: Some(ToolAnnotations {
+            title: Some("Full".into()),
+            read_only_hint: Some(true),
+            destructive_hint: Some(false),
+            idempotent_hint: Some(true),
+            open_world_hint: Some(false),
+        }),
+        meta: Some(Raw::of(&json!({"example.org/x": 1}))),
+    };
+    let bare = Tool {
+        name: "bare".into(),
+        title: None,
+        description: String::new(),
+        input_schema: Raw::of(&json!({"type": "object"})),
+        output_schema: Some(Raw::of(&json!({"type": "array", "items": {"type": "integer"}}))),
+        annotations: None,
+        meta: None,
+    };
+    vec![full, bare]
+}
+
+fn resource() -> Resource {
+    Resource {
+        uri: "test://a".into(),
+        name: "a".into(),
+        title: Some("A".into()),
+        description: Some("d".into()),
+        mime_type: Some("text/plain".into()),
+        size: Some(3),
+        annotations: Some(annotations()),
+        meta: Some(Raw::of(&json!({"example.org/x": 1}))),
+    }
+}
+
+fn template() -> ResourceTemplate {
+    ResourceTemplate {
+        uri_template: "test://{id}".into(),
+        name: "t".into(),
+        title: Some("T".into()),
+        description: Some("d".into()),
+        mime_type: Some("text/plain".into()),
+    }
+}
+
+fn prompt() -> Prompt {
+    let description = Some("d".to_owned());
+    let argument = PromptArgument { name: "a".into(), description, required: true };
+    Prompt {
+        name: "p".into(),
+        title: Some("P".into()),
+        description: Some("d".into()),
+        arguments: vec![argument],
+    }
+}
+
+fn annotations() -> Annotations {
+    Annotations {
+        audience: Some(vec![Role::User, Role::Assistant]),
+        priority: Some(0.5),
+        last_modified: Some("2026-01-01T00:00:00Z".into()),
+    }
+}
+
+fn blocks() -> Vec<Content> {
+    vec![
+        Content::Text { text: "text".into(), annotations: Some(annotations()) },
+        Content::Image { data: "AAAA".into(), mime_type: "image/png".into() },
+        Content::Audio { data: "AAAA".into(), mime_type: "audio/wav".into() },
+        Content::Resource { resource: Contents::text("test://a", "text/plain", "text") },
+        Content::ResourceLink {
+            uri: "test://a".into(),
+            name: "a".into(),
+            description: Some("d".into()),
+            mime_type: Some("text/plain".into()),
+        },
+    ]
+}
+
+/// The questions that a revision knows.
+fn questions(revision: Revision) -> Vec<Question> {
+    let text = json!({"role": "user", "content": {"type": "text", "text": "hello"}});
+    let params = Raw::of(&json!({"messages": [text], "maxTokens": 10}));
+    let mut questions = vec![Question::Roots, Question::Sample { params }];
+    let elicitation = revision.rules().elicitation;
+    if elicitation != Elicitation::Absent {
+        let schema = Raw::of(&json!({"type": "object", "properties": {
+            "name": {"type": "string", "title": "Name"},
+            "age": {"type": "integer", "minimum": 0},
+            "sure": {"type": "boolean", "default": false},
+            "colour": {"type": "string", "enum": ["red", "green"]},
+        }, "required": ["name"]}));
+        questions.push(Question::Form { message: "Who?".into(), schema });
+    }
+    if !matches!(elicitation, Elicitation::Absent | Elicitation::Form) {
+        questions.push(Question::Url {
+            message: "Go there".into(),
+            url: "https://example.org/x".into(),
+        });
+    }
+    questions
+}

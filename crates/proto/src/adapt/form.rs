@@ -1,0 +1,168 @@
+//! Forms for clients that know only flat ones of plain types (2025-06-18 client/elicitation).
+//!
+//! Titled choices are written the old way, defaults of anything but booleans are told in words, and a
+//! choice of several becomes one yes or no for each option; [`Lowered::raise`] puts the answer together
+//! again.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use serde_json::{Map, Value, json};
+
+use crate::wire::Raw;
+
+/// A form that was lowered, and how its answer is raised.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lowered {
+    /// The form for the client.
+    pub schema: Raw,
+    /// Choices of several: their name and the values of their options.
+    choices: Vec<(String, Vec<Value>)>,
+}
+
+/// Lowers a form.
+pub fn lower_form(schema: &Raw) -> Lowered {
+    let unchanged = || Lowered { schema: schema.clone(), choices: Vec::new() };
+    let Ok(mut form) = schema.decode::<Value>() else { return unchanged() };
+    let Some(Value::Object(properties)) = form.get_mut("properties").map(Value::take) else {
+        return unchanged();
+    };
+    let mut lowered = Map::new();
+    let mut choices = Vec::new();
+    for (name, property) in properties {
+        match options(&property) {
+            Some(options) => {
+                spread(&name, &property, &options, &mut lowered);
+                choices.push((name, options.into_iter().map(|(value, _)| value).collect()));
+            }
+            None => _ = lowered.insert(name, lower_property(property)),
+        }
+    }
+    form["properties"] = Value::Object(lowered);
+    if let Some(Value::Array(required)) = form.get_mut("required") {
+        required.retain(|name| choices.iter().all(|(choice, _)| name != choice));
+    }
+    Lowered { schema: Raw::of(&form), choices }
+}
+
+impl Lowered {
+    /// The client's answer as the form that was meant would have been answered.
+    pub fn raise(&self, answer: &Raw) -> Raw {
+        let Ok(mut value) = answer.decode::<Value>() else { return answer.clone() };
+        let Some(Value::Object(content)) = value.get_mut("content") else { return answer.clone() };
+        for (name, options) in &self.choices {
+            let mut chosen = Vec::new();
+            for (place, option) in options.iter().enumerate() {
+                if content.remove(&part(name, place)) == Some(Value::Bool(true)) {
+                    chosen.push(option.clone());
+                }
+            }
+            content.insert(name.clone(), Value::Array(chosen));
+        }
+        Raw::of(&value)
+    }
+}
+
+/// The options of a choice of several: values and titles.
+fn options(property: &Value) -> Option<Vec<(Value, String)>> {
+    let items = property.get("items").filter(|_| property.get("type") == Some(&json!("array")))?;
+    if let Some(Value::Array(titled)) = items.get("anyOf").or_else(|| items.get("oneOf")) {
+        return Some(titled.iter().filter_map(titled_option).collect());
+    }
+    let Some(Value::Array(values)) = items.get("enum") else { return None };
+    Some(values.iter().map(|value| (value.clone(), in_words(value))).collect())
+}
+
+fn titled_option(option: &Value) -> Option<(Value, String)> {
+    let value = option.get("const")?;
+    let title = option.get("title").and_then(Value::as_str).map(ToString::to_string);
+    Some((value.clone(), title.unwrap_or_else(|| in_words(value))))
+}
+
+/// One boolean for each option.
+fn spread(
+    name: &str,
+    property: &Value,
+    options: &[(Value, String)],
+    into: &mut Map<String, Value>,
+) {
+    let about = ["description", "title"].iter().find_map(|key| property.get(*key)?.as_str());
+    for (place, (value, title)) in options.iter().enumerate() {
+        let mut lowered = json!({"type": "boolean", "title": title});
+        if let Some(about) = about {
+            lowered["description"] = json!(format!("{about}: {title}"));
+        }
+        let preset = property.get("default").and_then(Value::as_array);
+        if preset.is_some_and(|preset| preset.contains(value)) {
+            lowered["default"] = json!(true);
+        }
+        into.insert(part(name, place), lowered);
+    }
+}
+
+fn part(name: &str, place: usize) -> String {
+    format!("{name}__{place}")
+}
+
+fn lower_property(mut property: Value) -> Value {
+    let Value::Object(members) = &mut property else { return property };
+    if let Some(Value::Array(titled)) = members.remove("oneOf") {
+        let options: Vec<_> = titled.iter().filter_map(titled_option).collect();
+        let (values, names): (Vec<Value>, Vec<String>) = options.into_iter().unzip();
+        members.insert("enum".into(), Value::Array(values));
+        members.insert("enumNames".into(), json!(names));
+    }
+    let is_boolean = members.get("type") == Some(&json!("boolean"));
+    if let Some(default) = members.get("default").filter(|_| !is_boolean).map(in_words) {
+        let about = members.get("description").and_then(Value::as_str).unwrap_or_default();
+        let about = format!("{about} (default: {default})");
+        members.insert("description".into(), json!(about.trim_start()));
+        members.remove("default");
+    }
+    property
+}
+
+fn in_words(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lowered(properties: &Value) -> Lowered {
+        lower_form(&Raw::of(
+            &json!({"type": "object", "properties": properties, "required": ["m"]}),
+        ))
+    }
+
+    #[test]
+    fn a_choice_of_several_is_spread_and_gathered_again() {
+        let form = lowered(&json!({"m": {"type": "array", "default": ["b"],
+            "items": {"anyOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]}}}));
+        let schema: Value = form.schema.decode().unwrap();
+        assert_eq!(schema["properties"]["m__1"]["default"], true);
+        assert_eq!(schema["required"], json!([]));
+        let answer = json!({"action": "accept", "content": {"m__0": false, "m__1": true, "x": 1}});
+        let raised: Value = form.raise(&Raw::of(&answer)).decode().unwrap();
+        assert_eq!(raised["content"], json!({"m": ["b"], "x": 1}));
+    }
+
+    #[test]
+    fn a_refusal_stays_as_it_is() {
+        let form = lowered(&json!({"m": {"type": "array", "items": {"enum": ["a"]}}}));
+        let refusal = Raw::of(&json!({"action": "decline"}));
+        assert_eq!(form.raise(&refusal), refusal);
+    }
+
+    #[test]
+    fn titles_and_defaults_are_written_the_old_way() {
+        let form = lowered(&json!({"c": {"type": "string", "default": "a",
+            "oneOf": [{"const": "a", "title": "A"}]}, "b": {"type": "boolean", "default": true}}));
+        let schema: Value = form.schema.decode().unwrap();
+        let expected = json!({"type": "string", "enum": ["a"], "enumNames": ["A"],
+            "description": "(default: a)"});
+        assert_eq!(schema["properties"]["c"], expected);
+        assert_eq!(schema["properties"]["b"]["default"], true);
+    }
+}

@@ -1,0 +1,116 @@
+//! Laws of the machine: whatever is said, finished, asked or announced, in whatever order.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "machine/said.rs"]
+mod said;
+#[path = "machine/watch.rs"]
+mod watch;
+
+use core::time::Duration;
+
+use creole_proto::dialect::builtin;
+use creole_proto::framing::{Line, Lines};
+use creole_proto::op::{Outcome, Payload};
+use creole_proto::server::{Action, Limits, Machine, Outbox, Profile};
+use proptest::collection::vec;
+use proptest::prelude::{ProptestConfig, proptest};
+use proptest::sample::select;
+
+use said::{Said, Step};
+use watch::Watch;
+
+/// The machine under the official rules, under strict states with batches, and under a protocol of its own.
+const DIALECTS: &[&str] = &["spec", "bossman", "bb-mcp-server"];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_request_is_answered_once_or_cancelled_whatever_happens(
+        dialect in select(DIALECTS), prelude in said::prelude(), steps in vec(said::step(), 0..60)
+    ) {
+        let mut watch = Watch::new(builtin(dialect).unwrap());
+        prelude.iter().chain(&steps).for_each(|step| watch.take(step));
+        watch.close();
+        watch.settle_accounts();
+    }
+
+    #[test]
+    fn nothing_is_said_after_the_end(
+        dialect in select(DIALECTS),
+        prelude in said::prelude(),
+        before in vec(said::step(), 0..30),
+        after in vec(said::step(), 1..30),
+    ) {
+        let mut watch = Watch::new(builtin(dialect).unwrap());
+        prelude.iter().chain(&before).for_each(|step| watch.take(step));
+        watch.close();
+        for step in &after {
+            watch.take_after_the_end(step);
+        }
+    }
+
+    #[test]
+    fn the_outcome_of_a_cancelled_call_is_dropped(
+        prelude in said::prelude(), request in said::request(), outcome in said::outcome(),
+    ) {
+        let mut watch = Watch::new(builtin("spec").unwrap());
+        prelude.iter().for_each(|step| watch.take(step));
+        watch.take(&Step::Say(request.clone()));
+        watch.take(&Step::Say(Said::Cancel(request.id().unwrap())));
+        let silent = watch.is_idle();
+        watch.take(&Step::Finish(0, outcome));
+        assert!(!silent || watch.said_nothing_last());
+    }
+
+    #[test]
+    fn any_way_of_cutting_the_stream_gives_the_same_conversation(
+        dialect in select(DIALECTS),
+        said in vec(said::anything(), 0..20),
+        cuts in vec(1_usize..200, 1..20),
+    ) {
+        let stream: Vec<u8> = said.iter().flat_map(|said| [said.text(), b"\n".to_vec()].concat()).collect();
+        let whole = conversation(dialect, &[&stream]);
+        assert_eq!(conversation(dialect, &stream.chunks(1).collect::<Vec<_>>()), whole);
+        let mut rest = &stream[..];
+        let mut chunks = Vec::new();
+        for length in cuts.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (chunk, after) = rest.split_at((*length).min(rest.len()));
+            chunks.push(chunk);
+            rest = after;
+        }
+        assert_eq!(conversation(dialect, &chunks), whole);
+    }
+}
+
+/// What a server with an endpoint that answers at once sends for these chunks.
+fn conversation(dialect: &str, chunks: &[&[u8]]) -> Vec<u8> {
+    let mut lines = Lines::new(4096);
+    let mut machine = Machine::new(Profile::new(builtin(dialect).unwrap(), Limits::default()).into());
+    let mut out = Outbox::default();
+    for chunk in chunks {
+        lines.feed(chunk, |line| hear(line, &mut machine, &mut out));
+    }
+    if let Some(line) = lines.finish() {
+        hear(line, &mut machine, &mut out);
+    }
+    machine.close(&mut out);
+    out.take_bytes()
+}
+
+fn hear(line: Line<'_>, machine: &mut Machine, out: &mut Outbox) {
+    match line {
+        Line::Complete(frame) => machine.receive(frame, Duration::ZERO, out),
+        Line::TooLong => machine.overlong(out),
+    }
+    while let Some(action) = out.next_action() {
+        if let Action::Start(call) = action {
+            let empty = Outcome::Complete(Payload::Empty);
+            machine.finish(call.key, empty, Duration::ZERO, out);
+        }
+    }
+}

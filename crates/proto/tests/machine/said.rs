@@ -1,0 +1,310 @@
+//! What can happen to a machine, at random.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::meta;
+use creole_proto::method::Method;
+use creole_proto::model::{
+    Ask, CacheHints, Completion, Contents, Implementation, Level, ListKind, PromptResult, Question,
+    ServerCapabilities, ToolResult,
+};
+use creole_proto::op::{Change, Event, Filter, Outcome, Page, Payload, ServerCard};
+use creole_proto::wire::Raw;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::sample::select;
+use serde_json::{Value, json};
+
+/// Ids of proper requests; some are spelled differently and mean the same.
+pub(crate) const IDS: &[&str] = &[
+    "1",
+    "2",
+    "0",
+    "-0",
+    "\"1\"",
+    "\"ab\"",
+    "\"a\\u0062\"",
+    "\"\\ud83d\\ude00\"",
+    "123456789012345678901234567890",
+    "1.5",
+];
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// The client says something.
+    Say(Said),
+    /// One of the calls so far is finished, whether it runs or not.
+    Finish(usize, Outcome),
+    /// One of the calls so far tells something.
+    Event(usize, Event),
+    /// One of the calls so far asks something.
+    Ask(usize, Question),
+    /// Time passes.
+    Wait(Duration),
+    /// The server changes.
+    Announce(Change),
+    /// The client closes its side.
+    EndOfInput,
+}
+
+/// A line of the client.
+#[derive(Clone, Debug)]
+pub(crate) enum Said {
+    /// A proper request.
+    Request { id: &'static str, method: String, params: Value },
+    /// A proper notification.
+    Notification { method: String, params: Value },
+    /// A proper cancellation.
+    Cancel(&'static str),
+    /// A proper answer to a question of the server.
+    Answer { number: u64, error: bool },
+    /// Several in one frame.
+    Batch(Vec<Said>),
+    /// Something else, with ids that no request has.
+    Garbage(Vec<u8>),
+}
+
+impl Said {
+    /// The id of a request, as it is written.
+    pub(crate) fn id(&self) -> Option<&'static str> {
+        match self {
+            Self::Request { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Its bytes, without a newline.
+    pub(crate) fn text(&self) -> Vec<u8> {
+        let text = match self {
+            Self::Request { id, method, params } => {
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+            }
+            Self::Notification { method, params } => {
+                format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+            }
+            Self::Cancel(id) => format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+            ),
+            Self::Answer { number, error: false } => {
+                format!(r#"{{"jsonrpc":"2.0","id":"creole-{number}","result":{{}}}}"#)
+            }
+            Self::Answer { number, error: true } => format!(
+                r#"{{"jsonrpc":"2.0","id":"creole-{number}","error":{{"code":-1,"message":"no"}}}}"#
+            ),
+            Self::Batch(elements) => {
+                let texts: Vec<_> = elements.iter().map(Self::text).collect();
+                return [b"[".as_slice(), &texts.join(&b','), b"]"].concat();
+            }
+            Self::Garbage(bytes) => return bytes.clone(),
+        };
+        text.into_bytes()
+    }
+}
+
+/// Steps that open a conversation, or none.
+pub(crate) fn prelude() -> impl Strategy<Value = Vec<Step>> {
+    let versions = select(&["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "1.0"][..]);
+    option::weighted(0.8, versions).prop_map(|version| {
+        let Some(version) = version else { return Vec::new() };
+        let params = json!({"protocolVersion": version, "clientInfo": {"name": "c"}, "capabilities": {"roots": {}}});
+        let method = "notifications/initialized".to_owned();
+        vec![
+            Step::Say(Said::Request { id: "\"opening\"", method: "initialize".to_owned(), params }),
+            Step::Finish(0, Outcome::Complete(Payload::Server(card()))),
+            Step::Say(Said::Notification { method, params: json!({}) }),
+        ]
+    })
+}
+
+/// One thing that happens.
+pub(crate) fn step() -> impl Strategy<Value = Step> {
+    let wait = prop_oneof![0_u64..100_000, Just(700_000)].prop_map(Duration::from_millis);
+    prop_oneof![
+        8 => anything().prop_map(Step::Say),
+        5 => (any::<usize>(), outcome()).prop_map(|(call, outcome)| Step::Finish(call, outcome)),
+        2 => (any::<usize>(), event()).prop_map(|(call, event)| Step::Event(call, event)),
+        2 => (any::<usize>(), question()).prop_map(|(call, question)| Step::Ask(call, question)),
+        1 => wait.prop_map(Step::Wait),
+        1 => change().prop_map(Step::Announce),
+        1 => Just(Step::EndOfInput),
+    ]
+}
+
+/// Any line.
+pub(crate) fn anything() -> impl Strategy<Value = Said> {
+    prop_oneof![
+        8 => single(),
+        1 => vec(single(), 0..4).prop_map(Said::Batch),
+        1 => garbage(),
+    ]
+}
+
+fn single() -> impl Strategy<Value = Said> {
+    prop_oneof![
+        6 => request(),
+        1 => notification(),
+        2 => select(IDS).prop_map(Said::Cancel),
+        2 => (1_u64..12, any::<bool>()).prop_map(|(number, error)| Said::Answer { number, error }),
+    ]
+}
+
+fn notification() -> impl Strategy<Value = Said> {
+    // Params that are an array make it no message of this protocol, which is refused.
+    let params = params().prop_map(|params| if params.is_array() { Value::Null } else { params });
+    (select(names()), params).prop_map(|(method, params)| Said::Notification { method, params })
+}
+
+/// Any proper request of either era.
+pub(crate) fn request() -> impl Strategy<Value = Said> {
+    let claim = prop_oneof![
+        5 => Just(None),
+        4 => Just(Some("2026-07-28")),
+        1 => Just(Some("2025-06-18")),
+    ];
+    (select(IDS), select(names()), params(), claim).prop_map(|(id, method, mut params, claim)| {
+        if let (Some(version), true) = (claim, params.is_object()) {
+            params["_meta"][meta::PROTOCOL_VERSION] = json!(version);
+            params["_meta"][meta::CLIENT_CAPABILITIES] = json!({});
+        }
+        Said::Request { id, method, params }
+    })
+}
+
+fn names() -> Vec<String> {
+    let known = Method::ALL.iter().map(|(_, name)| (*name).to_owned());
+    // A call is the most interesting thing to say.
+    known.chain(["tools/call", "tools/call", "no/such", "initialized"].map(str::to_owned)).collect()
+}
+
+/// Params that suit most methods, or none.
+fn params() -> impl Strategy<Value = Value> {
+    let full = json!({
+        "name": "t", "uri": "test://a", "level": "debug", "arguments": {}, "cursor": "c",
+        "protocolVersion": "2025-03-26", "clientInfo": {"name": "c"}, "capabilities": {},
+        "ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""},
+        "notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://a"]},
+    });
+    let with = |meta: Value| {
+        let mut params = full.clone();
+        params["_meta"] = meta;
+        params
+    };
+    prop_oneof![
+        6 => Just(full.clone()),
+        2 => Just(with(json!({"progressToken": "p"}))),
+        1 => Just(with(json!({"progressToken": 7, meta::LOG_LEVEL: "debug"}))),
+        1 => Just(json!({})),
+        1 => Just(json!({"name": 1, "uri": 2, "arguments": [], "level": "loud", "protocolVersion": 3})),
+        1 => Just(Value::Null),
+        1 => Just(json!([1])),
+    ]
+}
+
+fn garbage() -> impl Strategy<Value = Said> {
+    let odd: &[&[u8]] = &[
+        b"",
+        b"{",
+        b"[]",
+        b"[[]]",
+        b"[1,{}]",
+        b"null",
+        b"7",
+        b"\"x\"",
+        b"\xef\xbb\xbf{}",
+        b"\xff",
+        br#"{"jsonrpc":"1.0","id":"g1","method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":"g2"}"#,
+        br#"{"jsonrpc":"2.0","id":"g3","method":7}"#,
+        br#"{"jsonrpc":"2.0","id":"g4","method":"ping","result":{}}"#,
+        br#"{"jsonrpc":"2.0","id":"g5","result":{},"error":{}}"#,
+        br#"{"jsonrpc":"2.0","id":"g6","id":"g7","method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":"g8","method":"ping","method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","result":{}}"#,
+        br#"{"jsonrpc":"2.0","id":["g9"],"method":"ping"}"#,
+    ];
+    prop_oneof![
+        select(odd).prop_map(|bytes| Said::Garbage(bytes.to_vec())),
+        // A byte 10 would end the line.
+        vec(any::<u8>().prop_filter("a newline", |byte| *byte != b'\n'), 0..30)
+            .prop_map(Said::Garbage),
+    ]
+}
+
+/// Any outcome, whether it suits the call or not.
+pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
+    let payload = prop_oneof![
+        Just(Payload::Empty),
+        Just(Payload::Server(card())),
+        Just(Payload::Page(Page {
+            kind: ListKind::Tools,
+            items: Vec::new(),
+            next: Some("n".to_owned()),
+            cache: CacheHints::NONE,
+        })),
+        Just(Payload::Tool(ToolResult::structured(Raw::parse("[1,\n2]").unwrap()))),
+        Just(Payload::Contents(
+            vec![Contents::text("test://a", "text/plain", "a\nb")],
+            CacheHints::NONE
+        )),
+        Just(Payload::Prompt(PromptResult::default())),
+        Just(Payload::Completion(Completion::default())),
+        Just(Payload::Listening(Filter {
+            tools: true,
+            uris: vec!["test://a".to_owned()],
+            ..Filter::default()
+        })),
+    ];
+    let fault =
+        select(&FaultKind::ALL[..]).prop_map(|(kind, detail)| Fault::new(kind, detail).into());
+    let asking = question().prop_map(|question| {
+        let asks = vec![Ask { key: "q".to_owned(), question }];
+        Outcome::NeedInput { asks, state: Some("s".to_owned()) }
+    });
+    prop_oneof![6 => payload.prop_map(Outcome::Complete), 2 => fault, 1 => asking]
+}
+
+fn card() -> ServerCard {
+    ServerCard {
+        identity: Arc::new(Implementation::default()),
+        capabilities: ServerCapabilities { tools: true, ..ServerCapabilities::default() },
+        instructions: None,
+        cache: CacheHints::NONE,
+    }
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let number = prop_oneof![any::<f64>(), 0.0..10.0];
+    let progress = (number, option::of(any::<f64>())).prop_map(|(progress, total)| {
+        Event::Progress { progress, total, message: Some("m\n".into()) }
+    });
+    let level = select(&[Level::Debug, Level::Info, Level::Emergency][..]);
+    let log = level.prop_map(|level| Event::Log {
+        level,
+        logger: None,
+        data: Raw::parse("{\"a\":\n[1,\r2]}").unwrap(),
+    });
+    prop_oneof![progress, log]
+}
+
+fn question() -> impl Strategy<Value = Question> {
+    let schema = Raw::parse("{\"type\":\r\n\"object\"}").unwrap();
+    prop_oneof![
+        Just(Question::Roots),
+        Just(Question::Form { message: "m".into(), schema: schema.clone() }),
+        Just(Question::Url { message: "m".into(), url: "https://example.org".into(), id: "u".into() }),
+        Just(Question::Sample { params: schema }),
+    ]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let kinds = [ListKind::Tools, ListKind::Resources, ListKind::Templates, ListKind::Prompts];
+    prop_oneof![
+        select(kinds.to_vec()).prop_map(Change::List),
+        Just(Change::Resource("test://a/b".to_owned())),
+    ]
+}

@@ -1,0 +1,354 @@
+//! A machine and the accounts of what it owes: an answer to each request, once.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use creole_proto::dialect::{Dialect, MissingId};
+use creole_proto::op::{Operation, Outcome, Payload};
+use creole_proto::revision::Asking;
+use creole_proto::server::{Action, Call, CallKey, Limits, Machine, Outbox, Profile};
+use creole_proto::wire::Id;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::said::{Said, Step};
+
+/// A machine that is watched.
+pub(crate) struct Watch {
+    dialect: Dialect,
+    machine: Machine,
+    out: Outbox,
+    now: Duration,
+    calls: Vec<Known>,
+    /// Per id, as it is written: requests sent, minus answers received.
+    owed: BTreeMap<String, i64>,
+    /// Requests that were cancelled, and so are owed nothing.
+    forgiven: i64,
+    asked: Vec<String>,
+    last: Heard,
+}
+
+/// A call that was started.
+struct Known {
+    key: CallKey,
+    /// As it is written; unknown when several requests came at once.
+    id: Option<&'static str>,
+    running: bool,
+    listening: bool,
+    batched: bool,
+    is_listen: bool,
+    asks_inline: bool,
+}
+
+/// What came out of one step.
+#[derive(Debug, Default)]
+struct Heard {
+    /// The ids of the responses, as they are written; nothing for one that has none.
+    answers: Vec<Option<String>>,
+    /// Responses that came in one frame of several.
+    batches: usize,
+    /// The server's own requests.
+    requests: Vec<String>,
+    notifications: usize,
+    started: usize,
+    cancelled: i64,
+}
+
+impl Heard {
+    fn is_nothing(&self) -> bool {
+        self.answers.is_empty()
+            && self.requests.is_empty()
+            && self.notifications == 0
+            && self.started == 0
+    }
+}
+
+impl Watch {
+    /// A machine that nothing was said to.
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        let limits = Limits { calls: 8, subscriptions: 3, ..Limits::default() };
+        Self {
+            machine: Machine::new(Profile::new(dialect.clone(), limits).into()),
+            dialect,
+            out: Outbox::default(),
+            now: Duration::ZERO,
+            calls: Vec::new(),
+            owed: BTreeMap::new(),
+            forgiven: 0,
+            asked: Vec::new(),
+            last: Heard::default(),
+        }
+    }
+
+    /// Whether no call runs.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.machine.in_flight() == 0
+    }
+
+    /// Whether the last step was answered with silence.
+    pub(crate) fn said_nothing_last(&self) -> bool {
+        self.last.is_nothing()
+    }
+
+    /// Lets one thing happen and checks what comes of it.
+    pub(crate) fn take(&mut self, step: &Step) {
+        self.last = match step {
+            Step::Say(said) => self.say(said),
+            Step::Finish(call, outcome) => self.finish(*call, outcome),
+            Step::Event(call, event) => {
+                let Some(call) = self.known(*call) else { return };
+                let (key, running) = (call.key, call.running);
+                self.machine.event(key, event, self.now, &mut self.out);
+                let heard = self.hear();
+                assert!(heard.answers.is_empty() && heard.notifications <= usize::from(running));
+                heard
+            }
+            Step::Ask(call, question) => {
+                let Some(call) = self.known(*call) else { return };
+                let (key, running) = (call.key, call.running);
+                // A call of the newer generation asks by its outcome.
+                if !call.asks_inline {
+                    return;
+                }
+                let ask = self.machine.ask(key, question, self.now, &mut self.out);
+                assert_eq!(ask.is_some(), running, "a call that runs may ask, and no other");
+                let heard = self.hear();
+                assert_eq!((heard.requests.len(), heard.answers.len()), (usize::from(running), 0));
+                heard
+            }
+            Step::Wait(by) => {
+                self.now += *by;
+                self.machine.tick(self.now, &mut self.out);
+                let late = self.machine.deadline().is_some_and(|deadline| deadline <= self.now);
+                assert!(!late, "a deadline that has passed is left");
+                self.hear()
+            }
+            Step::EndOfInput => {
+                self.machine.end_of_input(self.now, &mut self.out);
+                let heard = self.hear();
+                assert!(heard.answers.is_empty() && heard.requests.is_empty());
+                heard
+            }
+            Step::Announce(change) => {
+                self.machine.announce(change, &mut self.out);
+                let heard = self.hear();
+                assert!(heard.answers.is_empty() && heard.requests.is_empty());
+                heard
+            }
+        };
+        let running = self.calls.iter().filter(|call| call.running).count();
+        assert_eq!(self.machine.in_flight(), running);
+    }
+
+    /// Lets one thing happen after the end: nothing may come of it.
+    pub(crate) fn take_after_the_end(&mut self, step: &Step) {
+        match step {
+            Step::Say(said) => self.machine.receive(&said.text(), self.now, &mut self.out),
+            other => return self.take_silently(other),
+        }
+        assert!(self.hear().is_nothing(), "{step:?} is answered after the end");
+        assert_eq!(self.machine.in_flight(), 0);
+    }
+
+    fn take_silently(&mut self, step: &Step) {
+        self.take(step);
+        assert!(self.last.is_nothing(), "{step:?} is answered after the end");
+    }
+
+    /// Ends the connection.
+    pub(crate) fn close(&mut self) {
+        self.machine.close(&mut self.out);
+        let heard = self.hear();
+        self.forgive(heard.cancelled);
+        assert_eq!(self.machine.in_flight(), 0);
+        assert_eq!(self.machine.deadline(), None);
+    }
+
+    /// Every request was answered once, or cancelled.
+    pub(crate) fn settle_accounts(&self) {
+        assert!(self.owed.values().all(|owed| *owed >= 0), "answered twice: {:?}", self.owed);
+        let unanswered: i64 = self.owed.values().sum();
+        assert_eq!(unanswered, self.forgiven, "never answered: {:?}", self.owed);
+    }
+
+    fn known(&mut self, at: usize) -> Option<&mut Known> {
+        let count = self.calls.len();
+        self.calls.get_mut(at.checked_rem(count)?)
+    }
+
+    fn say(&mut self, said: &Said) -> Heard {
+        self.machine.receive(&said.text(), self.now, &mut self.out);
+        let earlier = self.calls.len();
+        let heard = self.hear();
+        for call in &mut self.calls[earlier..] {
+            call.batched = matches!(said, Said::Batch(_));
+            call.id = said.id();
+        }
+        self.forgive(heard.cancelled);
+        match said {
+            Said::Batch(elements) if heard.batches > 0 || !heard.answers.contains(&None) => {
+                elements.iter().for_each(|element| self.owe(element));
+            }
+            // The batch is refused as a whole.
+            Said::Batch(_) => assert_eq!((heard.answers.len(), heard.started), (1, 0)),
+            single => self.check_single(single, &heard),
+        }
+        heard
+    }
+
+    fn check_single(&mut self, said: &Said, heard: &Heard) {
+        self.owe(said);
+        let answers = heard.answers.len();
+        match said {
+            Said::Request { id, .. } if self.dialect.id(id).is_ok() => {
+                assert_eq!(answers + heard.started, 1, "a request is answered or started");
+                assert!(heard.answers.iter().all(|answer| answer.as_deref() == Some(*id)));
+            }
+            Said::Notification { .. } | Said::Cancel(_)
+                if self.dialect.missing_id == MissingId::Refuse =>
+            {
+                assert_eq!(heard.answers, [None]);
+            }
+            // What is cancelled may have been the last that a batch waited for.
+            Said::Cancel(_) => assert!(heard.started == 0 && (answers == 0 || heard.batches == 1)),
+            Said::Notification { .. } | Said::Answer { .. } => {
+                assert_eq!(answers + heard.started, 0)
+            }
+            _ => assert!((answers <= 1 || heard.batches == 1) && heard.started == 0),
+        }
+        if let Said::Cancel(id) = said {
+            self.end_listener(id);
+        }
+    }
+
+    /// A proper request is owed an answer.
+    fn owe(&mut self, said: &Said) {
+        if let Said::Request { id, .. } = said
+            && self.dialect.id(id).is_ok()
+        {
+            *self.owed.entry((*id).to_owned()).or_default() += 1;
+        }
+    }
+
+    /// What was cancelled is owed nothing.
+    fn forgive(&mut self, cancelled: i64) {
+        self.forgiven += cancelled;
+    }
+
+    fn end_listener(&mut self, id: &str) {
+        let same = |call: &&mut Known| {
+            call.listening && call.id.is_some_and(|own| Id::parse(own) == Id::parse(id))
+        };
+        if let Some(call) = self.calls.iter_mut().find(same) {
+            call.listening = false;
+            self.forgive(1);
+        }
+    }
+
+    fn finish(&mut self, at: usize, outcome: &Outcome) -> Heard {
+        let Some(call) = self.known(at) else { return Heard::default() };
+        let (key, was_running, batched) = (call.key, call.running, call.batched);
+        let id = call.id.map(str::to_owned);
+        call.running = false;
+        let listens = matches!(outcome, Outcome::Complete(Payload::Listening(_))) && call.is_listen;
+        call.listening |= was_running && listens;
+        self.machine.finish(key, outcome.clone(), self.now, &mut self.out);
+        let heard = self.hear();
+        match (was_running, listens, batched) {
+            (false, ..) => {
+                assert!(heard.is_nothing(), "a call that is over is answered: {heard:?}")
+            }
+            (true, true, _) => assert_eq!((heard.answers.len(), heard.notifications), (0, 1)),
+            (true, false, true) => assert!(heard.batches <= 1),
+            (true, false, false) => assert_eq!(heard.answers, [id]),
+        }
+        heard
+    }
+
+    /// Reads all frames and actions, and keeps the accounts.
+    fn hear(&mut self) -> Heard {
+        let mut heard = Heard::default();
+        let bytes = self.out.take_bytes();
+        if let Some((last, lines)) = bytes.split_last() {
+            assert_eq!(*last, b'\n');
+            lines.split(|byte| *byte == b'\n').for_each(|line| self.hear_frame(line, &mut heard));
+        }
+        while let Some(action) = self.out.next_action() {
+            self.hear_action(action, &mut heard);
+        }
+        heard
+    }
+
+    fn hear_action(&mut self, action: Action, heard: &mut Heard) {
+        match action {
+            Action::Start(call) => {
+                heard.started += 1;
+                self.calls.push(Known::of(&call));
+            }
+            Action::Cancel(key, _) => {
+                heard.cancelled += 1;
+                let call = self.calls.iter_mut().find(|call| call.key == key);
+                let call = call.expect("a known call");
+                assert!(call.running, "a call that is over is cancelled");
+                call.running = false;
+            }
+            Action::Answer(..) | Action::Observe(_) => {}
+        }
+    }
+
+    fn hear_frame(&mut self, frame: &[u8], heard: &mut Heard) {
+        assert!(!frame.contains(&b'\r'));
+        let text = std::str::from_utf8(frame).expect("UTF-8");
+        match serde_json::from_str::<Vec<&RawValue>>(text) {
+            Ok(elements) => {
+                assert!(!elements.is_empty(), "an empty batch");
+                heard.batches += 1;
+                elements.iter().for_each(|element| self.hear_message(element.get(), heard));
+            }
+            Err(_) => self.hear_message(text, heard),
+        }
+    }
+
+    fn hear_message(&mut self, text: &str, heard: &mut Heard) {
+        let message: Value = serde_json::from_str(text).expect("valid JSON");
+        assert_eq!(message["jsonrpc"], "2.0");
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
+        let id = members.get("id").map(|id| id.get()).filter(|id| *id != "null").map(str::to_owned);
+        if message["method"].is_string() {
+            match id {
+                None => heard.notifications += 1,
+                Some(id) => {
+                    assert!(!self.asked.contains(&id), "two questions have the id {id}");
+                    self.asked.push(id.clone());
+                    heard.requests.push(id);
+                }
+            }
+            return;
+        }
+        assert_ne!(message.get("result").is_some(), message.get("error").is_some());
+        assert!(id.is_some() || message["error"]["code"].is_i64());
+        if let Some(id) = &id {
+            match self.owed.get_mut(id) {
+                Some(owed) => *owed -= 1,
+                // The request that is being answered may be accounted for a moment later; garbage never is.
+                None if id.starts_with("\"g") => {}
+                None => _ = self.owed.insert(id.clone(), -1),
+            }
+        }
+        heard.answers.push(id);
+    }
+}
+
+impl Known {
+    fn of(call: &Call) -> Self {
+        Self {
+            key: call.key,
+            id: None,
+            running: true,
+            listening: false,
+            batched: false,
+            is_listen: matches!(call.operation, Operation::Listen(_)),
+            asks_inline: call.caller.rules.asking == Asking::Inline,
+        }
+    }
+}
