@@ -120,8 +120,12 @@ impl Referee {
         for sent in Sent::of_line(line, &self.dialect) {
             match sent {
                 Sent::Answerable(open) => self.note_open(*open),
-                // Also what is cancelled may be answered once: the answer may have been on its way.
                 Sent::Notification => {}
+                Sent::Cancellation { id } => {
+                    if let Some(at) = self.find_open(|open| open.has_id(&id)) {
+                        self.open[at].cancelled = true;
+                    }
+                }
                 Sent::Answer { id } => self.asked.retain(|asked| *asked != id),
             }
         }

@@ -3,6 +3,8 @@
 //! `TRANSCRIPT=bossman/ping` plays only the files whose path contains the text; `UPDATE=1` rewrites
 //! the expected lines that do not match, for review.
 
+#![allow(clippy::print_stdout, reason = "a test tells what it played and what it left out")]
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};

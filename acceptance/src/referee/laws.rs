@@ -18,9 +18,10 @@ impl Referee {
     pub(super) fn take_open(&mut self, id: Option<&str>, failed: bool) -> Result<Open, String> {
         let same = |open: &Open| open.id.as_deref() == id;
         let found = match failed {
-            true => self.open.iter().rposition(same),
-            false => self.open.iter().position(same),
+            true => self.open.iter().rposition(|open| same(open) && !open.cancelled),
+            false => None,
         };
+        let found = found.or_else(|| self.find_open(same));
         // A message can be refused as a whole, so that even an id that we can read is not repeated.
         let unreadable = || if id.is_none() { self.open.len().checked_sub(1) } else { None };
         match found.or_else(unreadable) {
@@ -32,6 +33,12 @@ impl Referee {
                 }
             },
         }
+    }
+
+    /// The first open message that fits; one that was cancelled only if there is no other.
+    pub(super) fn find_open(&self, fits: impl Fn(&Open) -> bool) -> Option<usize> {
+        let wanted = self.open.iter().position(|open| !open.cancelled && fits(open));
+        wanted.or_else(|| self.open.iter().rposition(fits))
     }
 
     /// Checks a question to the client.
@@ -119,9 +126,9 @@ impl Referee {
 
     fn check_progress(&mut self, params: &Value) -> Result<bool, String> {
         let token = &params["progressToken"];
-        let wanted = |open: &&mut Open| open.meta(meta::PROGRESS_TOKEN) == token;
-        let open = self.open.iter_mut().rev().find(wanted);
-        let open = open.ok_or_else(|| format!("nobody who waits wants progress under {token}"))?;
+        let at = self.find_open(|open| open.meta(meta::PROGRESS_TOKEN) == token);
+        let at = at.ok_or_else(|| format!("nobody who waits wants progress under {token}"))?;
+        let open = &mut self.open[at];
         let progress = params["progress"].as_f64().ok_or("`progress` must be a number")?;
         if open.last_progress.is_some_and(|last| progress <= last) {
             return Err(format!("progress under {token} does not increase"));
@@ -158,11 +165,12 @@ impl Referee {
         params: &Value,
         subscription: &Value,
     ) -> Result<(), String> {
-        let is_it = |open: &&mut Open| {
+        let is_it = |open: &Open| {
             open.stateless && open.method == "subscriptions/listen" && open.has_id(subscription)
         };
-        let open = self.open.iter_mut().find(is_it);
-        let open = open.ok_or_else(|| format!("nobody listens under {subscription}"))?;
+        let at = self.find_open(is_it);
+        let at = at.ok_or_else(|| format!("nobody listens under {subscription}"))?;
+        let open = &mut self.open[at];
         if method == "notifications/subscriptions/acknowledged" {
             if open.acknowledged.is_some() {
                 return Err(format!("the subscription {subscription} is acknowledged twice"));

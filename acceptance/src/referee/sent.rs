@@ -25,6 +25,8 @@ pub(super) struct Open {
     pub(super) version: Version,
     /// The least serious log messages that it wants: of its own, or of the session then.
     pub(super) level: Option<Level>,
+    /// Whether the client wants no answer any more; one may have been on its way.
+    pub(super) cancelled: bool,
     pub(super) last_progress: Option<f64>,
     /// The part of a listener's filter that is honoured, once that was told.
     pub(super) acknowledged: Option<Value>,
@@ -50,6 +52,8 @@ pub(super) enum Sent {
     Answerable(Box<Open>),
     /// It wants no answer.
     Notification,
+    /// It wants no answer, nor one to the request with this id.
+    Cancellation { id: Value },
     /// It answers the request of the server with this id, as it was written.
     Answer { id: String },
 }
@@ -66,24 +70,27 @@ impl Sent {
     }
 
     fn of(text: &str, dialect: &Dialect) -> Self {
-        let message: Value = serde_json::from_str(text).unwrap_or_default();
-        let id = id_token(text);
+        let members = members(text);
+        let raw = |key: &str| members.get(key).map(|value| value.get());
+        let value = |key: &str| raw(key).and_then(|text| serde_json::from_str::<Value>(text).ok());
+        let method = value("method").and_then(|name| name.as_str().map(str::to_owned));
+        let method = method.unwrap_or_default();
+        let params = value("params").unwrap_or_default();
         // Bytes that were no text were replaced on their way here, and nobody can tell what the server saw.
         let readable = Raw::parse(text).is_ok() && !text.contains('\u{fffd}');
-        let proper = readable && message["jsonrpc"] == "2.0";
-        let method = message["method"].as_str().unwrap_or_default().to_owned();
-        let params = message.get("params").cloned().unwrap_or_default();
-        let has = |key: &str| message.get(key).is_some();
-        let fair_params = params.is_object() || params.is_null();
-        let asks = !method.is_empty() && fair_params && !has("result") && !has("error");
-        if proper && asks && !has("id") {
-            let revision = dialect.base;
-            if !is_excused(Deviation::AnsweredNotification, dialect, revision) {
-                return Self::Notification;
-            }
+        let proper = readable && value("jsonrpc").is_some_and(|version| version == "2.0");
+        let has = |key: &str| members.contains_key(key);
+        let fair_params = raw("params").is_none_or(|text| text.starts_with('{') || text == "null");
+        let tells =
+            !method.is_empty() && fair_params && !has("id") && !has("result") && !has("error");
+        if proper && tells && !is_excused(Deviation::AnsweredNotification, dialect, dialect.base) {
+            return match method.as_str() {
+                "notifications/cancelled" => Self::Cancellation { id: params["requestId"].clone() },
+                _ => Self::Notification,
+            };
         }
         let answers = !has("method") && has("result") != has("error");
-        match id {
+        match id_token(text) {
             Some(id) if proper && answers => Self::Answer { id },
             id => Self::Answerable(Box::new(Open::new(id, method, params, dialect))),
         }
@@ -102,6 +109,7 @@ impl Open {
             stateless: dialect.stateless && claims,
             version: Version::Open,
             level,
+            cancelled: false,
             last_progress: None,
             acknowledged: None,
         }
@@ -110,10 +118,14 @@ impl Open {
 
 /// The id of a message as it is written, if it is a string or a number.
 pub(super) fn id_token(text: &str) -> Option<String> {
-    let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
-    let token = members.get("id")?.get();
+    let token = members(text).get("id")?.get();
     let is_id = token.starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'));
     is_id.then(|| token.to_owned())
+}
+
+/// The members of an object, as they are written and at any depth; none of anything else.
+fn members(text: &str) -> BTreeMap<String, &RawValue> {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 /// Joins what was sent in pieces into lines.

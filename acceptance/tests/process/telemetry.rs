@@ -97,19 +97,33 @@ fn arguments_and_results_are_not_logged() {
     }
 }
 
-#[test]
-fn arguments_and_results_are_logged_where_that_is_asked_for() {
+/// What a server that logs whole messages logs.
+fn logged_whole(messages: &str) -> (Ended, Vec<Value>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("creole.toml");
     let text = "[server]\ndialect = \"bb-mcp-server\"\npacks = [\"hello\"]\n\
                 [log]\nformat = \"json\"\npayloads = true\n";
     fs::write(&file, text).unwrap();
+    logged(&[file.to_str().unwrap()], messages)
+}
+
+#[test]
+fn arguments_and_results_are_logged_where_that_is_asked_for() {
     let messages = initialize() + &call(2, "hello", &json!({"name": SECRET}));
-    let (ended, log) = logged(&[file.to_str().unwrap()], &messages);
+    let (ended, log) = logged_whole(&messages);
     assert!(ended.output[1].contains("Hello, "), "{:?}", ended.output);
-    let shown = |text: &str| log.iter().any(|event| event.to_string().contains(text));
+    let shown =
+        |text: &str| log.iter().any(|event| event["fields"]["frame"].to_string().contains(text));
     assert!(shown(&format!(r#"\"name\":\"{SECRET}\""#)), "the arguments: {}", ended.log);
     assert!(shown(&format!("Hello, {SECRET}!")), "the result: {}", ended.log);
+}
+
+#[test]
+fn a_last_message_without_its_newline_is_logged_like_the_others() {
+    let (ended, log) = logged_whole(initialize().trim_end());
+    let frames = events(&log, "message");
+    let directions: Vec<_> = frames.iter().map(|event| &event["direction"]).collect();
+    assert_eq!(directions, [&json!("received"), &json!("sent")], "{}", ended.log);
 }
 
 #[test]

@@ -448,6 +448,7 @@ fn questions(revision: Revision) -> Vec<Question> {
         questions.push(Question::Url {
             message: "Go there".into(),
             url: "https://example.org/x".into(),
+            id: "unused".to_owned(),
         });
     }
     questions

@@ -37,6 +37,17 @@ proptest! {
     }
 
     #[test]
+    fn every_call_ends_by_itself(
+        dialect in select(DIALECTS), prelude in said::prelude(), steps in vec(said::step(), 0..30)
+    ) {
+        let mut watch = Watch::new(builtin(dialect).unwrap());
+        prelude.iter().chain(&steps).for_each(|step| watch.take(step));
+        watch.wait_for_all();
+        watch.close();
+        watch.settle_accounts();
+    }
+
+    #[test]
     fn nothing_is_said_after_the_end(
         dialect in select(DIALECTS),
         prelude in said::prelude(),
@@ -90,7 +101,8 @@ proptest! {
 /// What a server with an endpoint that answers at once sends for these chunks.
 fn conversation(dialect: &str, chunks: &[&[u8]]) -> Vec<u8> {
     let mut lines = Lines::new(4096);
-    let mut machine = Machine::new(Profile::new(builtin(dialect).unwrap(), Limits::default()).into());
+    let mut machine =
+        Machine::new(Profile::new(builtin(dialect).unwrap(), Limits::default()).into());
     let mut out = Outbox::default();
     for chunk in chunks {
         lines.feed(chunk, |line| hear(line, &mut machine, &mut out));

@@ -167,12 +167,23 @@ fn entries(manifest: &str, table: &str) -> Vec<Entry> {
         } else if let Some((key, value)) =
             line.split_once('=').filter(|_| inside && !line.starts_with('#'))
         {
-            let name = key.trim().split('.').next().unwrap_or_default();
+            let name = undated(key.trim().split('.').next().unwrap_or_default());
             let versioned = value.trim().starts_with('"') || value.contains("version = ");
             entries.push(Entry { line: index + 1, name: name.to_owned(), versioned });
         }
     }
     entries
+}
+
+/// A crate that is used in several releases bears the date of a revision behind its name.
+fn undated(name: &str) -> &str {
+    let is_date = |tail: &str| {
+        tail.starts_with("-20") && tail.chars().skip(1).all(|it| it == '-' || it.is_ascii_digit())
+    };
+    match name.len().checked_sub("-2026-07-28".len()).and_then(|at| name.split_at_checked(at)) {
+        Some((crate_name, tail)) if is_date(tail) => crate_name,
+        _ => name,
+    }
 }
 
 /// The names in the first column of a document's tables, with their lines.

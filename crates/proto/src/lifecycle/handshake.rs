@@ -15,6 +15,9 @@ use crate::op::{Change, covers};
 use crate::revision::{Era, Revision, Rules};
 use crate::wire::Object;
 
+/// What a session is sent until the client says what it wants: the server may choose.
+const FIRST_LEVEL: Level = Level::Info;
+
 /// How far the handshake has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
@@ -56,7 +59,7 @@ impl Session {
             rules,
             capabilities: Arc::default(),
             client: None,
-            level: Level::Info,
+            level: FIRST_LEVEL,
             watched: BTreeSet::new(),
             version: rules.name.to_string(),
         }
@@ -112,6 +115,7 @@ impl Session {
         self.negotiate(proposed, dialect);
         self.capabilities = Arc::new(capabilities.unwrap_or_default());
         self.client = client.map(Arc::new);
+        self.level = FIRST_LEVEL;
         self.watched.clear();
         self.phase = Phase::Initializing;
         Ok(())

@@ -176,8 +176,9 @@ pub(crate) fn request() -> impl Strategy<Value = Said> {
 
 fn names() -> Vec<String> {
     let known = Method::ALL.iter().map(|(_, name)| (*name).to_owned());
-    // A call is the most interesting thing to say.
-    known.chain(["tools/call", "tools/call", "no/such", "initialized"].map(str::to_owned)).collect()
+    // Calls and subscriptions are the most interesting things to say.
+    let more = ["tools/call", "tools/call", "subscriptions/listen", "no/such", "initialized"];
+    known.chain(more.map(str::to_owned)).collect()
 }
 
 /// Params that suit most methods, or none.
@@ -296,7 +297,11 @@ fn question() -> impl Strategy<Value = Question> {
     prop_oneof![
         Just(Question::Roots),
         Just(Question::Form { message: "m".into(), schema: schema.clone() }),
-        Just(Question::Url { message: "m".into(), url: "https://example.org".into(), id: "u".into() }),
+        Just(Question::Url {
+            message: "m".into(),
+            url: "https://example.org".into(),
+            id: "u".into()
+        }),
         Just(Question::Sample { params: schema }),
     ]
 }

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use creole_proto::dialect::{Dialect, MissingId};
-use creole_proto::op::{Operation, Outcome, Payload};
+use creole_proto::op::{Filter, Operation, Outcome, Payload};
 use creole_proto::revision::Asking;
 use creole_proto::server::{Action, Call, CallKey, Limits, Machine, Outbox, Profile};
 use creole_proto::wire::Id;
@@ -37,6 +37,7 @@ struct Known {
     listening: bool,
     batched: bool,
     is_listen: bool,
+    is_initialize: bool,
     asks_inline: bool,
 }
 
@@ -52,6 +53,8 @@ struct Heard {
     notifications: usize,
     started: usize,
     cancelled: i64,
+    /// Whether one of them was the handshake.
+    broke_handshake: bool,
 }
 
 impl Heard {
@@ -92,6 +95,7 @@ impl Watch {
 
     /// Lets one thing happen and checks what comes of it.
     pub(crate) fn take(&mut self, step: &Step) {
+        self.last = Heard::default();
         self.last = match step {
             Step::Say(said) => self.say(said),
             Step::Finish(call, outcome) => self.finish(*call, outcome),
@@ -155,6 +159,15 @@ impl Watch {
         assert!(self.last.is_nothing(), "{step:?} is answered after the end");
     }
 
+    /// Lets so much time pass that no call may be left.
+    pub(crate) fn wait_for_all(&mut self) {
+        // A question may stay open for ten minutes, and its call for ten more.
+        for _ in 0..2 {
+            self.take(&Step::Wait(Duration::from_secs(700)));
+        }
+        assert!(self.is_idle(), "a call never ends");
+    }
+
     /// Ends the connection.
     pub(crate) fn close(&mut self) {
         self.machine.close(&mut self.out);
@@ -177,13 +190,18 @@ impl Watch {
     }
 
     fn say(&mut self, said: &Said) -> Heard {
+        let taken = said.id().is_some_and(|id| self.is_taken(id));
         self.machine.receive(&said.text(), self.now, &mut self.out);
         let earlier = self.calls.len();
         let heard = self.hear();
+        assert!(!taken || heard.started == 0, "two calls have one id");
         for call in &mut self.calls[earlier..] {
             call.batched = matches!(said, Said::Batch(_));
             call.id = said.id();
+            call.is_initialize =
+                matches!(said, Said::Request { method, .. } if method == "initialize");
         }
+        assert!(!heard.broke_handshake, "a client must not cancel the handshake");
         self.forgive(heard.cancelled);
         match said {
             Said::Batch(elements) if heard.batches > 0 || !heard.answers.contains(&None) => {
@@ -235,6 +253,15 @@ impl Watch {
         self.forgiven += cancelled;
     }
 
+    /// Whether a request or subscription with this id is open.
+    fn is_taken(&self, id: &str) -> bool {
+        let same = |own: &str| match (self.dialect.id(own), self.dialect.id(id)) {
+            (Ok(own), Ok(id)) => own == id,
+            _ => false,
+        };
+        self.calls.iter().any(|call| (call.running || call.listening) && call.id.is_some_and(same))
+    }
+
     fn end_listener(&mut self, id: &str) {
         let same = |call: &&mut Known| {
             call.listening && call.id.is_some_and(|own| Id::parse(own) == Id::parse(id))
@@ -250,6 +277,13 @@ impl Watch {
         let (key, was_running, batched) = (call.key, call.running, call.batched);
         let id = call.id.map(str::to_owned);
         call.running = false;
+        // A subscription that opens is more interesting than one that fails.
+        let opens =
+            Outcome::Complete(Payload::Listening(Filter { tools: true, ..Filter::default() }));
+        let outcome = match outcome {
+            Outcome::Complete(_) if call.is_listen => &opens,
+            other => other,
+        };
         let listens = matches!(outcome, Outcome::Complete(Payload::Listening(_))) && call.is_listen;
         call.listening |= was_running && listens;
         self.machine.finish(key, outcome.clone(), self.now, &mut self.out);
@@ -290,6 +324,7 @@ impl Watch {
                 let call = self.calls.iter_mut().find(|call| call.key == key);
                 let call = call.expect("a known call");
                 assert!(call.running, "a call that is over is cancelled");
+                heard.broke_handshake |= call.is_initialize;
                 call.running = false;
             }
             Action::Answer(..) | Action::Observe(_) => {}
@@ -348,6 +383,7 @@ impl Known {
             listening: false,
             batched: false,
             is_listen: matches!(call.operation, Operation::Listen(_)),
+            is_initialize: false,
             asks_inline: call.caller.rules.asking == Asking::Inline,
         }
     }
