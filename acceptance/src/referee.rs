@@ -229,6 +229,7 @@ impl Referee {
         };
         self.session.client = open.params["capabilities"].clone();
         self.session.server = result["capabilities"].clone();
+        self.session.level = None;
         Ok(())
     }
 

@@ -16,6 +16,8 @@ use std::{fs, io};
 use creole::proto::dialect::builtin;
 use creole::proto::meta;
 use creole::proto::method::Method;
+use creole::proto::model::Reference;
+use creole::proto::op::Operation;
 use creole::proto::revision::{Era, Revision};
 use creole::proto::server::{Action, Call, Limits, Machine, Outbox, Profile};
 use creole::proto::wire::{self, Fields, Frame, Object, Raw, canonical, scan, unquote};
@@ -166,7 +168,7 @@ fn entries(folder: &PathBuf) -> Vec<PathBuf> {
 
 /// The test harness hides what goes through the macros.
 fn aloud(news: &str) {
-    writeln!(io::stderr(), "{news}").unwrap();
+    _ = writeln!(io::stderr(), "{news}");
 }
 
 fn fail_on(complaints: Vec<String>) {
@@ -285,10 +287,39 @@ fn understood(method: &str, request: &Value) -> Result<(), String> {
     {
         return Err(format!("understood to be about {}", call.operation.target()));
     }
-    let arguments = call.operation.arguments().map(|raw| raw.decode::<Value>().unwrap());
-    match call.operation.arguments().is_none() || arguments.as_ref() == params.get("arguments") {
+    match carries(&call.operation, params) {
         true => Ok(()),
-        false => Err("its arguments are not handed on".to_owned()),
+        false => Err(format!("not all of it is handed on: {:?}", call.operation)),
+    }
+}
+
+/// Whether the operation has what the params say.
+fn carries(operation: &Operation, params: &Value) -> bool {
+    match operation {
+        Operation::List(_, cursor) => cursor.as_deref() == params["cursor"].as_str(),
+        Operation::Complete(request) => {
+            let reference = match &request.reference {
+                Reference::Prompt(name) => json!({"type": "ref/prompt", "name": name}),
+                Reference::Resource(uri) => json!({"type": "ref/resource", "uri": uri}),
+            };
+            let argument = json!({"name": request.argument, "value": request.value});
+            let settled = &params["context"]["arguments"];
+            reference == params["ref"]
+                && argument == params["argument"]
+                && (json!(request.context) == *settled || settled.is_null())
+        }
+        Operation::Listen(filter) => {
+            let wanted = &params["notifications"];
+            let uris = wanted.get("resourceSubscriptions").cloned().unwrap_or_else(|| json!([]));
+            filter.tools == (wanted["toolsListChanged"] == true)
+                && filter.prompts == (wanted["promptsListChanged"] == true)
+                && filter.resources == (wanted["resourcesListChanged"] == true)
+                && json!(filter.uris) == uris
+        }
+        other => {
+            let arguments = other.arguments().map(|raw| raw.decode::<Value>().unwrap());
+            arguments.as_ref() == params.get("arguments")
+        }
     }
 }
 

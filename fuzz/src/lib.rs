@@ -4,7 +4,10 @@
 //! toolchain (`src/bin/smoke.rs`). A new target is a function, an entry in [`TARGETS`], a file in
 //! `targets/` with its `[[bin]]`, and a directory in `seeds/`.
 
+mod conversation;
 pub mod reference;
+
+pub use conversation::conversation;
 
 use creole_proto::framing::sse::encode;
 use creole_proto::framing::{Event, EventRef, Line, Lines, SseDecoder, SseError};
@@ -14,7 +17,8 @@ use creole_proto::wire::{
 use serde_json::Value;
 
 /// Every target by its name, which is also the name of its directory in `seeds/`.
-pub const TARGETS: &[(&str, Check)] = &[("envelope", envelope), ("lines", lines), ("sse", sse)];
+pub const TARGETS: &[(&str, Check)] =
+    &[("envelope", envelope), ("lines", lines), ("sse", sse), ("conversation", conversation)];
 
 /// Panics if the law of a target does not hold for these bytes.
 pub type Check = fn(&[u8]);

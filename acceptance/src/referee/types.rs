@@ -57,8 +57,7 @@ pub(super) fn judge(revision: Revision, kind: Kind<'_>, message: &Value) -> Resu
 
 fn find(rows: &[Row], method: &str) -> Result<Reader, String> {
     let row = rows.iter().find(|(name, _)| *name == method);
-    row.map(|(_, reader)| *reader)
-        .ok_or_else(|| format!("it has no `{method}` for a server to say"))
+    row.map(|(_, reader)| *reader).ok_or_else(|| format!("it knows no `{method}` of a server"))
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> Result<(), String> {

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use creole::proto::framing::{Line, Lines};
 use creole::proto::model::Question;
-use creole::proto::op::{Event, Outcome};
+use creole::proto::op::{Change, Event, Outcome};
 use creole::proto::server::{Action, Answer, AskKey, CallKey, Machine, Outbox};
 use creole::{BoxFuture, Outlet, Service};
 use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
+use tokio::sync::{broadcast, oneshot};
 
 use super::Stage;
 
@@ -35,6 +35,7 @@ pub struct MachineStage {
     calls: BTreeMap<CallKey, Pin<Box<dyn Future<Output = Outcome> + Send>>>,
     asks: BTreeMap<AskKey, oneshot::Sender<Answer>>,
     queue: Arc<Queue>,
+    changes: broadcast::Receiver<Change>,
     now: Duration,
 }
 
@@ -44,6 +45,7 @@ impl MachineStage {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let profile = Arc::clone(service.profile());
+        let changes = service.registry().changes();
         Ok(Self {
             runtime: runtime.map_err(|error| error.to_string())?,
             service,
@@ -54,6 +56,7 @@ impl MachineStage {
             calls: BTreeMap::new(),
             asks: BTreeMap::new(),
             queue: Arc::default(),
+            changes,
             now: Duration::ZERO,
         })
     }
@@ -63,6 +66,9 @@ impl MachineStage {
         loop {
             while let Some(action) = self.outbox.next_action() {
                 self.obey(action);
+            }
+            while let Ok(change) = self.changes.try_recv() {
+                self.machine.announce(&change, &mut self.outbox);
             }
             let moved = self.take_reports() | self.poll_calls();
             if !moved && self.outbox.bytes().is_empty() {
@@ -179,7 +185,7 @@ impl Stage for MachineStage {
             self.settle();
             thread::sleep(Duration::from_millis(1));
         }
-        self.machine.close(&mut self.outbox);
+        self.machine.close(self.now, &mut self.outbox);
         self.settle();
         Ok(())
     }

@@ -283,7 +283,7 @@ impl Stage {
 
     /// Ends the connection; listeners are told.
     fn close(&mut self) {
-        self.machine.close(&mut self.out);
+        self.machine.close(Duration::ZERO, &mut self.out);
         self.judge(usize::from(self.era() == Era::Stateless));
     }
 

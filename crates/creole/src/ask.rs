@@ -32,6 +32,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, Context};
 use crate::chain::Next;
+use crate::schema::Schema;
 use crate::seal::{Purpose, SealError, Sealer, digest};
 use crate::tool::ToolError;
 
@@ -139,7 +140,29 @@ pub struct Root {
 impl Context {
     /// Asks for a form to be filled in or a page to be visited.
     pub fn elicit(&self, key: &str, question: Question) -> Result<Elicited, ToolError> {
-        self.answered(key, question)
+        let schema = match &question {
+            Question::Form { schema, .. } => Some(schema.clone()),
+            _ => None,
+        };
+        let answer: Elicited = self.answered(key, question)?;
+        if let (ElicitAction::Accept, Some(schema)) = (answer.action, schema) {
+            let content = answer.content.clone().unwrap_or_else(|| json!({}));
+            let checked = Schema::new(schema.as_str()).validate(&content);
+            checked.map_err(|problems| self.unusable(key, &problems[0].to_string()))?;
+        }
+        Ok(answer)
+    }
+
+    /// The fault of an answer that cannot be used: of the call that brings it, or of the question.
+    fn unusable(&self, key: &str, why: &str) -> ToolError {
+        let kind = match self.caller().rules.asking {
+            Asking::Reentrant => FaultKind::InvalidParams,
+            Asking::Inline => FaultKind::InputRefused,
+        };
+        ToolError::Fault(Box::new(Fault::new(
+            kind,
+            format!("the answer `{key}` is not usable: {why}"),
+        )))
     }
 
     /// Asks the client's model.
@@ -176,10 +199,7 @@ impl Context {
         let answer = self.answer(key).map(|raw| serde_json::from_str(raw.as_str()));
         match answer {
             Some(Ok(answer)) => Ok(answer),
-            Some(Err(error)) => {
-                let detail = format!("the answer `{key}` is not usable: {error}");
-                Err(ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidParams, detail))))
-            }
+            Some(Err(_)) => Err(self.unusable(key, "it has not the form that was asked for")),
             None => Err(ToolError::failed("a question has no answer")),
         }
     }

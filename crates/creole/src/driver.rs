@@ -13,12 +13,8 @@ use crate::server::Service;
 use crate::transport::{Sink, Source};
 use connection::Connection;
 
-/// Bytes that one read takes at most.
+/// Bytes that may wait to be served, and that one read takes at most.
 const CHUNK: usize = 64 * 1024;
-
-/// Answers that may wait for a slow client before no more of its requests are read and its calls are
-/// made to wait.
-const HIGH_WATER: usize = 256 * 1024;
 
 /// How long calls may go on after the client has closed its side.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -40,44 +36,92 @@ pub(crate) async fn serve(
 ) -> io::Result<Ended> {
     let mut changes = service.registry().changes();
     let mut connection = Connection::new(service);
-    let mut chunk = Vec::with_capacity(CHUNK);
-    let mut open = true;
+    let mut received = Received::default();
     loop {
-        if flush_now(&mut connection, &mut output).is_err() {
-            return Ok(Ended::OutputBroken);
+        received.serve(&mut connection);
+        if let Err(error) = flush_now(&mut connection, &mut output) {
+            return broken(error);
         }
-        if !open && connection.is_idle() {
+        if received.is_over() && connection.is_idle() || connection.is_drained() {
             connection.close();
             return finish_output(connection, output).await;
+        }
+        if received.is_waiting() && connection.has_room() {
+            continue;
         }
         let deadline = connection.deadline();
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             // Here and not only below: a flood of requests must not keep the time from passing.
             connection.tick();
         }
+        let room = connection.has_room();
         let (reports, unsent) = connection.waiting();
-        let room = unsent.len() < HIGH_WATER;
         tokio::select! {
             biased;
             report = reports.recv(), if room => connection.take_report(report),
             change = changes.recv(), if room => connection.take_change(change_or_all(change)),
-            read = input.read(&mut chunk, CHUNK), if open && room => {
+            read = input.read(&mut received.bytes, CHUNK), if received.may_read() => {
                 if read? == 0 {
-                    connection.end_of_input(DRAIN);
-                    open = false;
-                } else {
-                    connection.take_bytes(&chunk);
-                    chunk.clear();
+                    received.ended = true;
+                    connection.begin_drain(DRAIN);
                 }
             }
             sent = send(&mut output, unsent) => match sent {
                 Ok(sent) => connection.sent(sent),
-                Err(_) => return Ok(Ended::OutputBroken),
+                Err(error) => return broken(error),
             },
             () = sleep_until(deadline.unwrap_or_else(far_away)), if deadline.is_some() => {
                 connection.tick();
             }
         }
+    }
+}
+
+/// Bytes that were read and wait until there is room for their answers. Reading goes on for a little while
+/// they do, so that the end of the input is noticed.
+#[derive(Default)]
+struct Received {
+    bytes: Vec<u8>,
+    served: usize,
+    ended: bool,
+    told: bool,
+}
+
+impl Received {
+    /// Serves what there is room for.
+    fn serve(&mut self, connection: &mut Connection) {
+        if self.is_waiting() {
+            self.served += connection.take_bytes(&self.bytes[self.served..]);
+        }
+        if !self.is_waiting() {
+            self.bytes.clear();
+            self.served = 0;
+        }
+        if self.ended && !self.is_waiting() && !self.told {
+            connection.end_of_input();
+            self.told = true;
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.served < self.bytes.len()
+    }
+
+    fn may_read(&self) -> bool {
+        !self.ended && self.bytes.len() - self.served < CHUNK
+    }
+
+    /// Whether nothing more will come.
+    fn is_over(&self) -> bool {
+        self.told
+    }
+}
+
+/// A client that no longer reads is the end of a conversation; anything else is an error.
+fn broken(error: io::Error) -> io::Result<Ended> {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Ok(Ended::OutputBroken),
+        _ => Err(error),
     }
 }
 
@@ -112,7 +156,8 @@ async fn finish_output(mut connection: Connection, mut output: impl Sink) -> io:
     };
     match tokio::time::timeout(DRAIN, last).await {
         Ok(Ok(())) => Ok(Ended::InputClosed),
-        Ok(Err(_)) | Err(_) => Ok(Ended::OutputBroken),
+        Ok(Err(error)) => broken(error),
+        Err(_) => Ok(Ended::OutputBroken),
     }
 }
 

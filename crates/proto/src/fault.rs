@@ -118,10 +118,10 @@ impl Fault {
         Self { kind, subject: String::new(), detail: detail.into(), data: None, trace: None }
     }
 
-    /// The same fault, about `subject`.
+    /// The same fault, about `subject`; of a long one, which only a client can have made up, the beginning.
     #[must_use]
     pub fn about(mut self, subject: &str) -> Self {
-        self.subject = subject.to_string();
+        self.subject = subject.chars().take(LONGEST_SUBJECT).collect();
         self
     }
 
@@ -132,6 +132,9 @@ impl Fault {
         self
     }
 }
+
+/// The longest part of a name or uri that an error repeats, in characters.
+const LONGEST_SUBJECT: usize = 256;
 
 /// Where a fault is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +226,7 @@ pub const COMMON_ERRORS: &[ErrorRow] = &[
     given(FaultKind::StateRefused, -32602, "Invalid params: {detail}"),
     result(FaultKind::InputRefused, -32603, "Input refused: {detail}"),
     given(FaultKind::Timeout, -32603, "Internal error: {detail}"),
-    protocol(FaultKind::Busy, -32603, "Internal error: {detail}"),
+    protocol(FaultKind::Busy, -32603, "Server busy: {detail}"),
 ];
 
 const fn protocol(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {

@@ -110,7 +110,7 @@ fn conversation(dialect: &str, chunks: &[&[u8]]) -> Vec<u8> {
     if let Some(line) = lines.finish() {
         hear(line, &mut machine, &mut out);
     }
-    machine.close(&mut out);
+    machine.close(Duration::ZERO, &mut out);
     out.take_bytes()
 }
 

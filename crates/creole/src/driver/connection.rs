@@ -20,6 +20,10 @@ use crate::chain::BoxFuture;
 use crate::server::Service;
 use crate::telemetry;
 
+/// Answers that may wait for a slow client before no more of its requests are served and its calls are
+/// made to wait.
+const HIGH_WATER: usize = 256 * 1024;
+
 /// Reports of calls that may wait to be taken.
 const REPORTS: usize = 1024;
 
@@ -91,7 +95,17 @@ impl Connection {
         if self.taken == self.outbox.bytes().len() {
             self.outbox.clear_frames();
             (self.taken, self.logged) = (0, 0);
+        } else if self.taken >= HIGH_WATER {
+            // A client that is always a little behind must not make us keep what it has read.
+            self.outbox.discard(self.taken);
+            self.logged = self.logged.saturating_sub(self.taken);
+            self.taken = 0;
         }
+    }
+
+    /// Whether more may be done for the client before it has read what there is.
+    pub(super) fn has_room(&self) -> bool {
+        self.unsent().len() < HIGH_WATER
     }
 
     /// Logs the frames that are about to be sent, if whole messages are logged.
@@ -103,9 +117,9 @@ impl Connection {
         }
     }
 
-    /// Whether nothing is left to be done for the client.
+    /// Whether no call is in flight.
     pub(super) fn is_idle(&self) -> bool {
-        self.machine.in_flight() == 0 || self.drained.is_some_and(|end| end <= Instant::now())
+        self.machine.in_flight() == 0
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -113,9 +127,13 @@ impl Connection {
         machine.into_iter().chain(self.drained).min()
     }
 
-    pub(super) fn take_bytes(&mut self, mut chunk: &[u8]) {
-        let now = self.now();
-        while let Some(line) = self.lines.next(&mut chunk) {
+    /// Takes bytes as long as there is room for answers; tells how many.
+    pub(super) fn take_bytes(&mut self, chunk: &[u8]) -> usize {
+        let mut rest = chunk;
+        while self.has_room()
+            && let Some(line) = self.lines.next(&mut rest)
+        {
+            let now = self.started.elapsed();
             match line {
                 Line::Complete(frame) => {
                     if self.service.logs_payloads() {
@@ -126,23 +144,38 @@ impl Connection {
                 Line::TooLong => self.machine.overlong(&mut self.outbox),
             }
             // Obeyed line by line, so that a quick call is answered before the next line is read.
-            while let Some(action) = self.outbox.next_action() {
-                self.obey(action);
-            }
+            self.obey_all();
         }
+        chunk.len() - rest.len()
     }
 
-    /// The client closed its side: a last line without its end still counts, and calls may go on a while.
-    pub(super) fn end_of_input(&mut self, drain: Duration) {
+    /// The client closed its side: calls may go on for a while.
+    pub(super) fn begin_drain(&mut self, drain: Duration) {
+        self.drained = Some(Instant::now() + drain);
+    }
+
+    /// All that the client sent was taken: a last line without its end still counts, and nobody will
+    /// answer a question any more.
+    pub(super) fn end_of_input(&mut self) {
         let now = self.now();
         match self.lines.finish() {
-            Some(Line::Complete(frame)) => self.machine.receive(frame, now, &mut self.outbox),
+            Some(Line::Complete(frame)) => {
+                if self.service.logs_payloads() {
+                    log_frame("received", frame);
+                }
+                self.machine.receive(frame, now, &mut self.outbox);
+            }
             Some(Line::TooLong) => self.machine.overlong(&mut self.outbox),
             None => {}
         }
+        self.obey_all();
         self.machine.end_of_input(now, &mut self.outbox);
         self.obey_all();
-        self.drained = Some(Instant::now() + drain);
+    }
+
+    /// Whether calls may not go on any longer after the client has closed its side.
+    pub(super) fn is_drained(&self) -> bool {
+        self.drained.is_some_and(|end| end <= Instant::now())
     }
 
     pub(super) fn take_report(&mut self, report: Option<Report>) {
@@ -183,7 +216,8 @@ impl Connection {
     }
 
     pub(super) fn close(&mut self) {
-        self.machine.close(&mut self.outbox);
+        let now = self.now();
+        self.machine.close(now, &mut self.outbox);
         self.obey_all();
     }
 

@@ -133,7 +133,8 @@ impl Registry {
         _ = self.shared.changes.send(Change::Resource(uri.to_owned()));
     }
 
-    pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
+    /// What changes from now on, for drivers of transports; whoever lags behind has to tell of everything.
+    pub fn changes(&self) -> broadcast::Receiver<Change> {
         self.shared.changes.subscribe()
     }
 

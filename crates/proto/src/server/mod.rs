@@ -123,12 +123,12 @@ impl Machine {
         self.calls.deadline().into_iter().chain(self.asks.deadline()).min()
     }
 
-    /// Ends the connection: listeners get their graceful result, calls are cancelled.
-    pub fn close(&mut self, out: &mut Outbox) {
+    /// Ends the connection: listeners get their graceful result, calls are stopped and told so.
+    pub fn close(&mut self, now: Now, out: &mut Outbox) {
         self.session.phase = Phase::Shutdown;
         self.end_listeners(out);
         for key in self.calls.keys() {
-            self.drop_call(key, "the connection is closed", out);
+            self.give_up(key, "the connection was closed before the answer was there", now, out);
         }
     }
 }

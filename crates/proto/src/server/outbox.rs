@@ -126,6 +126,13 @@ impl Outbox {
         }
     }
 
+    /// Forgets the first bytes, which somebody has taken.
+    pub fn discard(&mut self, count: usize) {
+        self.bytes.drain(..count);
+        self.frames.retain(|(_, end)| *end > count);
+        self.frames.iter_mut().for_each(|(_, end)| *end -= count);
+    }
+
     /// The frames with their routes, without their newlines.
     pub fn frames(&self) -> impl Iterator<Item = (Route, &[u8])> {
         let starts = core::iter::once(0).chain(self.frames.iter().map(|(_, end)| *end));

@@ -11,7 +11,7 @@ use super::decode::{self, Params};
 use super::outbox::{Action, Call, Observation, Outbox};
 use super::{Machine, Now};
 use crate::fault::{Fault, FaultKind};
-use crate::lifecycle::{self, progress_token};
+use crate::lifecycle::{self, Phase, progress_token};
 use crate::message::{Message, Refusal, classify};
 use crate::meta;
 use crate::method::Method;
@@ -33,6 +33,9 @@ struct Place {
 impl Machine {
     /// Takes one frame: a line, or the body of a request.
     pub fn receive(&mut self, frame: &[u8], now: Now, out: &mut Outbox) {
+        if self.session.phase == Phase::Shutdown {
+            return;
+        }
         match wire::scan(frame, &self.profile.limits.wire) {
             Ok(Frame::One(fields)) => self.take(&fields, Place { now, batch: None }, out),
             Ok(Frame::Batch(elements)) => self.take_batch(&elements, now, out),
@@ -48,6 +51,9 @@ impl Machine {
 
     /// Takes the news that a frame was too long to be read.
     pub fn overlong(&mut self, out: &mut Outbox) {
+        if self.session.phase == Phase::Shutdown {
+            return;
+        }
         let most = self.profile.dialect.max_message;
         let detail = format!("the message is longer than {most} bytes");
         self.refuse(None, &Fault::new(FaultKind::InvalidRequest, detail), None, out);

@@ -70,11 +70,16 @@ impl Machine {
     pub fn tick(&mut self, now: Now, out: &mut Outbox) {
         self.expire_asks(now, out);
         for key in self.calls.expired(now) {
-            let data = Raw::of(&json!({"reason": "timeout"}));
-            let fault = Fault::new(FaultKind::Timeout, "the request timed out").with_data(data);
-            out.act(Action::Cancel(key, "timed out".into()));
-            self.finish(key, Outcome::Fail(fault), now, out);
+            self.give_up(key, "the request timed out", now, out);
         }
+    }
+
+    /// Stops a call and tells the client so.
+    pub(super) fn give_up(&mut self, key: CallKey, why: &str, now: Now, out: &mut Outbox) {
+        let data = Raw::of(&json!({"reason": "timeout"}));
+        let fault = Fault::new(FaultKind::Timeout, why).with_data(data);
+        out.act(Action::Cancel(key, why.into()));
+        self.finish(key, Outcome::Fail(fault), now, out);
     }
 
     /// Forgets a call that the client cancelled: it gets no answer.

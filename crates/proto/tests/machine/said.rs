@@ -63,7 +63,7 @@ pub(crate) enum Said {
     /// A proper answer to a question of the server.
     Answer { number: u64, error: bool },
     /// Several in one frame.
-    Batch(Vec<Said>),
+    Batch(Vec<Self>),
     /// Something else, with ids that no request has.
     Garbage(Vec<u8>),
 }

@@ -1,0 +1,216 @@
+//! What has to hold for a whole conversation: a stream of bytes, a machine, and an endpoint that answers at once.
+//!
+//! The first four bytes of an input choose the dialect, the outcomes and where the stream is cut; the rest is what the
+//! client sends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use creole_proto::dialect::builtin;
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::framing::{Line, Lines};
+use creole_proto::model::{
+    Ask, CacheHints, Implementation, Level, Question, ServerCapabilities, ToolResult,
+};
+use creole_proto::op::{Event, Filter, Outcome, Payload, ServerCard};
+use creole_proto::server::{Action, CallKey, Limits, Machine, Outbox, Profile};
+use creole_proto::wire::Raw;
+use serde_json::value::RawValue;
+
+use crate::{cut, reference};
+
+const DIALECTS: &[&str] = &["spec", "bossman", "bb-mcp-server", "fpf-governance", "mcp-chain"];
+
+/// Any stream gives one conversation, however it is cut: each message is answered at most once, with its own id, in
+/// one line of JSON, and nothing is said after the end.
+pub fn conversation(bytes: &[u8]) {
+    let (controls, stream) = bytes.split_at(bytes.len().min(4));
+    let control = |at: usize| controls.get(at).copied().unwrap_or(0);
+    let said = Talk::new(control(0), control(1)).hold(&[stream]);
+    let pieces = cut(stream, controls.get(2..).unwrap_or_default());
+    assert_eq!(Talk::new(control(0), control(1)).hold(&pieces), said);
+}
+
+struct Talk {
+    machine: Machine,
+    out: Outbox,
+    lines: Lines,
+    choice: u8,
+    /// What the client said, to find ids in.
+    heard: Vec<u8>,
+    /// How many messages could be answered, and how many were.
+    messages: usize,
+    answers: usize,
+    waiting: Vec<CallKey>,
+    said: Vec<u8>,
+}
+
+impl Talk {
+    fn new(dialect: u8, choice: u8) -> Self {
+        let name = DIALECTS[usize::from(dialect) % DIALECTS.len()];
+        let limits = Limits { calls: 4, subscriptions: 2, ..Limits::default() };
+        let profile = Profile::new(builtin(name).expect("ships inside"), limits);
+        Self {
+            machine: Machine::new(profile.into()),
+            out: Outbox::default(),
+            lines: Lines::new(1024),
+            choice,
+            heard: Vec::new(),
+            messages: 0,
+            answers: 0,
+            waiting: Vec::new(),
+            said: Vec::new(),
+        }
+    }
+
+    /// Everything that is said in answer to these pieces of a stream.
+    fn hold(mut self, pieces: &[&[u8]]) -> Vec<u8> {
+        for mut piece in pieces.iter().copied() {
+            while let Some(line) = self.lines.next(&mut piece).map(owned) {
+                self.hear(line);
+            }
+        }
+        let last = self.lines.finish().map(owned);
+        last.into_iter().for_each(|line| self.hear(line));
+        self.end();
+        self.said
+    }
+
+    fn hear(&mut self, line: Option<Vec<u8>>) {
+        match line {
+            Some(frame) => {
+                self.messages += messages_in(&frame);
+                self.heard.extend_from_slice(&frame);
+                self.machine.receive(&frame, Duration::ZERO, &mut self.out);
+            }
+            None => {
+                self.messages += 1;
+                self.machine.overlong(&mut self.out);
+            }
+        }
+        self.obey();
+    }
+
+    fn obey(&mut self) {
+        while let Some(action) = self.out.next_action() {
+            match action {
+                Action::Start(call) => self.answer(call.key),
+                Action::Cancel(key, _) => self.waiting.retain(|waiting| *waiting != key),
+                Action::Answer(..) | Action::Observe(_) => {}
+            }
+        }
+        assert_eq!(self.machine.in_flight(), self.waiting.len());
+        self.note_frames();
+    }
+
+    /// Finishes a call at once, or leaves it open: the input chooses.
+    fn answer(&mut self, key: CallKey) {
+        self.choice = self.choice.wrapping_mul(5).wrapping_add(1);
+        let data = Raw::parse("{\"a\":\n1}").expect("valid");
+        let log = Event::Log { level: Level::Error, logger: None, data };
+        self.machine.event(key, &log, Duration::ZERO, &mut self.out);
+        match outcome(self.choice) {
+            Some(outcome) => self.machine.finish(key, outcome, Duration::ZERO, &mut self.out),
+            None => self.waiting.push(key),
+        }
+    }
+
+    /// Some calls end late, the others never; then the connection is over.
+    fn end(&mut self) {
+        for key in std::mem::take(&mut self.waiting) {
+            if key.0 % 2 == 0 {
+                self.machine.finish(
+                    key,
+                    Outcome::Complete(Payload::Empty),
+                    Duration::ZERO,
+                    &mut self.out,
+                );
+            }
+        }
+        self.machine.close(Duration::ZERO, &mut self.out);
+        assert_eq!(self.machine.in_flight(), 0);
+        while self.out.next_action().is_some() {}
+        self.note_frames();
+        for key in (0..20).map(CallKey) {
+            self.machine.finish(
+                key,
+                Outcome::Complete(Payload::Empty),
+                Duration::ZERO,
+                &mut self.out,
+            );
+        }
+        self.machine.tick(Duration::from_secs(10_000), &mut self.out);
+        let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        self.machine.receive(ping, Duration::ZERO, &mut self.out);
+        self.machine.overlong(&mut self.out);
+        assert!(self.out.bytes().is_empty(), "something is said after the end");
+    }
+
+    fn note_frames(&mut self) {
+        let bytes = self.out.take_bytes();
+        for frame in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let frame = frame.strip_suffix(b"\n").expect("a whole line");
+            match reference::read(frame) {
+                Ok(shape) => assert!(!shape.repeated),
+                Err(error) => assert!(reference::is_stricter(&error), "not JSON: {error}"),
+            }
+            match serde_json::from_slice::<Vec<&RawValue>>(frame) {
+                Ok(elements) => elements.iter().for_each(|element| self.note(element.get())),
+                Err(_) => self.note(std::str::from_utf8(frame).expect("UTF-8")),
+            }
+        }
+        self.said.extend_from_slice(&bytes);
+        assert!(self.answers <= self.messages, "more answers than messages");
+    }
+
+    fn note(&mut self, text: &str) {
+        let members: BTreeMap<&str, &RawValue> = serde_json::from_str(text).expect("an object");
+        if members.contains_key("method") {
+            return;
+        }
+        assert_ne!(members.contains_key("result"), members.contains_key("error"));
+        self.answers += 1;
+        let id = members.get("id").map_or("null", |id| id.get());
+        let echoed = self.heard.windows(id.len()).any(|window| window == id.as_bytes());
+        assert!(id == "null" || echoed, "{id} was never sent");
+    }
+}
+
+/// The bytes of a line; nothing stands for one that was too long.
+fn owned(line: Line<'_>) -> Option<Vec<u8>> {
+    match line {
+        Line::Complete(frame) => Some(frame.to_vec()),
+        Line::TooLong => None,
+    }
+}
+
+/// How many messages a line holds at most.
+fn messages_in(frame: &[u8]) -> usize {
+    serde_json::from_slice::<Vec<&RawValue>>(frame).map_or(1, |elements| elements.len().max(1))
+}
+
+fn outcome(choice: u8) -> Option<Outcome> {
+    let complete = |payload| Some(Outcome::Complete(payload));
+    match choice % 7 {
+        0 => None,
+        1 => complete(Payload::Empty),
+        2 => complete(Payload::Server(card())),
+        3 => complete(Payload::Listening(Filter { tools: true, ..Filter::default() })),
+        4 => complete(Payload::Tool(ToolResult::text("a\nb"))),
+        5 => Some(Fault::new(FaultKind::ToolFailed, "no").about("t").into()),
+        _ => {
+            let asks = vec![Ask { key: "q".to_owned(), question: Question::Roots }];
+            Some(Outcome::NeedInput { asks, state: None })
+        }
+    }
+}
+
+fn card() -> ServerCard {
+    ServerCard {
+        identity: Arc::new(Implementation::default()),
+        capabilities: ServerCapabilities { tools: true, ..ServerCapabilities::default() },
+        instructions: None,
+        cache: CacheHints::NONE,
+    }
+}
