@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measures the product beside its peers and the bare limit.
+//! `cargo xtask bench`: measures the product beside its peers and the bare limits.
 //!
 //! The peers, the bare echo and the load generator live in `bench/`, outside the workspace, so that
 //! cargo unifies no features with them. The generator takes one sample of one server; this module
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use build::{Workshop, tell};
 use sample::{Contender, Driver, Era, Measurements};
 
-/// Measures `creole serve` on stdio beside rmcp and the bare echo, and prints one table.
+/// Measures `creole serve` on stdio beside its peers and the bare echoes, and prints one table.
 pub(crate) fn stdio(arguments: &[String]) -> Result<(), String> {
     let options = Options::parse(arguments, STDIO_USAGE)?;
     let plan = options.plan();
@@ -45,7 +45,7 @@ pub(crate) fn instructions(arguments: &[String]) -> Result<(), String> {
 
 const STDIO_USAGE: &str = "\
 usage: cargo xtask bench stdio [--quick] [--repetitions N] [--creole PATH]
-  --quick           under 40 seconds instead of under 4 minutes, with more noise
+  --quick           under 50 seconds instead of under 4 minutes, with more noise
   --repetitions N   take the medians of N repetitions, 1 to 100 (5, with --quick 3)
   --creole PATH     measure this binary as `PATH serve` instead of building creole";
 
@@ -117,9 +117,11 @@ fn measure(plan: &Plan, contenders: &[Contender], driver: &Driver) -> Result<Mea
         for era in Era::ALL {
             for window in WINDOWS {
                 for turn in 0..contenders.len() {
-                    let index = (turn + repetition) % contenders.len();
-                    let load = driver.load(plan, &contenders[index], era, window)?;
-                    measurements.add_load(index, era, window, load);
+                    let contender = &contenders[(turn + repetition) % contenders.len()];
+                    if contender.is_loaded() && contender.speaks(era) {
+                        let load = driver.load(plan, contender, era, window)?;
+                        measurements.add_load(contender, era, window, load);
+                    }
                 }
             }
         }
@@ -128,11 +130,11 @@ fn measure(plan: &Plan, contenders: &[Contender], driver: &Driver) -> Result<Mea
     tell(&format!("{} cold starts of each", plan.starts))?;
     // The first round brings the programs into memory and is not counted.
     for round in 0..=plan.starts {
-        for (index, contender) in contenders.iter().enumerate() {
-            for era in Era::ALL {
+        for contender in contenders {
+            for era in contender.eras() {
                 let start = driver.start(contender, era)?;
                 if round > 0 {
-                    measurements.add_start(index, era, start);
+                    measurements.add_start(contender, era, start);
                 }
             }
         }

@@ -1,9 +1,10 @@
-//! A bare JSON-RPC line echo: the physical limit that `cargo xtask bench stdio` measures against.
+//! A bare JSON-RPC echo: the two limits that `cargo xtask bench stdio` measures against.
 //!
-//! It reads a chunk, answers every complete line in it, and writes all answers at once. It checks
-//! no protocol version, keeps no state, knows no tool but `echo`, and stops at the first line that
-//! it does not understand. Its arguments are ignored, so that `--creole bare-echo` measures the
-//! noise of the benchmark itself.
+//! It reads a chunk and answers every complete line in it: by default with one write for each
+//! answer, the line echo; with the argument `chunks`, with one write for all of them, the chunk
+//! echo. It checks no protocol version, keeps no state, knows no tool but `echo`, and stops at the
+//! first line that it does not understand. Other arguments are ignored, so that `--creole bare-echo`
+//! measures the noise of the benchmark itself.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -16,9 +17,15 @@ use serde_json::value::RawValue;
 const CHUNK: usize = 64 * 1024;
 
 fn main() -> io::Result<()> {
+    let gathers = std::env::args().nth(1).is_some_and(|argument| argument == "chunks");
     // Duplicates of the descriptors, because std's stdout would look for line ends a second time.
-    let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    serve(input, output, gathers)
+}
+
+/// Answers until the input ends; `gathers` tells whether the answers to a chunk are one write.
+fn serve(mut input: impl Read, mut output: impl Write, gathers: bool) -> io::Result<()> {
     let mut pending = vec![0; CHUNK];
     let mut filled = 0;
     let mut answers = Vec::with_capacity(CHUNK);
@@ -37,13 +44,23 @@ fn main() -> io::Result<()> {
         for end in memchr::memchr_iter(b'\n', &pending[..filled]) {
             answer(&pending[answered..end], &mut answers)?;
             answered = end + 1;
+            if !gathers {
+                flush(&mut answers, &mut output)?;
+            }
         }
         pending.copy_within(answered..filled, 0);
         filled -= answered;
+        flush(&mut answers, &mut output)?;
+    }
+}
 
-        output.write_all(&answers)?;
+/// Writes what was answered, if anything.
+fn flush(answers: &mut Vec<u8>, output: &mut impl Write) -> io::Result<()> {
+    if !answers.is_empty() {
+        output.write_all(answers)?;
         answers.clear();
     }
+    Ok(())
 }
 
 /// The envelope of a request or notification; the parameters stay bytes until they are needed.
@@ -95,3 +112,46 @@ const INITIALIZED: &[u8] = concat!(
     "\n"
 )
 .as_bytes();
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+
+    use super::serve;
+
+    /// Keeps every write by itself.
+    #[derive(Default)]
+    struct Writes(Vec<Vec<u8>>);
+
+    impl Write for &mut Writes {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.push(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn writes(gathers: bool) -> Vec<Vec<u8>> {
+        let call = |id: u8| {
+            format!(
+                r#"{{"id":{id},"method":"tools/call","params":{{"arguments":{{"message":"hi"}}}}}}"#
+            )
+        };
+        let notification = r#"{"method":"notifications/initialized"}"#;
+        let input = format!("{}\n{notification}\n{}\n", call(1), call(2));
+        let mut writes = Writes::default();
+        serve(input.as_bytes(), &mut writes, gathers).unwrap();
+        writes.0
+    }
+
+    #[test]
+    fn a_line_echo_writes_each_answer_and_a_chunk_echo_all_at_once() {
+        let (lines, chunks) = (writes(false), writes(true));
+        assert_eq!(lines.len(), 2);
+        assert_eq!(chunks, [lines.concat()]);
+        assert!(chunks[0].ends_with(b"\n"));
+    }
+}

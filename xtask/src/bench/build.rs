@@ -5,8 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::sample::Contender;
-use super::targets::{BARE, CREOLE, RMCP, RMCP_TUNED};
+use super::sample::{Contender, Era};
+use super::targets::{
+    BARE, BARE_CHUNKS, CREOLE, CREOLE_EVERYTHING, RMCP, RMCP_TUNED, RUST_MCP_SDK,
+};
 
 /// The repository, where everything is built.
 pub(super) struct Workshop {
@@ -24,20 +26,27 @@ impl Workshop {
             .ok_or_else(|| "no bench/driver above this folder: run it in the repository".to_owned())
     }
 
-    /// Builds everything that is compared on stdio. The bare echo comes first, creole last.
+    /// Builds everything that is compared on stdio. The bare echoes come first, creole last.
     pub(super) fn contenders(&self, creole: Option<&Path>) -> Result<Vec<Contender>, String> {
-        let bare = self.build_bench("bare-echo", "bare-echo")?;
+        let bare = self.bare()?;
         let rmcp = self.build_bench("rmcp-echo", "rmcp-echo")?;
+        let rust_mcp_sdk = self.build_bench("rust-mcp-sdk-echo", "rust-mcp-sdk-echo")?;
         let creole = self.creole(creole)?;
         Ok(vec![
             Contender::new(BARE, &bare, &[]),
+            Contender::new(BARE_CHUNKS, &bare, &["chunks"]),
             Contender::new(RMCP, &rmcp, &[]),
             Contender::new(RMCP_TUNED, &rmcp, &["tuned"]),
+            Contender::new(RUST_MCP_SDK, &rust_mcp_sdk, &[]).only_in(Era::Modern),
             Contender::new(CREOLE, &creole, &["serve"]),
+            // It has no tool `echo`: it can be started with `initialize`, and not be loaded.
+            Contender::new(CREOLE_EVERYTHING, &creole, &["serve", "--preset", "everything"])
+                .only_in(Era::Legacy)
+                .only_started(),
         ])
     }
 
-    /// Builds the bare echo.
+    /// Builds the bare echoes, which are one program.
     pub(super) fn bare(&self) -> Result<PathBuf, String> {
         self.build_bench("bare-echo", "bare-echo")
     }

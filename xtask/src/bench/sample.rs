@@ -12,6 +12,8 @@ pub(super) struct Contender {
     pub(super) name: &'static str,
     program: PathBuf,
     arguments: &'static [&'static str],
+    only_era: Option<Era>,
+    is_loaded: bool,
 }
 
 impl Contender {
@@ -20,7 +22,32 @@ impl Contender {
         program: &Path,
         arguments: &'static [&'static str],
     ) -> Self {
-        Self { name, program: program.to_owned(), arguments }
+        Self { name, program: program.to_owned(), arguments, only_era: None, is_loaded: true }
+    }
+
+    /// The same server, which is only spoken to in `era`.
+    pub(super) fn only_in(self, era: Era) -> Self {
+        Self { only_era: Some(era), ..self }
+    }
+
+    /// The same server, of which only starts are measured.
+    pub(super) fn only_started(self) -> Self {
+        Self { is_loaded: false, ..self }
+    }
+
+    /// Whether it is measured in `era`.
+    pub(super) fn speaks(&self, era: Era) -> bool {
+        self.only_era.is_none_or(|only| only == era)
+    }
+
+    /// The eras that it is measured in.
+    pub(super) fn eras(&self) -> impl Iterator<Item = Era> {
+        Era::ALL.into_iter().filter(|era| self.speaks(*era))
+    }
+
+    /// Whether it is measured under load.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.is_loaded
     }
 
     /// The command line, for the report.
@@ -190,24 +217,34 @@ pub(super) struct Row {
 }
 
 impl Measurements {
+    /// An empty row for every era of every contender.
     pub(super) fn new(contenders: &[Contender]) -> Self {
         let row =
             |name, era| Row { name, era, loads: [Vec::new(), Vec::new()], starts: Vec::new() };
-        let rows = contenders.iter().flat_map(|c| Era::ALL.map(|era| row(c.name, era))).collect();
+        let rows = contenders.iter().flat_map(|c| c.eras().map(|era| row(c.name, era))).collect();
         Self { rows }
     }
 
-    pub(super) fn add_load(&mut self, contender: usize, era: Era, window: usize, load: Load) {
-        let row = &mut self.rows[contender * Era::ALL.len() + era as usize];
-        for (loads, known) in row.loads.iter_mut().zip(WINDOWS) {
-            if known == window {
-                loads.push(load);
-            }
+    pub(super) fn add_load(&mut self, contender: &Contender, era: Era, window: usize, load: Load) {
+        let position = WINDOWS.iter().position(|known| *known == window);
+        if let (Some(row), Some(index)) = (self.row_mut(contender.name, era), position) {
+            row.loads[index].push(load);
         }
     }
 
-    pub(super) fn add_start(&mut self, contender: usize, era: Era, milliseconds: f64) {
-        self.rows[contender * Era::ALL.len() + era as usize].starts.push(milliseconds);
+    pub(super) fn add_start(&mut self, contender: &Contender, era: Era, milliseconds: f64) {
+        if let Some(row) = self.row_mut(contender.name, era) {
+            row.starts.push(milliseconds);
+        }
+    }
+
+    /// The row of the server called `name` in `era`, if it was measured there.
+    pub(super) fn row(&self, name: &str, era: Era) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == name && row.era == era)
+    }
+
+    fn row_mut(&mut self, name: &str, era: Era) -> Option<&mut Row> {
+        self.rows.iter_mut().find(|row| row.name == name && row.era == era)
     }
 
     /// All messages that were answered while the clock ran.
@@ -248,7 +285,9 @@ fn value(answer: &str, name: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{two_cores, value};
+    use std::path::Path;
+
+    use super::{Contender, Era, Measurements, two_cores, value};
 
     fn cores(list: &str) -> Option<(String, String)> {
         let cores = two_cores(&format!("Name:\tx\nCpus_allowed_list:\t{list}\n"))?;
@@ -260,6 +299,18 @@ mod tests {
         assert_eq!(cores("0-1"), Some(("0".into(), "1".into())));
         assert_eq!(cores("3,6-9"), Some(("3".into(), "6".into())));
         assert_eq!(cores("2"), None);
+    }
+
+    #[test]
+    fn a_server_has_a_row_for_each_era_that_it_speaks() {
+        let both = Contender::new("both", Path::new("a"), &[]);
+        let modern = Contender::new("modern", Path::new("b"), &[]).only_in(Era::Modern);
+        let mut measurements = Measurements::new(&[both, modern.clone()]);
+        assert_eq!(measurements.rows.len(), 3);
+        assert!(measurements.row("modern", Era::Legacy).is_none());
+
+        measurements.add_start(&modern, Era::Modern, 2.0);
+        assert!(measurements.row("modern", Era::Modern).is_some_and(|row| row.starts.len() == 1));
     }
 
     #[test]

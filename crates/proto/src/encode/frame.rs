@@ -12,9 +12,10 @@ const OPEN: &[u8] = br#"{"jsonrpc":"2.0""#;
 
 /// Writes a response whose result `body` writes.
 pub(crate) fn response(out: &mut Vec<u8>, id: &Id, body: impl FnOnce(&mut Vec<u8>)) {
-    out.extend_from_slice(OPEN);
-    raw_member(out, "id", id.raw());
-    key(out, "result");
+    // The most common frame: written in as few steps as there are parts.
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id.raw().as_bytes());
+    out.extend_from_slice(br#","result":"#);
     body(out);
     out.push(b'}');
 }

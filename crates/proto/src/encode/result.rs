@@ -10,7 +10,7 @@ use crate::meta;
 use crate::model::{CacheHints, Content, ToolResult};
 use crate::op::{Filter, Page, Payload};
 use crate::revision::Rules;
-use crate::wire::{Object, Raw};
+use crate::wire::{Object, Raw, quote};
 
 /// What a result is written for.
 pub(crate) struct Target<'a> {
@@ -24,10 +24,11 @@ pub(crate) struct Target<'a> {
 
 /// Writes a whole result object; `members` writes what is particular to it.
 pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
-    out.push(b'{');
-    if target.rules.result_type {
-        text_member(out, "resultType", "complete");
-    }
+    let opening: &[u8] = match target.rules.result_type {
+        true => br#"{"resultType":"complete""#,
+        false => b"{",
+    };
+    out.extend_from_slice(opening);
     write_payload(out, payload, target);
     if let Some(hints) = cache_hints(payload).filter(|_| target.rules.cache_hints) {
         raw_member(out, "ttlMs", &alloc::format!("{}", hints.ttl_ms));
@@ -132,8 +133,8 @@ fn write_blocks(out: &mut Vec<u8>, blocks: &[Content]) {
         match block {
             // The common case, without the serialiser's detour.
             Content::Text { text, annotations: None } => {
-                out.extend_from_slice(br#"{"type":"text""#);
-                text_member(out, "text", text);
+                out.extend_from_slice(br#"{"type":"text","text":"#);
+                quote(out, text);
                 out.push(b'}');
             }
             other => data(out, other),

@@ -4,14 +4,14 @@ mod handshake;
 mod stateless;
 
 pub use handshake::{Phase, Session};
-pub use stateless::{open, reentry, stands_alone};
+pub use stateless::{caller, stands_alone};
 
-use alloc::borrow::ToOwned;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::string::String;
 
 use crate::fault::{Fault, FaultKind};
 use crate::model::Implementation;
-use crate::wire::{FieldError, Object};
+use crate::wire::{FieldError, Object, as_required_string, as_string};
 
 /// The progress token of a request as raw text: a string or an integer.
 pub fn progress_token(raw: Option<&str>) -> Result<Option<String>, Fault> {
@@ -27,10 +27,11 @@ pub fn progress_token(raw: Option<&str>) -> Result<Option<String>, Fault> {
 
 /// A client's or server's self-description; only the name is demanded.
 fn implementation(object: Object<'_>) -> Result<Implementation, FieldError> {
+    let [name, title, version] = object.pick(["name", "title", "version"]);
     Ok(Implementation {
-        name: object.required_string("name")?.into_owned(),
-        title: object.string("title")?.map(|title| title.into_owned()),
-        version: object.string("version")?.unwrap_or_default().into_owned(),
+        name: as_required_string("name", name)?.into_owned(),
+        title: as_string("title", title)?.map(Cow::into_owned),
+        version: as_string("version", version)?.unwrap_or_default().into_owned(),
     })
 }
 

@@ -5,10 +5,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::calls::Pending;
 use super::outbox::{Action, Answer, AskKey, Outbox, Route};
 use super::{CallKey, Machine, Now};
 use crate::encode::{self, key, question_params};
 use crate::model::Question;
+use crate::revision::Asking;
 use crate::wire::{Id, Object, Raw, unquote};
 
 /// Questions that wait for answers.
@@ -45,7 +47,7 @@ impl Asks {
 
 impl Machine {
     /// Asks the client something on behalf of a call; the answer comes as [`Action::Answer`].
-    /// `None` when the call is over.
+    /// `None` when the call is over, or is of a revision where servers send no requests.
     pub fn ask(
         &mut self,
         call: CallKey,
@@ -53,7 +55,8 @@ impl Machine {
         now: Now,
         out: &mut Outbox,
     ) -> Option<AskKey> {
-        let pending = self.calls.get_mut(call)?;
+        let inline = |pending: &&mut Pending| pending.rules.asking == Asking::Inline;
+        let pending = self.calls.get_mut(call).filter(inline)?;
         pending.open_asks += 1;
         self.asks.last += 1;
         let ask = AskKey(self.asks.last);

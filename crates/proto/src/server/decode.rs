@@ -11,25 +11,15 @@ use crate::fault::{Fault, FaultKind};
 use crate::method::Method;
 use crate::model::{CompletionRequest, ListKind};
 use crate::op::{Filter, Operation};
-use crate::wire::{FieldError, Object, Problem, Raw, as_object, as_required_string, unquote};
+use crate::wire::{
+    FieldError, Inside, Object, Problem, Raw, as_object, as_required_string, unquote,
+};
 
-/// The params of a request; what most methods look at is found in one walk.
+/// The params of a request, and what most methods look at in them.
 #[derive(Clone, Copy)]
 pub(super) struct Params<'a> {
     pub(super) all: Object<'a>,
-    pub(super) meta: Option<&'a str>,
-    pub(super) answers: Option<&'a str>,
-    pub(super) state: Option<&'a str>,
-    name: Option<&'a str>,
-    arguments: Option<&'a str>,
-}
-
-impl<'a> Params<'a> {
-    pub(super) fn of(all: Object<'a>) -> Self {
-        let [meta, answers, state, name, arguments] =
-            all.pick(["_meta", "inputResponses", "requestState", "name", "arguments"]);
-        Self { all, meta, answers, state, name, arguments }
-    }
+    pub(super) inside: Inside<'a>,
 }
 
 /// Reads the params of a method that the endpoint answers.
@@ -48,8 +38,8 @@ pub(super) fn operation(
         Method::ListTemplates => list(ListKind::Templates),
         Method::ListPrompts => list(ListKind::Prompts),
         Method::CallTool => {
-            let name = as_required_string("name", given.name)?.into_owned();
-            let arguments = arguments(given.arguments, dialect.arguments_required)?;
+            let name = as_required_string("name", given.inside.name)?.into_owned();
+            let arguments = arguments(given.inside.arguments, dialect.arguments_required)?;
             Ok((Operation::CallTool { name, arguments }, Purpose::Tool))
         }
         Method::ReadResource => plain(Operation::ReadResource { uri: required(params, "uri")? }),

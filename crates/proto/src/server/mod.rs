@@ -128,7 +128,8 @@ impl Machine {
         self.session.phase = Phase::Shutdown;
         self.end_listeners(out);
         for key in self.calls.keys() {
-            self.give_up(key, "the connection was closed before the answer was there", now, out);
+            let why = "the connection was closed before the answer was there";
+            self.give_up(key, "closed", why, now, out);
         }
     }
 }

@@ -13,7 +13,6 @@ use super::{Machine, Now};
 use crate::fault::{Fault, FaultKind};
 use crate::lifecycle::{self, Phase, progress_token};
 use crate::message::{Message, Refusal, classify};
-use crate::meta;
 use crate::method::Method;
 use crate::model::Level;
 use crate::op::{Caller, Payload};
@@ -73,9 +72,8 @@ impl Machine {
     fn batch_problem(&self, elements: &[Fields<'_>]) -> Option<&'static str> {
         let dialect = &self.profile.dialect;
         let stands_alone = |fields: &Fields<'_>| {
-            let meta = fields.params.and_then(Object::new).and_then(|params| params.get("_meta"));
             let method = fields.method.and_then(unquote).unwrap_or_default();
-            self.stands_alone(&method, meta)
+            lifecycle::stands_alone(&method, &fields.inside, self.session.phase, dialect)
         };
         if !dialect.accepts_batches(self.session.rules) {
             Some("an array of messages is not allowed in this protocol version")
@@ -88,13 +86,11 @@ impl Machine {
         }
     }
 
-    fn stands_alone(&self, method: &str, meta: Option<&str>) -> bool {
-        lifecycle::stands_alone(method, meta, self.session.phase, &self.profile.dialect)
-    }
-
     fn take(&mut self, fields: &Fields<'_>, place: Place, out: &mut Outbox) {
         match classify(fields, &self.profile.dialect) {
             Ok(Message::Request { id, method, params }) => {
+                let all = params.unwrap_or(Object::EMPTY);
+                let params = Params { all, inside: fields.inside };
                 self.take_request(&id, &method, params, place, out);
             }
             Ok(Message::Notification { method, params }) => {
@@ -109,7 +105,7 @@ impl Machine {
         &mut self,
         id: &Id,
         method: &str,
-        params: Option<Object<'_>>,
+        params: Params<'_>,
         place: Place,
         out: &mut Outbox,
     ) {
@@ -122,8 +118,8 @@ impl Machine {
                 Fault::new(FaultKind::InvalidRequest, "a request with this id is in flight");
             return self.refuse(Some(id), &fault, place.batch, out);
         }
-        let params = Params::of(params.unwrap_or(Object::EMPTY));
-        let stateless = self.stands_alone(method, params.meta);
+        let (phase, dialect) = (self.session.phase, &self.profile.dialect);
+        let stateless = lifecycle::stands_alone(method, &params.inside, phase, dialect);
         let rules = match stateless {
             true => Revision::newest(Era::Stateless).rules(),
             false => self.session.rules,
@@ -146,10 +142,8 @@ impl Machine {
         place: Place,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
-        let meta = params.meta.and_then(Object::new).unwrap_or(Object::EMPTY);
-        let (mut caller, token) = lifecycle::open(meta, &self.profile.dialect)?;
+        let (caller, token) = lifecycle::caller(&params.inside, &self.profile.dialect)?;
         let method = self.method(method, caller.rules)?;
-        caller.reentry = lifecycle::reentry(params.answers, params.state)?;
         self.start(id, method, params, caller, token, place, out)
     }
 
@@ -204,8 +198,8 @@ impl Machine {
         place: Place,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
-        let meta = as_object("_meta", params.meta)?;
-        let token = progress_token(meta.and_then(|meta| meta.get(meta::PROGRESS_TOKEN)))?;
+        as_object("_meta", params.inside.meta)?;
+        let token = progress_token(params.inside.progress_token)?;
         let dialect = &self.profile.dialect;
         // Who emits log messages declares the capability (every revision, logging).
         let logs = dialect.method(Method::SetLevel.name(), self.session.rules).is_some()

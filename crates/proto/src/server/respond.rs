@@ -70,13 +70,20 @@ impl Machine {
     pub fn tick(&mut self, now: Now, out: &mut Outbox) {
         self.expire_asks(now, out);
         for key in self.calls.expired(now) {
-            self.give_up(key, "the request timed out", now, out);
+            self.give_up(key, "timeout", "the request timed out", now, out);
         }
     }
 
     /// Stops a call and tells the client so.
-    pub(super) fn give_up(&mut self, key: CallKey, why: &str, now: Now, out: &mut Outbox) {
-        let data = Raw::of(&json!({"reason": "timeout"}));
+    pub(super) fn give_up(
+        &mut self,
+        key: CallKey,
+        reason: &str,
+        why: &str,
+        now: Now,
+        out: &mut Outbox,
+    ) {
+        let data = Raw::of(&json!({"reason": reason}));
         let fault = Fault::new(FaultKind::Timeout, why).with_data(data);
         out.act(Action::Cancel(key, why.into()));
         self.finish(key, Outcome::Fail(fault), now, out);

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
@@ -16,7 +17,7 @@ use super::text::{quote, unquote};
 /// any size and are never turned into a machine number, because the sender wants its own back.
 #[derive(Clone)]
 pub struct Id {
-    raw: Box<str>,
+    raw: Arc<str>,
     /// The value of a string that is written with escapes.
     unescaped: Option<Box<str>>,
 }

@@ -6,6 +6,7 @@
 
 pub mod canonical;
 pub mod id;
+pub mod inside;
 pub mod object;
 pub mod raw;
 pub mod scan;
@@ -20,6 +21,7 @@ mod bad_input;
 
 pub use canonical::canonical;
 pub use id::{Id, IdError};
+pub use inside::Inside;
 pub use object::{FieldError, Members, Object, Problem, as_object, as_required_string, as_string};
 pub use raw::{Raw, RawError};
 pub use scan::{Fields, Frame, Limits, Reason, ScanError, scan};

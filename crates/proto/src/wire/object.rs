@@ -130,7 +130,13 @@ impl<'a> Iterator for Members<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let key = self.items.next_token(b',')?;
         let value = self.items.next_token(b':')?;
-        Some((unquote(key)?, value))
+        // A key without a backslash is its own value; looking for one is cheaper than decoding.
+        let body = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'))?;
+        let key = match body.as_bytes().contains(&b'\\') {
+            false => Cow::Borrowed(body),
+            true => unquote(key)?,
+        };
+        Some((key, value))
     }
 }
 

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::cursor::{Cursor, Refused, Text};
+use super::inside::Inside;
 use super::nesting::{Nesting, Shape};
 
 /// Checks `bytes` and finds the members JSON-RPC knows.
@@ -66,6 +67,8 @@ pub struct Fields<'a> {
     /// Whether an object anywhere in this message repeats a key. Such a message must be refused:
     /// of the equal members only the first is shown here, and another reader may take the last.
     pub repeated: bool,
+    /// What most methods look at inside of `params`, found on the way.
+    pub inside: Inside<'a>,
 }
 
 /// Why bytes were refused, and where.
@@ -225,7 +228,10 @@ impl<'a> Scanner<'a> {
         let mut more = self.enter(Shape::Object)?;
         while more {
             let name = self.key()?.value();
-            let value = self.value()?;
+            let value = match *name == *b"params" && self.cursor.peek() == b'{' {
+                true => self.noted(&mut fields.inside, false)?,
+                false => self.value()?,
+            };
             ids += usize::from(*name == *b"id");
             if let Some(slot) = fields.slot(&name) {
                 slot.get_or_insert(value);
@@ -237,6 +243,24 @@ impl<'a> Scanner<'a> {
             fields.id = None;
         }
         Ok(())
+    }
+
+    /// Passes `params` or its `_meta`, notes the members that most methods look at, and returns the text.
+    fn noted(&mut self, inside: &mut Inside<'a>, is_meta: bool) -> Result<&'a str, Refused> {
+        let start = self.cursor.at();
+        let mut more = self.enter(Shape::Object)?;
+        while more {
+            let name = self.key()?.value();
+            let value = match !is_meta && *name == *b"_meta" && self.cursor.peek() == b'{' {
+                true => self.noted(inside, true)?,
+                false => self.value()?,
+            };
+            if let Some(slot) = inside.slot(&name, is_meta) {
+                slot.get_or_insert(value);
+            }
+            more = self.next_or_leave(Shape::Object)?;
+        }
+        Ok(self.cursor.since(start))
     }
 
     /// Passes one value of any shape and returns its text.
