@@ -38,6 +38,7 @@ impl Default for Limits {
 
 /// What one line or one body holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "the usual variant is the large one: no box for it")]
 pub enum Frame<'a> {
     /// One message, or a value that is no message at all.
     One(Fields<'a>),
