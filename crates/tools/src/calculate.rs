@@ -1,9 +1,10 @@
 //! The pack `calculate`: one tool that does arithmetic in double precision.
 
-use creole::{Server, Tool, ToolError};
+use creole::{Server, ToolError};
 use nanoexpr::{Error, ErrorKind, Evaluator, Math};
-use schemars::JsonSchema;
 use serde::Deserialize;
+
+use crate::define;
 
 const ABOUT: &str = "Calculates an arithmetic expression in double precision: + - * / % ^ ! and \
                      parentheses, pi and e, and functions such as sqrt, sin, ln, log, round, min and max";
@@ -14,17 +15,27 @@ const LONGEST: usize = 1000;
 /// How deeply parentheses, calls and operators may nest.
 const DEEPEST: usize = 100;
 
-#[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+const SCHEMA: &str = r#"{
+    "type": "object",
+    "properties": {
+        "expression": {
+            "type": "string",
+            "description": "The expression, such as (1 + 2) * 3 or sqrt(2) ^ 4",
+            "minLength": 1, "maxLength": 1000
+        }
+    },
+    "required": ["expression"],
+    "additionalProperties": false
+}"#;
+
+#[derive(Deserialize)]
 struct Calculate {
-    /// The expression, such as (1 + 2) * 3 or sqrt(2) ^ 4
-    #[schemars(length(min = 1, max = LONGEST))]
     expression: String,
 }
 
 /// Adds the pack.
 pub(crate) fn add(server: Server) -> Server {
-    server.tool(Tool::new("calculate", ABOUT, calculate).read_only())
+    server.tool(define::tool("calculate", ABOUT, SCHEMA, calculate).read_only())
 }
 
 async fn calculate(asked: Calculate) -> Result<String, ToolError> {

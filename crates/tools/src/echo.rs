@@ -1,19 +1,21 @@
 //! The pack `echo`: one tool that says what it hears.
 
-use creole::{Server, Tool};
-use schemars::JsonSchema;
+use creole::Server;
 use serde::Deserialize;
 
-#[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+use crate::define;
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"message":{"type":"string","description":"The text to return"}},"required":["message"],"additionalProperties":false}"#;
+
+#[derive(Deserialize)]
 struct Echo {
-    /// The text to return
     message: String,
 }
 
 /// Adds the pack.
 pub(crate) fn add(server: Server) -> Server {
-    server.tool(Tool::new("echo", "Returns the message it is given", echo).read_only())
+    let echo = define::tool("echo", "Returns the message it is given", SCHEMA, echo);
+    server.tool(echo.read_only())
 }
 
 async fn echo(heard: Echo) -> String {

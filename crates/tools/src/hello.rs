@@ -1,19 +1,20 @@
 //! The pack `hello`: one tool that greets.
 
-use creole::{Server, Tool};
-use schemars::JsonSchema;
+use creole::Server;
 use serde::Deserialize;
 
-#[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+use crate::define;
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string","description":"Name to greet"}},"required":["name"],"additionalProperties":false}"#;
+
+#[derive(Deserialize)]
 struct Hello {
-    /// Name to greet
     name: String,
 }
 
 /// Adds the pack.
 pub(crate) fn add(server: Server) -> Server {
-    server.tool(Tool::new("hello", "Returns a greeting message", hello))
+    server.tool(define::tool("hello", "Returns a greeting message", SCHEMA, hello))
 }
 
 async fn hello(whom: Hello) -> String {
@@ -23,19 +24,6 @@ async fn hello(whom: Hello) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
-
-    #[test]
-    fn the_schema_is_the_plain_one() {
-        let schema: Value = creole::tool::schema_of::<Hello>().decode().unwrap();
-        let expected = json!({
-            "type": "object",
-            "properties": {"name": {"type": "string", "description": "Name to greet"}},
-            "required": ["name"],
-            "additionalProperties": false,
-        });
-        assert_eq!(schema, expected);
-    }
 
     #[tokio::test]
     async fn the_world_is_greeted() {

@@ -11,6 +11,9 @@ use crate::wire::Raw;
 /// Their schemas want an object schema for each property and an object as structured result; the newest
 /// one allows `true`, `false` and any value.
 pub fn lower_tool(tool: &Tool) -> Option<Tool> {
+    if tool.output_schema.is_none() && !mentions_booleans(&tool.input_schema) {
+        return None;
+    }
     let input = lowered(&tool.input_schema, replace_booleans);
     let output = tool.output_schema.as_ref().and_then(|schema| lowered(schema, wrap_result));
     if input.is_none() && output.is_none() {
@@ -20,6 +23,13 @@ pub fn lower_tool(tool: &Tool) -> Option<Tool> {
     tool.input_schema = input.unwrap_or(tool.input_schema);
     tool.output_schema = output.or(tool.output_schema);
     Some(tool)
+}
+
+/// Whether a schema may hold a boolean where a schema is expected. Most do not, and a server with a
+/// thousand tools should not parse a thousand schemas before its first answer.
+fn mentions_booleans(schema: &Raw) -> bool {
+    let rest = schema.as_str().replace(r#""additionalProperties":false"#, "");
+    rest.contains("true") || rest.contains("false")
 }
 
 fn lowered(schema: &Raw, change: impl FnOnce(&mut Value) -> bool) -> Option<Raw> {
