@@ -16,7 +16,7 @@ usage: cargo xtask CHORE
   test [--only STEP]    everything that must hold before a change is merged; `test --list` names the steps
   tidy                  the invariants of the source tree that compilers do not check
   docs [--check]        writes docs/dialects and docs/conformance.md from data, or says what is not current
-  bench stdio           Creole, rmcp and a bare echo on stdio, side by side
+  bench stdio           Creole, rmcp, rust-mcp-sdk and bare echoes on stdio, side by side
   bench instructions    instructions per call, counted with callgrind";
 
 fn main() -> ExitCode {
