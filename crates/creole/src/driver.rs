@@ -93,8 +93,9 @@ impl Received {
         if self.is_waiting() {
             self.served += connection.take_bytes(&self.bytes[self.served..]);
         }
-        if !self.is_waiting() {
-            self.bytes.clear();
+        if !self.is_waiting() || self.served >= CHUNK {
+            // What was served goes, also when a slow client always leaves something waiting.
+            self.bytes.drain(..self.served);
             self.served = 0;
         }
         if self.ended && !self.is_waiting() && !self.told {

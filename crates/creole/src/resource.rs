@@ -12,7 +12,8 @@ use crate::chain::BoxFuture;
 use crate::tool::ToolError;
 use crate::uri_template::UriTemplate;
 
-type Read = dyn Fn(String, Variables, Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>>
+/// Reads a resource: its uri, the values of its template's variables, and who asks.
+pub(crate) type Read = dyn Fn(String, Variables, Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>>
     + Send
     + Sync;
 

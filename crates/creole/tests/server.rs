@@ -385,3 +385,25 @@ async fn arguments_that_the_schema_refuses_never_reach_the_tool() {
     let refused = client.ask(call(2, "slow", json!({}))).await;
     assert_eq!(refused["result"]["isError"], true);
 }
+
+#[tokio::test]
+async fn a_client_that_is_always_a_little_behind_gets_every_answer_in_order() {
+    let service = Server::new("t").tool(Tool::new("slow", "Waits", slow)).start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({})).await;
+    let (mut sent, mut received) = (0, 0);
+    while received < 20_000 {
+        // A window of two thousand requests keeps both directions busy all the time.
+        while sent < 20_000 && sent < received + 2_000 {
+            let ping =
+                |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string() + "\n";
+            let lines: String = (sent..sent + 100).map(ping).collect();
+            client.line.send(lines.as_bytes()).await.unwrap();
+            sent += 100;
+        }
+        for _ in 0..100 {
+            assert_eq!(client.receive().await["id"], received);
+            received += 1;
+        }
+    }
+}

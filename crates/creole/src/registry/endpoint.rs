@@ -15,7 +15,7 @@ use crate::call::{Call, Context};
 use crate::chain::{BoxFuture, Endpoint};
 use crate::cursor::Position;
 use crate::guard::{CatchPanic, Panic};
-use crate::resource::Variables;
+use crate::resource::{Read, Variables};
 use crate::schema::Violation;
 use crate::tool::ToolError;
 
@@ -142,27 +142,8 @@ impl Registry {
         }
     }
 
-    #[expect(
-        clippy::type_complexity,
-        reason = "the reader's type is written out in one place only"
-    )]
-    fn reader(
-        &self,
-        uri: &str,
-    ) -> Option<(
-        Arc<
-            dyn Fn(
-                    String,
-                    Variables,
-                    Context,
-                )
-                    -> BoxFuture<'static, Result<Vec<creole_proto::model::Contents>, ToolError>>
-                + Send
-                + Sync,
-        >,
-        Variables,
-        CacheHints,
-    )> {
+    /// What reads a resource, with the values of its template's variables.
+    fn reader(&self, uri: &str) -> Option<(Arc<Read>, Variables, CacheHints)> {
         let state = self.read();
         if let Some(resource) = state.resources.get(uri) {
             return Some((Arc::clone(&resource.read), Variables::new(), resource.cache));
