@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use creole::proto::framing::{Line, Lines};
+use creole::proto::framing::Lines;
 use creole::proto::model::Question;
 use creole::proto::op::{Change, Event, Outcome};
 use creole::proto::server::{Action, Answer, AskKey, CallKey, Machine, Outbox};
@@ -143,10 +143,7 @@ impl Stage for MachineStage {
     fn send(&mut self, bytes: &[u8]) {
         let mut chunk = bytes;
         while let Some(line) = self.lines.next(&mut chunk) {
-            match line {
-                Line::Complete(frame) => self.machine.receive(frame, self.now, &mut self.outbox),
-                Line::TooLong => self.machine.overlong(&mut self.outbox),
-            }
+            self.machine.receive_line(line, self.now, &mut self.outbox);
         }
         self.settle();
     }
@@ -173,10 +170,8 @@ impl Stage for MachineStage {
     }
 
     fn close(&mut self) -> Result<(), String> {
-        match self.lines.finish() {
-            Some(Line::Complete(frame)) => self.machine.receive(frame, self.now, &mut self.outbox),
-            Some(Line::TooLong) => self.machine.overlong(&mut self.outbox),
-            None => {}
+        if let Some(line) = self.lines.finish() {
+            self.machine.receive_line(line, self.now, &mut self.outbox);
         }
         self.settle();
         self.machine.end_of_input(self.now, &mut self.outbox);

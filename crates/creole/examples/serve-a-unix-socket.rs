@@ -1,6 +1,6 @@
 //! Many clients at once over a Unix socket: a transport is only a pair of byte streams.
 //!
-//! `cargo run --example serve-a-unix-socket -- /tmp/creole.sock`, then `nc -U /tmp/creole.sock`.
+//! `cargo run --example serve-a-unix-socket -- creole.sock`, then `nc -U creole.sock`.
 
 use std::os::fd::OwnedFd;
 

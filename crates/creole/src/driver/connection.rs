@@ -134,15 +134,8 @@ impl Connection {
             && let Some(line) = self.lines.next(&mut rest)
         {
             let now = self.started.elapsed();
-            match line {
-                Line::Complete(frame) => {
-                    if self.service.logs_payloads() {
-                        log_frame("received", frame);
-                    }
-                    self.machine.receive(frame, now, &mut self.outbox);
-                }
-                Line::TooLong => self.machine.overlong(&mut self.outbox),
-            }
+            log_received(&line, &self.service);
+            self.machine.receive_line(line, now, &mut self.outbox);
             // Obeyed line by line, so that a quick call is answered before the next line is read.
             self.obey_all();
         }
@@ -158,15 +151,9 @@ impl Connection {
     /// answer a question any more.
     pub(super) fn end_of_input(&mut self) {
         let now = self.now();
-        match self.lines.finish() {
-            Some(Line::Complete(frame)) => {
-                if self.service.logs_payloads() {
-                    log_frame("received", frame);
-                }
-                self.machine.receive(frame, now, &mut self.outbox);
-            }
-            Some(Line::TooLong) => self.machine.overlong(&mut self.outbox),
-            None => {}
+        if let Some(line) = self.lines.finish() {
+            log_received(&line, &self.service);
+            self.machine.receive_line(line, now, &mut self.outbox);
         }
         self.obey_all();
         self.machine.end_of_input(now, &mut self.outbox);
@@ -306,6 +293,14 @@ impl Outlet for Channel {
             _ = self.sender.send(Report::Ask(call, question, answer)).await;
             waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
         })
+    }
+}
+
+fn log_received(line: &Line<'_>, service: &Service) {
+    if let Line::Complete(frame) = line
+        && service.logs_payloads()
+    {
+        log_frame("received", frame);
     }
 }
 

@@ -42,11 +42,9 @@ impl Definition {
 impl From<&Tool> for Definition {
     fn from(tool: &Tool) -> Self {
         let mut definition = Self::of(&tool.name, tool);
-        if let Some(handshake) = adapt::lower_tool(tool) {
-            definition.handshake = Some(encode(&handshake));
-        }
+        let lowered = adapt::lower_tool(tool);
+        definition.handshake = lowered.as_ref().map(encode);
         if tool.output_schema.is_some() {
-            let lowered = adapt::lower_tool(tool);
             let mut plain = lowered.unwrap_or_else(|| tool.clone());
             plain.output_schema = None;
             definition.unstructured = Some(encode(&plain));

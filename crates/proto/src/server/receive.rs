@@ -11,6 +11,7 @@ use super::decode::{self, Params};
 use super::outbox::{Action, Call, Observation, Outbox};
 use super::{Machine, Now};
 use crate::fault::{Fault, FaultKind};
+use crate::framing::Line;
 use crate::lifecycle::{self, Phase, progress_token};
 use crate::message::{Message, Refusal, classify};
 use crate::method::Method;
@@ -30,6 +31,14 @@ struct Place {
 }
 
 impl Machine {
+    /// Takes one line of a stream.
+    pub fn receive_line(&mut self, line: Line<'_>, now: Now, out: &mut Outbox) {
+        match line {
+            Line::Complete(frame) => self.receive(frame, now, out),
+            Line::TooLong => self.overlong(out),
+        }
+    }
+
     /// Takes one frame: a line, or the body of a request.
     pub fn receive(&mut self, frame: &[u8], now: Now, out: &mut Outbox) {
         if self.session.phase == Phase::Shutdown {
