@@ -45,6 +45,8 @@ pub enum FaultKind {
     UnknownPrompt,
     /// The system behind the server is not available.
     BackendUnavailable,
+    /// A header of an HTTP request that is missing, unreadable or says something else than the body.
+    HeaderMismatch,
     /// A protocol version that is not served.
     UnsupportedVersion,
     /// The client lacks a capability that the operation needs.
@@ -61,7 +63,7 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// Every kind with the name used in configuration and documents.
-    pub const ALL: [(Self, &'static str); 22] = [
+    pub const ALL: [(Self, &'static str); 23] = [
         (Self::Parse, "parse"),
         (Self::InvalidRequest, "invalid-request"),
         (Self::MissingMethod, "missing-method"),
@@ -78,6 +80,7 @@ impl FaultKind {
         (Self::ResourceDenied, "resource-denied"),
         (Self::UnknownPrompt, "unknown-prompt"),
         (Self::BackendUnavailable, "backend-unavailable"),
+        (Self::HeaderMismatch, "header-mismatch"),
         (Self::UnsupportedVersion, "unsupported-version"),
         (Self::MissingCapability, "missing-capability"),
         (Self::StateRefused, "state-refused"),
@@ -221,6 +224,7 @@ pub const COMMON_ERRORS: &[ErrorRow] = &[
     protocol(FaultKind::ResourceDenied, -32602, "Resource not found: {uri}"),
     protocol(FaultKind::UnknownPrompt, -32602, "Unknown prompt: {prompt}"),
     protocol(FaultKind::BackendUnavailable, -32603, "Internal error: {detail}"),
+    protocol(FaultKind::HeaderMismatch, -32020, "Header mismatch: {detail}"),
     given(FaultKind::UnsupportedVersion, -32022, "Unsupported protocol version"),
     given(FaultKind::MissingCapability, -32021, "{detail}"),
     given(FaultKind::StateRefused, -32602, "Invalid params: {detail}"),

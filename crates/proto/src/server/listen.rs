@@ -78,7 +78,7 @@ impl Machine {
         for (call, listener) in core::mem::take(&mut self.listeners.open) {
             let about = Raw::of(&BTreeMap::from([(meta::SUBSCRIPTION_ID, listener.id.to_raw())]));
             let target = self.target(listener.rules);
-            out.frame(Route::Call(call), |bytes| {
+            out.answer(Route::Call(call), None, |bytes| {
                 encode::response(bytes, &listener.id, |bytes| {
                     bytes.extend_from_slice(br#"{"resultType":"complete""#);
                     write_meta(bytes, Some(&about), &target);

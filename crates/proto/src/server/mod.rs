@@ -14,7 +14,7 @@ mod receive;
 mod respond;
 
 pub use calls::CallKey;
-pub use outbox::{Action, Answer, AskKey, Call, End, Observation, Outbox, Route};
+pub use outbox::{Action, Answer, AskKey, Call, End, Observation, Outbox, Outgoing, Role, Route};
 
 use alloc::sync::Arc;
 use core::time::Duration;

@@ -13,12 +13,33 @@ use crate::wire::Raw;
 /// Where a frame belongs; a transport with one channel may ignore it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// It answers the frame that was just received.
+    /// It answers the frame that is being received.
     Reply,
     /// It belongs to a call: its response, its progress, a question, or a listener's notification.
     Call(CallKey),
     /// It belongs to the session as a whole.
     Session,
+}
+
+/// What a frame is to the request it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The one answer to the frame that was received: a result, an error or the answers to a batch. With
+    /// the kind of fault, if that is what it tells.
+    Answer(Option<FaultKind>),
+    /// A notification or a question on the way there.
+    Aside,
+}
+
+/// One message to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// Where it belongs.
+    pub route: Route,
+    /// What it is to the request it belongs to.
+    pub role: Role,
+    /// The message, without a newline.
+    pub text: &'a [u8],
 }
 
 /// A question that waits for its answer.
@@ -91,11 +112,19 @@ pub enum End {
     Cancelled,
 }
 
+/// Where a frame ends, and what it is.
+#[derive(Debug)]
+struct Mark {
+    route: Route,
+    role: Role,
+    end: usize,
+}
+
 /// Frames and actions, in the order in which they arose.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    frames: Vec<(Route, usize)>,
+    frames: Vec<Mark>,
     actions: VecDeque<Action>,
 }
 
@@ -129,28 +158,45 @@ impl Outbox {
     /// Forgets the first bytes, which somebody has taken.
     pub fn discard(&mut self, count: usize) {
         self.bytes.drain(..count);
-        self.frames.retain(|(_, end)| *end > count);
-        self.frames.iter_mut().for_each(|(_, end)| *end -= count);
+        self.frames.retain(|mark| mark.end > count);
+        self.frames.iter_mut().for_each(|mark| mark.end -= count);
     }
 
-    /// The frames with their routes, without their newlines.
-    pub fn frames(&self) -> impl Iterator<Item = (Route, &[u8])> {
-        let starts = core::iter::once(0).chain(self.frames.iter().map(|(_, end)| *end));
-        let frames = self.frames.iter().zip(starts);
-        frames.map(|((route, end), start)| (*route, &self.bytes[start..end - 1]))
+    /// The frames, each with its route and role.
+    pub fn frames(&self) -> impl Iterator<Item = Outgoing<'_>> {
+        let starts = core::iter::once(0).chain(self.frames.iter().map(|mark| mark.end));
+        self.frames.iter().zip(starts).map(|(mark, start)| Outgoing {
+            route: mark.route,
+            role: mark.role,
+            text: &self.bytes[start..mark.end - 1],
+        })
     }
 
     pub(super) fn act(&mut self, action: Action) {
         self.actions.push_back(action);
     }
 
-    /// Adds a frame that `write` writes.
+    /// Adds a notification or a question that `write` writes.
     pub(super) fn frame(&mut self, route: Route, write: impl FnOnce(&mut Vec<u8>)) {
+        self.mark(route, Role::Aside, write);
+    }
+
+    /// Adds an answer that `write` writes.
+    pub(super) fn answer(
+        &mut self,
+        route: Route,
+        fault: Option<FaultKind>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        self.mark(route, Role::Answer(fault), write);
+    }
+
+    fn mark(&mut self, route: Route, role: Role, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         write(&mut self.bytes);
         keep_on_one_line(&mut self.bytes[start..]);
         self.bytes.push(b'\n');
-        self.frames.push((route, self.bytes.len()));
+        self.frames.push(Mark { route, role, end: self.bytes.len() });
     }
 }
 

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use super::calls::{Pending, Purpose};
 use super::decode::{self, Params};
-use super::outbox::{Action, Call, Observation, Outbox};
+use super::outbox::{Action, Call, Observation, Outbox, Route};
 use super::{Machine, Now};
 use crate::fault::{Fault, FaultKind};
 use crate::framing::Line;
@@ -18,7 +18,7 @@ use crate::method::Method;
 use crate::model::Level;
 use crate::op::{Caller, Payload};
 use crate::revision::{Era, Revision, Rules};
-use crate::wire::{self, Fields, Frame, Id, Object, as_object, unquote};
+use crate::wire::{self, Fields, Frame, Id, Object, ScanError, as_object, unquote};
 
 /// The longest part of a client's own text that an error repeats.
 const LONGEST_ECHO: usize = 128;
@@ -41,12 +41,23 @@ impl Machine {
 
     /// Takes one frame: a line, or the body of a request.
     pub fn receive(&mut self, frame: &[u8], now: Now, out: &mut Outbox) {
+        let scanned = wire::scan(frame, &self.profile.limits.wire);
+        self.receive_scanned(scanned.as_ref(), now, out);
+    }
+
+    /// Takes one frame that was scanned already, with the limits of the profile.
+    pub fn receive_scanned(
+        &mut self,
+        scanned: Result<&Frame<'_>, &ScanError>,
+        now: Now,
+        out: &mut Outbox,
+    ) {
         if self.session.phase == Phase::Shutdown {
             return;
         }
-        match wire::scan(frame, &self.profile.limits.wire) {
-            Ok(Frame::One(fields)) => self.take(&fields, Place { now, batch: None }, out),
-            Ok(Frame::Batch(elements)) => self.take_batch(&elements, now, out),
+        match scanned {
+            Ok(Frame::One(fields)) => self.take(fields, Place { now, batch: None }, out),
+            Ok(Frame::Batch(elements)) => self.take_batch(elements, now, out),
             Err(error) => {
                 let kind = match error.reason.is_syntax() {
                     true => FaultKind::Parse,
@@ -75,7 +86,7 @@ impl Machine {
         for fields in elements {
             self.take(fields, Place { now, batch: Some(batch) }, out);
         }
-        self.settle_batch(batch, out);
+        self.settle_batch(batch, Route::Reply, out);
     }
 
     fn batch_problem(&self, elements: &[Fields<'_>]) -> Option<&'static str> {

@@ -16,6 +16,13 @@ use crate::op::{Event, Outcome, Payload};
 use crate::revision::{Asking, Rules};
 use crate::wire::{Id, Raw, quote};
 
+/// Where an answer goes and what it tells.
+struct Fate {
+    route: Route,
+    batch: Option<u64>,
+    fault: Option<FaultKind>,
+}
+
 impl Machine {
     /// Reports what came of a call; one that nobody waits for any more is dropped.
     pub fn finish(&mut self, call: CallKey, outcome: Outcome, now: Now, out: &mut Outbox) {
@@ -101,7 +108,7 @@ impl Machine {
             end: End::Cancelled,
         });
         if let Some(batch) = pending.batch {
-            self.settle_batch(batch, out);
+            self.settle_batch(batch, Route::Call(call), out);
         }
     }
 
@@ -115,7 +122,8 @@ impl Machine {
     ) {
         let rules = self.session.rules;
         self.observe(out, || Observation::Refused { kind: fault.kind });
-        self.send(Route::Reply, batch, out, |machine, bytes| {
+        let fate = Fate { route: Route::Reply, batch, fault: Some(fault.kind) };
+        self.send(fate, out, |machine, bytes| {
             write_error(bytes, id, fault, &machine.profile.dialect, rules);
         });
     }
@@ -146,7 +154,8 @@ impl Machine {
         batch: Option<u64>,
         out: &mut Outbox,
     ) {
-        self.send(Route::Reply, batch, out, |machine, bytes| {
+        let fate = Fate { route: Route::Reply, batch, fault: Some(fault.kind) };
+        self.send(fate, out, |machine, bytes| {
             write_error(bytes, Some(id), fault, &machine.profile.dialect, rules);
         });
     }
@@ -160,7 +169,8 @@ impl Machine {
         batch: Option<u64>,
         out: &mut Outbox,
     ) {
-        self.send(Route::Reply, batch, out, |machine, bytes| {
+        let fate = Fate { route: Route::Reply, batch, fault: None };
+        self.send(fate, out, |machine, bytes| {
             encode::response(bytes, id, |bytes| {
                 write_result(bytes, payload, &machine.target(rules))
             });
@@ -179,7 +189,7 @@ impl Machine {
             Purpose::Unwatch(uri) => _ = self.session.watched.remove(uri),
             _ => {}
         }
-        self.send_for(call, pending, out, |machine, bytes| {
+        self.send_for(call, pending, None, out, |machine, bytes| {
             let target = machine.target(pending.rules);
             encode::response(bytes, &pending.id, |bytes| write_result(bytes, payload, &target));
         });
@@ -197,7 +207,7 @@ impl Machine {
             let fault = Fault::new(FaultKind::Internal, "a question was left unasked");
             return self.finish_failed(call, pending, &fault, out);
         }
-        self.send_for(call, pending, out, |machine, bytes| {
+        self.send_for(call, pending, None, out, |machine, bytes| {
             encode::response(bytes, &pending.id, |bytes| {
                 bytes.push(b'{');
                 input_required(bytes, asks, state, pending.rules);
@@ -214,7 +224,7 @@ impl Machine {
             let result = ToolResult::error(row.message(fault));
             return self.finish_complete(call, pending, &Payload::Tool(result), out);
         }
-        self.send_for(call, pending, out, |machine, bytes| {
+        self.send_for(call, pending, Some(fault.kind), out, |machine, bytes| {
             write_error(bytes, Some(&pending.id), fault, &machine.profile.dialect, pending.rules);
         });
     }
@@ -223,24 +233,20 @@ impl Machine {
         &mut self,
         call: CallKey,
         pending: &Pending,
+        fault: Option<FaultKind>,
         out: &mut Outbox,
         write: impl FnOnce(&Self, &mut Vec<u8>),
     ) {
-        self.send(Route::Call(call), pending.batch, out, write);
+        let route = Route::Call(call);
+        self.send(Fate { route, batch: pending.batch, fault }, out, write);
         if let Some(batch) = pending.batch {
-            self.settle_batch(batch, out);
+            self.settle_batch(batch, route, out);
         }
     }
 
-    fn send(
-        &mut self,
-        route: Route,
-        batch: Option<u64>,
-        out: &mut Outbox,
-        write: impl FnOnce(&Self, &mut Vec<u8>),
-    ) {
-        match batch {
-            None => out.frame(route, |bytes| write(self, bytes)),
+    fn send(&mut self, fate: Fate, out: &mut Outbox, write: impl FnOnce(&Self, &mut Vec<u8>)) {
+        match fate.batch {
+            None => out.answer(fate.route, fate.fault, |bytes| write(self, bytes)),
             Some(batch) => {
                 let mut answer = Vec::new();
                 write(self, &mut answer);
@@ -249,10 +255,10 @@ impl Machine {
         }
     }
 
-    /// One wait of a batch is over; the last one sends the answers.
-    pub(super) fn settle_batch(&mut self, batch: u64, out: &mut Outbox) {
+    /// One wait of a batch is over; the last one sends the answers, on its own route.
+    pub(super) fn settle_batch(&mut self, batch: u64, route: Route, out: &mut Outbox) {
         if let Some(answers) = self.batches.settle(batch) {
-            out.frame(Route::Reply, |bytes| bytes.extend_from_slice(&answers));
+            out.answer(route, None, |bytes| bytes.extend_from_slice(&answers));
         }
     }
 
