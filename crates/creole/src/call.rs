@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use creole_proto::model::{Level, Question};
 use creole_proto::op::{Caller, Event, Operation};
@@ -29,6 +30,8 @@ pub trait Outlet: Send + Sync {
     fn event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()>;
     /// Asks a question of a client that is asked in the middle of a call.
     fn ask(&self, call: CallKey, question: Question) -> BoxFuture<'_, Answer>;
+    /// Lets a client that can come back for the answer go until then. Most transports cannot.
+    fn release(&self, _call: CallKey, _retry: Duration) {}
 }
 
 /// Who is calling, and what a handler may do while it works.
@@ -95,6 +98,12 @@ impl Context {
             let (logger, data) = (logger.map(str::to_owned), Raw::of(data));
             self.event(Event::Log { level, logger, data }).await;
         }
+    }
+
+    /// Lets the client close its connection and come back for the answer after `retry`, where its protocol can
+    /// (2025-11-25 basic/transports, polling). Elsewhere it goes on waiting.
+    pub fn release_connection(&self, retry: Duration) {
+        self.shared.outlet.release(self.shared.key, retry);
     }
 
     /// Resolves when nobody waits for this call any more. A handler's future is dropped then, so this is

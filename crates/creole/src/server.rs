@@ -1,6 +1,5 @@
 //! A server: what users build, and the service that it becomes.
 
-use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +12,7 @@ use creole_proto::server::{Call as Started, Limits, Profile};
 
 use crate::ask;
 use crate::call::{Call, Canceller, Context, Outlet};
-use crate::chain::{Middleware, Next};
+use crate::chain::{BoxFuture, Middleware, Next};
 use crate::driver::{self, Ended};
 use crate::guard::CatchPanic;
 use crate::prompt::Prompt;
@@ -276,7 +275,7 @@ impl Service {
         started: Started,
         outlet: Arc<dyn Outlet>,
         principal: Arc<str>,
-    ) -> (impl Future<Output = Outcome> + Send + Unpin + use<>, Canceller) {
+    ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let Started { key, operation, caller, .. } = started;
         let context = Context::new(key, caller, principal, outlet, self.shared.debug);
         let cancelled = context.canceller();

@@ -25,6 +25,7 @@ pub mod dialect;
 mod encode;
 pub mod fault;
 pub mod framing;
+pub mod http;
 pub mod lifecycle;
 pub mod message;
 pub mod meta;

@@ -136,6 +136,10 @@ pub struct Rules {
     pub structured: Structured,
     /// What stands for an id that could not be read.
     pub unreadable_id: UnreadableId,
+    /// The HTTP statuses of answers that tell a fault; one that is not listed is told with 200.
+    pub http_statuses: &'static [(FaultKind, u16)],
+    /// Whether a stream of events opens with an empty one, whose id says where to resume.
+    pub primed_streams: bool,
     /// Errors that this revision encodes differently from [`crate::fault::COMMON_ERRORS`].
     pub errors: &'static [ErrorRow],
 }
@@ -201,6 +205,25 @@ const CAPABILITY_IS_A_RESULT: ErrorRow = ErrorRow::fixed(
 
 const OLD_ERRORS: &[ErrorRow] = &[ARGUMENTS_ARE_PROTOCOL, RESOURCE_CODE, CAPABILITY_IS_A_RESULT];
 
+/// In a session a status tells of the message and not of what came of it: 404 would end the session.
+const SESSION_STATUSES: &[(FaultKind, u16)] = &[
+    (FaultKind::Parse, 400),
+    (FaultKind::InvalidRequest, 400),
+    (FaultKind::MissingMethod, 400),
+    (FaultKind::UnsupportedVersion, 400),
+];
+
+/// 2026-07-28 basic/transports/streamable-http, protocol version header and server validation.
+const STATELESS_STATUSES: &[(FaultKind, u16)] = &[
+    (FaultKind::Parse, 400),
+    (FaultKind::InvalidRequest, 400),
+    (FaultKind::MissingMethod, 400),
+    (FaultKind::UnsupportedVersion, 400),
+    (FaultKind::HeaderMismatch, 400),
+    (FaultKind::MissingCapability, 400),
+    (FaultKind::MethodNotFound, 404),
+];
+
 const HANDSHAKE: Rules = Rules {
     revision: Revision::V2024_11_05,
     name: "2024-11-05",
@@ -219,6 +242,8 @@ const HANDSHAKE: Rules = Rules {
     resource_links: false,
     structured: Structured::Absent,
     unreadable_id: UnreadableId::Null,
+    http_statuses: SESSION_STATUSES,
+    primed_streams: false,
     errors: OLD_ERRORS,
 };
 
@@ -251,6 +276,7 @@ static RULES: [Rules; 5] = [
         resource_links: true,
         structured: Structured::Object,
         unreadable_id: UnreadableId::Omit,
+        primed_streams: true,
         errors: &[RESOURCE_CODE, CAPABILITY_IS_A_RESULT],
         ..HANDSHAKE
     },
@@ -272,6 +298,8 @@ static RULES: [Rules; 5] = [
         resource_links: true,
         structured: Structured::Any,
         unreadable_id: UnreadableId::Omit,
+        http_statuses: STATELESS_STATUSES,
+        primed_streams: false,
         errors: &[],
     },
 ];

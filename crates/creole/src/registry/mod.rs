@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use creole_proto::dialect::Dialect;
+use creole_proto::http::Mirror;
 use creole_proto::model::{CacheHints, Implementation, ListKind, ServerCapabilities};
 use creole_proto::op::Change;
 use tokio::sync::broadcast;
@@ -69,6 +70,8 @@ struct State {
 struct PreparedTool {
     tool: Tool,
     schema: Schema,
+    /// Arguments that requests over HTTP repeat in headers.
+    mirrors: Option<Arc<[Mirror]>>,
 }
 
 impl Registry {
@@ -87,7 +90,8 @@ impl Registry {
         style::apply(&mut tool.definition, &self.shared.settings.dialect);
         let definition = (&tool.definition).into();
         let schema = Schema::new(tool.definition.input_schema.as_str());
-        self.write().tools.insert(definition, PreparedTool { tool, schema });
+        let mirrors = mirrors_of(&tool);
+        self.write().tools.insert(definition, PreparedTool { tool, schema, mirrors });
         self.changed(ListKind::Tools);
     }
 
@@ -138,6 +142,11 @@ impl Registry {
         self.shared.changes.subscribe()
     }
 
+    /// The arguments of a tool that requests over HTTP repeat in headers, if there are any.
+    pub(crate) fn mirrors(&self, tool: &str) -> Option<Arc<[Mirror]>> {
+        self.read().tools.get(tool)?.mirrors.clone()
+    }
+
     /// What the server has to offer: what it has now, or had once.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         let state = self.read();
@@ -173,6 +182,15 @@ impl Registry {
     fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.shared.state.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn mirrors_of(tool: &Tool) -> Option<Arc<[Mirror]>> {
+    let mirrors = Mirror::all(tool.definition.input_schema.as_str()).unwrap_or_else(|error| {
+        let name = &*tool.definition.name;
+        tracing::warn!(tool = name, %error, "clients that speak HTTP will leave this tool out");
+        Vec::new()
+    });
+    (!mirrors.is_empty()).then(|| mirrors.into())
 }
 
 impl fmt::Debug for Shared {

@@ -1,6 +1,7 @@
 //! Transports: each only reads, writes and notices the end.
 
 mod blocking;
+pub mod http;
 mod memory;
 mod pollable;
 pub mod stdio;

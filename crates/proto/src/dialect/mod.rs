@@ -207,6 +207,11 @@ pub enum SchemaStyle {
 }
 
 impl Dialect {
+    /// Whether each message is as good as the first, so that over HTTP there is nothing to keep in between.
+    pub fn is_sessionless(&self) -> bool {
+        self.lifecycle == Lifecycle::None
+    }
+
     /// The rules that hold before anything is negotiated.
     pub fn base_rules(&self) -> &'static Rules {
         self.base.rules()

@@ -4,7 +4,7 @@ mod handshake;
 mod stateless;
 
 pub use handshake::{Phase, Session};
-pub use stateless::{caller, stands_alone};
+pub use stateless::{caller, claim, stands_alone, supported, unsupported};
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::string::String;

@@ -29,12 +29,7 @@ pub fn stands_alone(method: &str, inside: &Inside<'_>, phase: Phase, dialect: &D
 
 /// The caller of a request that stands alone, and its progress token.
 pub fn caller(inside: &Inside<'_>, dialect: &Dialect) -> Result<(Caller, Option<String>), Fault> {
-    let version = as_required_string(meta::PROTOCOL_VERSION, inside.version)?;
-    let capabilities = as_object(meta::CLIENT_CAPABILITIES, inside.capabilities)?;
-    let capabilities = capabilities.ok_or_else(|| {
-        let detail = format!("`_meta` lacks `{}`", meta::CLIENT_CAPABILITIES);
-        Fault::new(FaultKind::InvalidParams, detail)
-    })?;
+    let (version, capabilities) = claims(inside)?;
     let client = as_object(meta::CLIENT_INFO, inside.client)?.map(implementation).transpose()?;
     let token = progress_token(inside.progress_token)?;
     let caller = Caller {
@@ -48,21 +43,40 @@ pub fn caller(inside: &Inside<'_>, dialect: &Dialect) -> Result<(Caller, Option<
     Ok((caller, token))
 }
 
+/// The version that a request claims; it also has to say what its client can be asked for.
+pub fn claim<'a>(inside: &Inside<'a>) -> Result<Cow<'a, str>, Fault> {
+    claims(inside).map(|(version, _)| version)
+}
+
+fn claims<'a>(inside: &Inside<'a>) -> Result<(Cow<'a, str>, Object<'a>), Fault> {
+    let version = as_required_string(meta::PROTOCOL_VERSION, inside.version)?;
+    let capabilities = as_object(meta::CLIENT_CAPABILITIES, inside.capabilities)?;
+    let capabilities = capabilities.ok_or_else(|| {
+        let detail = format!("`_meta` lacks `{}`", meta::CLIENT_CAPABILITIES);
+        Fault::new(FaultKind::InvalidParams, detail)
+    })?;
+    Ok((version, capabilities))
+}
+
 fn is_of_this_era(method: &str) -> bool {
     let Some(method) = Method::named(method) else { return false };
     let has = |era| Revision::newest(era).rules().methods.contains(method);
     has(Era::Stateless) && !has(Era::Handshake)
 }
 
-fn supported(version: &str, dialect: &Dialect) -> Result<&'static Rules, Fault> {
+/// The rules of a version that requests may stand alone in.
+pub fn supported(version: &str, dialect: &Dialect) -> Result<&'static Rules, Fault> {
     let stateless = |revision: &Revision| revision.rules().era == Era::Stateless;
-    if let Some(revision) = Revision::named(version).filter(stateless) {
-        return Ok(revision.rules());
-    }
+    let revision = Revision::named(version).filter(stateless);
+    revision.map(Revision::rules).ok_or_else(|| unsupported(version, dialect))
+}
+
+/// The fault of a version that is not served, with those that are.
+pub fn unsupported(version: &str, dialect: &Dialect) -> Fault {
     let supported: Vec<_> = dialect.revisions().map(|revision| revision.rules().name).collect();
     let requested: String = version.chars().take(LONGEST_VERSION).collect();
     let data = Raw::of(&json!({"supported": supported, "requested": requested}));
-    Err(Fault::new(FaultKind::UnsupportedVersion, "").with_data(data))
+    Fault::new(FaultKind::UnsupportedVersion, "").with_data(data)
 }
 
 fn log_level(raw: Option<&str>) -> Result<Option<Level>, Fault> {

@@ -11,7 +11,7 @@ use super::{CallKey, Machine, Now};
 use crate::encode::{self, key, question_params};
 use crate::model::Question;
 use crate::revision::Asking;
-use crate::wire::{Id, Object, Raw, unquote};
+use crate::wire::{Fields, Id, Object, Raw, unquote};
 
 /// Questions that wait for answers.
 #[derive(Debug, Default)]
@@ -68,6 +68,12 @@ impl Machine {
         let end = now + self.profile.limits.question;
         self.asks.open.insert(ask, Open { id, call, end });
         Some(ask)
+    }
+
+    /// Whether this message answers a question that is open.
+    pub fn awaits(&self, fields: &Fields<'_>) -> bool {
+        let id = fields.id.and_then(|raw| Id::parse(raw).ok());
+        id.is_some_and(|id| self.asks.answered(&id).is_some())
     }
 
     /// Takes the client's response to a question; one that answers nothing is dropped.

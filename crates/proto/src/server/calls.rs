@@ -72,6 +72,10 @@ impl Calls {
         self.open.len()
     }
 
+    pub(super) fn contains(&self, key: CallKey) -> bool {
+        self.place(key).is_some()
+    }
+
     pub(super) fn is_in_flight(&self, id: &Id) -> bool {
         self.open.iter().any(|(_, pending)| pending.id == *id)
     }

@@ -30,6 +30,10 @@ impl Listeners {
         self.open.len()
     }
 
+    pub(super) fn contains(&self, key: CallKey) -> bool {
+        self.open.contains_key(&key)
+    }
+
     pub(super) fn is_open(&self, id: &Id) -> bool {
         self.open.values().any(|listener| listener.id == *id)
     }

@@ -22,6 +22,7 @@ use core::time::Duration;
 use crate::dialect::Dialect;
 use crate::lifecycle::{Phase, Session};
 use crate::model::Implementation;
+use crate::revision::Rules;
 use crate::wire;
 use asks::Asks;
 use batch::Batches;
@@ -97,6 +98,7 @@ pub struct Machine {
     batches: Batches,
     asks: Asks,
     listeners: Listeners,
+    repeated_ids: bool,
 }
 
 impl Machine {
@@ -110,7 +112,36 @@ impl Machine {
             batches: Batches::default(),
             asks: Asks::default(),
             listeners: Listeners::default(),
+            repeated_ids: false,
         }
+    }
+
+    /// The same machine, for a transport that gives each request a channel of its own: there two requests
+    /// with the same id cannot get each other's answers, and some clients number every request 1.
+    #[must_use]
+    pub fn with_repeated_ids(mut self) -> Self {
+        self.repeated_ids = true;
+        self
+    }
+
+    /// The rules that hold for what does not bring its own.
+    pub fn rules(&self) -> &'static Rules {
+        self.session.rules
+    }
+
+    /// Whether a handshake was begun.
+    pub fn is_opened(&self) -> bool {
+        self.session.phase != Phase::Created
+    }
+
+    /// Whether the call is neither answered nor given up.
+    pub fn is_open(&self, call: CallKey) -> bool {
+        self.calls.contains(call) || self.listeners.contains(call)
+    }
+
+    /// Ends every stream of notifications with its graceful result.
+    pub fn end_listening(&mut self, out: &mut Outbox) {
+        self.end_listeners(out);
     }
 
     /// Calls that are not finished.

@@ -133,7 +133,7 @@ impl Machine {
             method: shorten(method),
             id: id.raw().to_string(),
         });
-        if self.calls.is_in_flight(id) || self.listeners.is_open(id) {
+        if !self.repeated_ids && (self.calls.is_in_flight(id) || self.listeners.is_open(id)) {
             let fault =
                 Fault::new(FaultKind::InvalidRequest, "a request with this id is in flight");
             return self.refuse(Some(id), &fault, place.batch, out);

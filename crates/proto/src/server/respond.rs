@@ -14,7 +14,7 @@ use crate::fault::{Channel, Fault, FaultKind};
 use crate::model::{Ask, ToolResult};
 use crate::op::{Event, Outcome, Payload};
 use crate::revision::{Asking, Rules};
-use crate::wire::{Id, Raw, quote};
+use crate::wire::{Fields, Id, Raw, quote};
 
 /// Where an answer goes and what it tells.
 struct Fate {
@@ -125,6 +125,23 @@ impl Machine {
         let fate = Fate { route: Route::Reply, batch, fault: Some(fault.kind) };
         self.send(fate, out, |machine, bytes| {
             write_error(bytes, id, fault, &machine.profile.dialect, rules);
+        });
+    }
+
+    /// Refuses a message that a transport's own rules forbid, in the words of these rules.
+    pub fn refuse_scanned(
+        &mut self,
+        fields: Option<&Fields<'_>>,
+        fault: &Fault,
+        rules: &'static Rules,
+        out: &mut Outbox,
+    ) {
+        let id = fields.and_then(|fields| fields.id);
+        let id = id.and_then(|raw| self.profile.dialect.id(raw).ok());
+        self.observe(out, || Observation::Refused { kind: fault.kind });
+        let fate = Fate { route: Route::Reply, batch: None, fault: Some(fault.kind) };
+        self.send(fate, out, |machine, bytes| {
+            write_error(bytes, id.as_ref(), fault, &machine.profile.dialect, rules);
         });
     }
 

@@ -1,0 +1,341 @@
+//! A protocol machine and the streams its messages go to, shared by whoever asks and whoever answers.
+
+mod inner;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{ListKind, Question};
+use creole_proto::op::{Change, Event as CallEvent, Outcome};
+use creole_proto::revision::Rules;
+use creole_proto::server::{Answer, Call, CallKey, Machine, Outbox, Role};
+use creole_proto::wire::{Fields, Frame, ScanError};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::stream::{Event, Next, Reader, Stream};
+use crate::call::Outlet;
+use crate::chain::BoxFuture;
+use crate::server::Service;
+use inner::{Inner, Open};
+
+/// A stream within its conversation.
+pub(super) type StreamKey = u64;
+
+/// The stream of what belongs to no request.
+pub(super) const COMMON: StreamKey = 0;
+
+/// A machine and its streams.
+pub(super) struct Conversation {
+    service: Service,
+    principal: Arc<str>,
+    started: Instant,
+    inner: Mutex<Inner>,
+    /// Told when a stream was read from.
+    room: Notify,
+}
+
+/// A call that has to wait.
+pub(super) struct Pending {
+    pub(super) key: CallKey,
+    pub(super) future: BoxFuture<'static, Outcome>,
+}
+
+/// What to answer a request with.
+pub(super) enum First {
+    /// With this message.
+    Answer(Bytes, Option<FaultKind>),
+    /// With a stream of events.
+    Events,
+    /// With nothing: there is nothing to say.
+    Nothing,
+}
+
+impl Conversation {
+    /// A conversation in which nothing was said. `keeps` tells whether its streams can be resumed.
+    pub(super) fn new(service: Service, principal: Arc<str>, common: Stream) -> Arc<Self> {
+        let machine = Machine::new(Arc::clone(service.profile())).with_repeated_ids();
+        Arc::new(Self {
+            service,
+            principal,
+            started: Instant::now(),
+            inner: Mutex::new(Inner {
+                machine,
+                outbox: Outbox::default(),
+                streams: vec![(COMMON, common)],
+                last_stream: COMMON,
+                calls: Vec::new(),
+                asks: Vec::new(),
+            }),
+            room: Notify::new(),
+        })
+    }
+
+    /// Who is responsible for what is asked.
+    pub(super) fn principal(&self) -> &str {
+        &self.principal
+    }
+
+    pub(super) fn rules(&self) -> &'static Rules {
+        self.lock().machine.rules()
+    }
+
+    /// Whether a handshake was begun.
+    pub(super) fn is_opened(&self) -> bool {
+        self.lock().machine.is_opened()
+    }
+
+    /// Whether this message answers a question that is open.
+    pub(super) fn awaits(&self, fields: &Fields<'_>) -> bool {
+        self.lock().machine.awaits(fields)
+    }
+
+    /// Opens a stream for one more request.
+    pub(super) fn open_stream(&self) -> StreamKey {
+        let mut inner = self.lock();
+        inner.forget_streams();
+        inner.last_stream += 1;
+        let key = inner.last_stream;
+        inner.streams.push((key, Stream::kept()));
+        key
+    }
+
+    /// Forgets a stream that nobody will read.
+    pub(super) fn drop_stream(&self, key: StreamKey) {
+        self.lock().streams.retain(|(found, _)| *found != key || key == COMMON);
+    }
+
+    /// Takes a message; what it starts has to be [run](Self::begin).
+    pub(super) fn receive(
+        &self,
+        scanned: Result<&Frame<'_>, &ScanError>,
+        stream: StreamKey,
+    ) -> Vec<Call> {
+        self.with(stream, |machine, now, out| machine.receive_scanned(scanned, now, out))
+    }
+
+    /// Refuses a message before the machine sees it.
+    pub(super) fn refuse(&self, fields: Option<&Fields<'_>>, fault: &Fault, rules: &'static Rules) {
+        self.with(COMMON, |machine, _, out| machine.refuse_scanned(fields, fault, rules, out));
+    }
+
+    /// Begins a call. Most are answered at their first poll, right here; the others are returned.
+    pub(super) fn begin(self: &Arc<Self>, call: Call) -> Option<Pending> {
+        let key = call.key;
+        let outlet = Arc::clone(self) as Arc<dyn Outlet>;
+        let (mut future, canceller) = self.service.run(call, outlet, Arc::clone(&self.principal));
+        let mut context = Context::from_waker(Waker::noop());
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(outcome) => {
+                self.finish(key, outcome);
+                None
+            }
+            Poll::Pending => {
+                self.lock().open(key, |open| open.canceller = Some(canceller));
+                Some(Pending { key, future })
+            }
+        }
+    }
+
+    /// Reports what came of a call.
+    pub(super) fn finish(&self, key: CallKey, outcome: Outcome) {
+        self.with(COMMON, |machine, now, out| machine.finish(key, outcome, now, out));
+        let mut inner = self.lock();
+        if !inner.machine.is_open(key) {
+            inner.calls.retain(|open| open.key != key);
+        }
+    }
+
+    /// Names the task that runs a call, to be aborted with it.
+    pub(super) fn runs_in(&self, key: CallKey, task: AbortHandle) {
+        self.lock().open(key, |open| open.task = Some(task));
+    }
+
+    /// Whether the call is neither answered nor given up.
+    pub(super) fn is_open(&self, key: CallKey) -> bool {
+        self.lock().machine.is_open(key)
+    }
+
+    /// Tells of a change, or, when some were missed, that everything changed.
+    pub(super) fn announce(&self, change: Option<&Change>) {
+        let everything = [ListKind::Tools, ListKind::Resources, ListKind::Prompts];
+        self.with(COMMON, |machine, _, out| match change {
+            Some(change) => machine.announce(change, out),
+            None => {
+                everything.into_iter().for_each(|kind| machine.announce(&Change::List(kind), out))
+            }
+        });
+    }
+
+    /// Ends what waits for changes, with the graceful result.
+    pub(super) fn end_listening(&self) {
+        self.with(COMMON, |machine, _, out| machine.end_listening(out));
+    }
+
+    /// Ends the stream of what belongs to no request.
+    pub(super) fn end_common(&self) {
+        if let Some(stream) = self.lock().stream(COMMON) {
+            stream.end();
+        }
+    }
+
+    /// Whether a call is in flight.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.lock().calls.is_empty()
+    }
+
+    /// Ends what has taken too long.
+    pub(super) fn tick(&self) {
+        self.with(COMMON, |machine, now, out| machine.tick(now, out));
+    }
+
+    /// When [`tick`](Self::tick) has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.lock().machine.deadline().map(|deadline| self.started + deadline)
+    }
+
+    /// Ends the conversation: calls are stopped, streams end.
+    pub(super) fn close(&self) {
+        self.with(COMMON, |machine, now, out| machine.close(now, out));
+        let mut inner = self.lock();
+        inner.calls.drain(..).for_each(Open::stop);
+        inner.streams.iter_mut().for_each(|(_, stream)| stream.end());
+    }
+
+    /// Drops calls whose client is gone.
+    pub(super) fn abandon(&self) {
+        self.lock().calls.drain(..).for_each(Open::stop);
+    }
+
+    /// What the request of this stream is answered with; waits until that is known. A client that takes no
+    /// streams waits for the answer.
+    pub(super) fn poll_first(
+        &self,
+        key: StreamKey,
+        reader: Reader,
+        takes_events: bool,
+        context: &Context<'_>,
+    ) -> Poll<First> {
+        let mut inner = self.lock();
+        let Some(stream) = inner.stream(key) else { return Poll::Ready(First::Nothing) };
+        loop {
+            let is_answer = matches!(stream.peek(), Some(Role::Answer(_)));
+            let is_aside = stream.peek().is_some() && !is_answer || stream.is_releasing();
+            if is_aside && takes_events {
+                return Poll::Ready(First::Events);
+            }
+            return match stream.poll(reader, context) {
+                Poll::Ready(Next::Event(_, Event { role: Role::Answer(fault), text })) => {
+                    Poll::Ready(First::Answer(text, fault))
+                }
+                Poll::Ready(Next::Event(..)) => continue,
+                Poll::Ready(_) => Poll::Ready(First::Nothing),
+                Poll::Pending => Poll::Pending,
+            };
+        }
+    }
+
+    /// The answer that is there already.
+    pub(super) fn take_answer(&self) -> First {
+        let context = Context::from_waker(Waker::noop());
+        let reader = self.attach(COMMON, None);
+        let first = reader.map(|reader| self.poll_first(COMMON, reader, false, &context));
+        match first {
+            Some(Poll::Ready(first)) => first,
+            _ => First::Nothing,
+        }
+    }
+
+    /// Makes somebody the reader of a stream, after the event numbered `last`; `None` if there is no such
+    /// stream.
+    pub(super) fn attach(&self, key: StreamKey, last: Option<u64>) -> Option<Reader> {
+        self.lock().stream(key).map(|stream| stream.attach(last))
+    }
+
+    /// The next event of a stream.
+    pub(super) fn poll_next(
+        &self,
+        key: StreamKey,
+        reader: Reader,
+        context: &Context<'_>,
+    ) -> Poll<Next> {
+        let next = match self.lock().stream(key) {
+            Some(stream) => stream.poll(reader, context),
+            None => Poll::Ready(Next::Over),
+        };
+        if let Poll::Ready(Next::Event(..)) = next {
+            self.room.notify_waiters();
+        }
+        next
+    }
+
+    /// Lets the machine do something and carries out what it wants; what belongs to the message that it takes
+    /// goes to `stream`.
+    fn with(
+        &self,
+        stream: StreamKey,
+        act: impl FnOnce(&mut Machine, Duration, &mut Outbox),
+    ) -> Vec<Call> {
+        let now = self.started.elapsed();
+        let mut inner = self.lock();
+        let Inner { machine, outbox, .. } = &mut *inner;
+        act(machine, now, outbox);
+        inner.obey(stream)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Every change is whole before anything can panic.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the client of a call has read enough.
+    async fn has_room(&self, call: CallKey) {
+        loop {
+            let mut room = std::pin::pin!(self.room.notified());
+            room.as_mut().enable();
+            if self.lock().has_room(call) {
+                return;
+            }
+            room.await;
+        }
+    }
+}
+
+impl Outlet for Conversation {
+    fn event(&self, call: CallKey, event: CallEvent) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.has_room(call).await;
+            self.with(COMMON, |machine, now, out| machine.event(call, &event, now, out));
+        })
+    }
+
+    fn ask(&self, call: CallKey, question: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let (answer, waiting) = oneshot::channel();
+            {
+                let now = self.started.elapsed();
+                let mut inner = self.lock();
+                let Inner { machine, outbox, .. } = &mut *inner;
+                if let Some(ask) = machine.ask(call, &question, now, outbox) {
+                    // Questions of calls that are over get no answer; nobody waits for one.
+                    inner.asks.retain(|(_, waiting)| !waiting.is_closed());
+                    inner.asks.push((ask, answer));
+                }
+                inner.obey(COMMON);
+            }
+            waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
+        })
+    }
+
+    fn release(&self, call: CallKey, retry: Duration) {
+        let mut inner = self.lock();
+        let key = inner.stream_of(call);
+        if let Some(stream) = inner.stream(key).filter(|_| key != COMMON) {
+            stream.release(retry);
+        }
+    }
+}

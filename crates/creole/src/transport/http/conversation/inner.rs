@@ -1,0 +1,164 @@
+//! What a conversation holds under its lock: the machine, the streams, the open calls and questions.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use creole_proto::server::{Action, Answer, AskKey, Call, CallKey, Machine, Outbox, Role, Route};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::super::stream::{Event, Stream};
+use super::{COMMON, StreamKey};
+use crate::call::Canceller;
+use crate::telemetry;
+
+/// How long a stream is kept after its answer was written, for a client that lost it on the way.
+const KEPT_AFTER_ANSWER: Duration = Duration::from_secs(60);
+
+/// Streams that are kept after their answers.
+const MOST_STREAMS: usize = 32;
+
+/// What is under the lock.
+pub(super) struct Inner {
+    pub(super) machine: Machine,
+    pub(super) outbox: Outbox,
+    pub(super) streams: Vec<(StreamKey, Stream)>,
+    pub(super) last_stream: StreamKey,
+    pub(super) calls: Vec<Open>,
+    pub(super) asks: Vec<(AskKey, oneshot::Sender<Answer>)>,
+}
+
+/// A call that is not answered.
+pub(super) struct Open {
+    pub(super) key: CallKey,
+    stream: StreamKey,
+    pub(super) canceller: Option<Canceller>,
+    pub(super) task: Option<AbortHandle>,
+}
+
+impl Inner {
+    pub(super) fn stream(&mut self, key: StreamKey) -> Option<&mut Stream> {
+        self.streams.iter_mut().find(|(found, _)| *found == key).map(|(_, stream)| stream)
+    }
+
+    pub(super) fn open(&mut self, key: CallKey, change: impl FnOnce(&mut Open)) {
+        if let Some(open) = self.calls.iter_mut().find(|open| open.key == key) {
+            change(open);
+        }
+    }
+
+    pub(super) fn has_room(&mut self, call: CallKey) -> bool {
+        let key = self.stream_of(call);
+        self.stream(key).is_none_or(|stream| stream.has_room())
+    }
+
+    pub(super) fn stream_of(&self, call: CallKey) -> StreamKey {
+        let open = self.calls.iter().find(|open| open.key == call);
+        open.map_or(COMMON, |open| open.stream)
+    }
+
+    /// Carries out what the machine wants; returns the calls to be started.
+    pub(super) fn obey(&mut self, current: StreamKey) -> Vec<Call> {
+        let mut started = Vec::new();
+        while let Some(action) = self.outbox.next_action() {
+            match action {
+                Action::Start(call) => {
+                    let key = call.key;
+                    self.calls.push(Open { key, stream: current, canceller: None, task: None });
+                    started.push(call);
+                }
+                Action::Cancel(call, _) => self.cancel(call),
+                Action::Answer(ask, answer) => self.answer(ask, answer),
+                Action::Observe(observation) => telemetry::observe(&observation),
+            }
+        }
+        self.distribute(current);
+        started
+    }
+
+    /// Stops a call. Its answer, if it gets one, is among the frames; without one its stream ends.
+    fn cancel(&mut self, call: CallKey) {
+        let Some(place) = self.calls.iter().position(|open| open.key == call) else { return };
+        let key = self.calls[place].stream;
+        self.distribute(key);
+        let open = self.calls.swap_remove(place);
+        let is_last = !self.calls.iter().any(|other| other.stream == key);
+        open.stop();
+        if let Some(stream) = self.stream(key).filter(|_| is_last && key != COMMON) {
+            stream.end();
+        }
+    }
+
+    fn answer(&mut self, ask: AskKey, answer: Answer) {
+        if let Some(place) = self.asks.iter().position(|(key, _)| *key == ask) {
+            // A handler that gave up waiting is not an error.
+            _ = self.asks.swap_remove(place).1.send(answer);
+        }
+    }
+
+    /// Hands the frames to their streams.
+    fn distribute(&mut self, current: StreamKey) {
+        if let Some((route, role)) = self.only_frame() {
+            // The usual case: one answer, which needs no copy.
+            let mut text = self.outbox.take_bytes();
+            text.pop();
+            return self.deliver(route, current, Event { role, text: text.into() });
+        }
+        let all: Vec<_> = self
+            .outbox
+            .frames()
+            .map(|frame| {
+                let text = Bytes::copy_from_slice(frame.text);
+                (frame.route, Event { role: frame.role, text })
+            })
+            .collect();
+        self.outbox.clear_frames();
+        for (route, event) in all {
+            self.deliver(route, current, event);
+        }
+    }
+
+    fn only_frame(&self) -> Option<(Route, Role)> {
+        let mut frames = self.outbox.frames();
+        let first = frames.next()?;
+        frames.next().is_none().then_some((first.route, first.role))
+    }
+
+    fn deliver(&mut self, route: Route, current: StreamKey, event: Event) {
+        let key = match route {
+            Route::Reply => current,
+            Route::Call(call) => self.stream_of(call),
+            Route::Session => COMMON,
+        };
+        if let Some(stream) = self.stream(key) {
+            stream.push(event);
+        }
+    }
+
+    /// Forgets streams that were answered long ago, and the oldest ones when there are many.
+    pub(super) fn forget_streams(&mut self) {
+        let now = Instant::now();
+        let is_old = |stream: &Stream| {
+            stream.over_since().is_some_and(|since| since + KEPT_AFTER_ANSWER <= now)
+        };
+        self.streams.retain(|(key, stream)| *key == COMMON || !is_old(stream));
+        let is_over =
+            |(key, stream): &(StreamKey, Stream)| *key != COMMON && stream.over_since().is_some();
+        while self.streams.iter().filter(|entry| is_over(entry)).count() >= MOST_STREAMS {
+            let Some(oldest) = self.streams.iter().position(is_over) else { return };
+            self.streams.remove(oldest);
+        }
+    }
+}
+
+impl Open {
+    pub(super) fn stop(self) {
+        if let Some(canceller) = self.canceller {
+            canceller.cancel();
+        }
+        if let Some(task) = self.task {
+            task.abort();
+        }
+    }
+}

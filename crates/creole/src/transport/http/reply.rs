@@ -1,0 +1,104 @@
+//! Responses: one document, a stream of events, or nothing but a status.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+use http_body::{Frame, SizeHint};
+
+/// The body of a response.
+pub struct Body(Kind);
+
+enum Kind {
+    Whole(Option<Bytes>),
+    Events(Pin<Box<dyn Events>>),
+}
+
+/// A stream of events, written as bytes.
+pub(super) trait Events: Send {
+    /// The next bytes; `None` is the end.
+    fn poll_bytes(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let bytes = match &mut self.0 {
+            Kind::Whole(bytes) => Poll::Ready(bytes.take()),
+            Kind::Events(events) => events.as_mut().poll_bytes(context),
+        };
+        bytes.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Kind::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Kind::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self.0 {
+            Kind::Whole(_) => "Body::Whole",
+            Kind::Events(_) => "Body::Events",
+        })
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+}
+
+/// One JSON document.
+pub(super) fn json(status: u16, text: Bytes) -> Response<Body> {
+    let mut response = empty(status);
+    *response.body_mut() = text.into();
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
+
+/// A stream of events.
+pub(super) fn events(events: impl Events + 'static) -> Response<Body> {
+    const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
+    let mut response = Response::new(Body(Kind::Events(Box::pin(events))));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
+    response
+}
+
+/// Nothing but a status.
+pub(super) fn empty(status: u16) -> Response<Body> {
+    let mut response = Response::new(Body(Kind::Whole(None)));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    response
+}
+
+/// A status and a sentence for whoever looks at it, as JSON.
+pub(super) fn refusal(status: u16, why: &str) -> Response<Body> {
+    let text = serde_json::json!({"error": why}).to_string();
+    let mut response = json(status, text.into());
+    if status == 503 {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    }
+    response
+}

@@ -1,0 +1,306 @@
+//! A session of the handshake generation: its calls outlive the connections that asked for them.
+
+use std::fmt::Write as _;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use creole_proto::http::{EventId, status};
+use creole_proto::server::Call;
+use creole_proto::wire::{Frame, ScanError};
+use http::Response;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::conversation::{COMMON, Conversation, First, Pending, StreamKey};
+use super::exchange::{KEEP_ALIVE, PATIENCE, push_event};
+use super::hub::{Hub, Listening};
+use super::reply::{self, Body, Events};
+use super::stream::{Next, Reader, Stream};
+use crate::server::Service;
+
+/// The bytes that one chunk of a stream has at most, but for its last event.
+const CHUNK: usize = 64 * 1024;
+
+/// A session.
+pub(super) struct Session {
+    id: Arc<str>,
+    conversation: Arc<Conversation>,
+    started: Instant,
+    /// Milliseconds from the start to the last use.
+    last_used: AtomicU64,
+    /// Connections that read streams.
+    readers: AtomicUsize,
+    /// Whether everything goes to one stream.
+    single: bool,
+    closed: AtomicBool,
+    listening: OnceLock<Listening>,
+}
+
+impl Session {
+    /// A session in which nothing was said. `single` is for the transport with one stream for everything.
+    pub(super) fn new(service: Service, principal: Arc<str>, single: bool) -> Option<Arc<Self>> {
+        let common = if single { Stream::passing() } else { Stream::kept() };
+        Some(Arc::new(Self {
+            id: new_id()?.into(),
+            conversation: Conversation::new(service, principal, common),
+            started: Instant::now(),
+            last_used: AtomicU64::new(0),
+            readers: AtomicUsize::new(0),
+            single,
+            closed: AtomicBool::new(false),
+            listening: OnceLock::new(),
+        }))
+    }
+
+    pub(super) fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    pub(super) fn principal(&self) -> &str {
+        self.conversation.principal()
+    }
+
+    pub(super) fn conversation(&self) -> &Arc<Conversation> {
+        &self.conversation
+    }
+
+    /// Tells the session of changes from now on.
+    pub(super) fn listen(&self, hub: &Arc<Hub>) {
+        self.listening.get_or_init(|| hub.listen(&self.conversation));
+    }
+
+    pub(super) fn used(&self) {
+        self.last_used.store(self.started.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn unused_since(&self) -> Instant {
+        self.started + Duration::from_millis(self.last_used.load(Ordering::Relaxed))
+    }
+
+    /// Whether somebody is connected or waits for an answer.
+    pub(super) fn is_busy(&self) -> bool {
+        self.readers.load(Ordering::Relaxed) > 0 || self.conversation.is_busy()
+    }
+
+    /// Ends the session.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.conversation.close();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Takes a message and answers its POST.
+    pub(super) async fn post(
+        self: &Arc<Self>,
+        scanned: Result<&Frame<'_>, &ScanError>,
+        takes_events: bool,
+    ) -> Response<Body> {
+        let key = if self.single { COMMON } else { self.conversation.open_stream() };
+        let started = self.conversation.receive(scanned, key);
+        let waits = self.begin(started);
+        if self.single {
+            return reply::empty(202);
+        }
+        let Some(reader) = self.conversation.attach(key, None) else { return reply::empty(202) };
+        let first = self.first(key, reader, takes_events, waits).await;
+        match first {
+            First::Answer(text, fault) => {
+                self.conversation.drop_stream(key);
+                reply::json(status(fault, self.conversation.rules()), text)
+            }
+            First::Nothing => {
+                self.conversation.drop_stream(key);
+                reply::empty(202)
+            }
+            First::Events => reply::events(Reading::new(self, key, reader)),
+        }
+    }
+
+    /// Opens the stream of what belongs to no request, or goes on with one that was cut off.
+    pub(super) fn get(self: &Arc<Self>, last: Option<EventId>) -> Response<Body> {
+        let resumed = last.and_then(|last| {
+            let reader = self.conversation.attach(last.stream, Some(last.event))?;
+            Some(Reading::resumed(self, last.stream, reader))
+        });
+        let common = || self.conversation.attach(COMMON, None);
+        match resumed {
+            Some(reading) => reply::events(reading),
+            None => match common() {
+                Some(reader) => reply::events(Reading::new(self, COMMON, reader)),
+                None => reply::empty(404),
+            },
+        }
+    }
+
+    /// Begins calls; those that have to wait become tasks. Tells whether any does.
+    fn begin(self: &Arc<Self>, started: Vec<Call>) -> bool {
+        let mut waits = false;
+        for call in started {
+            if let Some(pending) = self.conversation.begin(call) {
+                waits = true;
+                let key = pending.key;
+                let task = tokio::spawn(run(Arc::clone(&self.conversation), pending));
+                self.conversation.runs_in(key, task.abort_handle());
+            }
+        }
+        waits
+    }
+
+    async fn first(
+        &self,
+        key: StreamKey,
+        reader: Reader,
+        takes_events: bool,
+        waits: bool,
+    ) -> First {
+        let conversation = &self.conversation;
+        let ready =
+            poll_fn(|context| match conversation.poll_first(key, reader, takes_events, context) {
+                Poll::Pending if !waits => Poll::Ready(First::Nothing),
+                first => first,
+            });
+        if !waits || !takes_events {
+            return ready.await;
+        }
+        tokio::time::timeout(PATIENCE, ready).await.unwrap_or(First::Events)
+    }
+}
+
+/// Runs a call to its end, and lets the machine know when it has taken too long.
+async fn run(conversation: Arc<Conversation>, mut call: Pending) {
+    loop {
+        let deadline = conversation.deadline();
+        tokio::select! {
+            outcome = &mut call.future => return conversation.finish(call.key, outcome),
+            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                conversation.tick();
+                if !conversation.is_open(call.key) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A connection that reads a stream. When it ends, the stream goes on.
+pub(super) struct Reading {
+    session: Arc<Session>,
+    key: StreamKey,
+    reader: Reader,
+    timer: Pin<Box<Sleep>>,
+    /// What is said before anything else.
+    opening: Vec<u8>,
+    over: bool,
+}
+
+impl Reading {
+    /// Reads a stream from its beginning; it opens with an empty event where the revision wants that.
+    pub(super) fn new(session: &Arc<Session>, key: StreamKey, reader: Reader) -> Self {
+        let mut reading = Self::resumed(session, key, reader);
+        if session.conversation.rules().primed_streams && !session.single {
+            let id = EventId { stream: key, event: 0 }.to_string();
+            push_event(&mut reading.opening, Some(&id), b"");
+        }
+        reading
+    }
+
+    /// Goes on with a stream.
+    fn resumed(session: &Arc<Session>, key: StreamKey, reader: Reader) -> Self {
+        session.readers.fetch_add(1, Ordering::Relaxed);
+        Self {
+            session: Arc::clone(session),
+            key,
+            reader,
+            timer: Box::pin(sleep_until(Instant::now() + KEEP_ALIVE)),
+            opening: Vec::new(),
+            over: false,
+        }
+    }
+
+    /// Says something before anything else.
+    pub(super) fn opening(mut self, opening: Vec<u8>) -> Self {
+        self.opening = opening;
+        self
+    }
+
+    fn push(&self, bytes: &mut Vec<u8>, number: u64, text: &[u8]) {
+        match self.session.single {
+            true => {
+                bytes.extend_from_slice(b"event: message\n");
+                push_event(bytes, None, text);
+            }
+            false => {
+                let id = EventId { stream: self.key, event: number }.to_string();
+                push_event(bytes, Some(&id), text);
+            }
+        }
+    }
+}
+
+impl Events for Reading {
+    fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.over {
+            return Poll::Ready(None);
+        }
+        let mut bytes = std::mem::take(&mut self.opening);
+        while bytes.len() < CHUNK {
+            match self.session.conversation.poll_next(self.key, self.reader, context) {
+                Poll::Ready(Next::Event(number, event)) => {
+                    self.push(&mut bytes, number, &event.text);
+                }
+                Poll::Ready(Next::Released(retry)) => {
+                    if let Some(retry) = retry {
+                        bytes.extend_from_slice(
+                            format!("retry: {}\n\n", retry.as_millis()).as_bytes(),
+                        );
+                    }
+                    self.over = true;
+                    break;
+                }
+                Poll::Ready(Next::Over) => {
+                    self.over = true;
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        if bytes.is_empty() && !self.over {
+            if self.timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            bytes.extend_from_slice(b":\n\n");
+        }
+        self.timer.as_mut().reset(Instant::now() + KEEP_ALIVE);
+        // The new time has to be watched as well.
+        _ = self.timer.as_mut().poll(context);
+        Poll::Ready((!bytes.is_empty()).then(|| bytes.into()))
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.session.readers.fetch_sub(1, Ordering::Relaxed);
+        self.session.used();
+        if self.session.single {
+            self.session.close();
+        }
+    }
+}
+
+/// 144 bits that nobody can guess, in visible ASCII; `None` when the system has no randomness.
+fn new_id() -> Option<String> {
+    let mut random = [0; 18];
+    getrandom::fill(&mut random).ok()?;
+    let mut id = String::with_capacity(36);
+    for byte in random {
+        _ = write!(id, "{byte:02x}");
+    }
+    Some(id)
+}
