@@ -210,6 +210,7 @@ const SESSION_STATUSES: &[(FaultKind, u16)] = &[
     (FaultKind::Parse, 400),
     (FaultKind::InvalidRequest, 400),
     (FaultKind::MissingMethod, 400),
+    (FaultKind::NotInitialized, 400),
     (FaultKind::UnsupportedVersion, 400),
 ];
 

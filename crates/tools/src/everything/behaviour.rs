@@ -24,12 +24,17 @@ const SLOW: &str = r#"{
 /// Between two signs of life.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// After which a client that was let go comes back.
+const RETRY: Duration = Duration::from_millis(500);
+
 pub(super) fn tools() -> Vec<Tool> {
     vec![
         tool("test_tool_with_progress", "Tells of its progress", NO_ARGUMENTS, progress)
             .read_only(),
         tool("test_tool_with_logging", "Writes to the log", NO_ARGUMENTS, logging).read_only(),
         tool("test_logging_tool", "Writes to the log, once", NO_ARGUMENTS, log_once).read_only(),
+        tool("test_reconnection", "Lets the client go and come back", NO_ARGUMENTS, reconnection)
+            .read_only(),
         tool("test_slow", "Sleeps and tells nothing", SLOW, slow).read_only(),
         tool("test_panic", "Panics, always", NO_ARGUMENTS, panic).read_only(),
         tool("test_structured", "Returns data", NO_ARGUMENTS, structured)
@@ -64,6 +69,14 @@ async fn logging(_: Value, context: Context) -> &'static str {
 async fn log_once(_: Value, context: Context) -> &'static str {
     context.log(Level::Info, Some("everything"), &"One message, if anyone asked for it").await;
     "Logged once"
+}
+
+/// A client that can come back is let go at once, and finds the answer when it does.
+async fn reconnection(_: Value, context: Context) -> &'static str {
+    sleep(PAUSE).await;
+    context.release_connection(RETRY);
+    sleep(PAUSE * 2).await;
+    "Reconnection test completed successfully"
 }
 
 #[derive(Deserialize)]

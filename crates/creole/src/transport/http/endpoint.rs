@@ -302,6 +302,10 @@ impl Endpoint {
     }
 
     async fn in_session(&self, post: &Post<'_>, frame: &Frame<'_>) -> Response<Body> {
+        if !post.headers.contains_key(SESSION) && wants_answer(frame) {
+            // Who has not opened a session is told so in the words of the dialect.
+            return self.alone(post, self.dialect().base_rules()).await;
+        }
         let session = match self.session(post.headers, &post.principal) {
             Ok(session) => session,
             Err(refused) => return self.refused(refused),
@@ -387,6 +391,15 @@ impl Endpoint {
 
     fn dialect(&self) -> &Dialect {
         &self.shared.service.profile().dialect
+    }
+}
+
+/// Whether somebody waits for an answer to any of it.
+fn wants_answer(frame: &Frame<'_>) -> bool {
+    let is_request = |fields: &Fields<'_>| fields.method.is_some() && fields.id.is_some();
+    match frame {
+        Frame::One(fields) => is_request(fields),
+        Frame::Batch(all) => all.is_empty() || all.iter().any(is_request),
     }
 }
 
