@@ -39,6 +39,7 @@ pub mod resource;
 pub mod schema;
 pub mod seal;
 pub mod server;
+pub mod state;
 mod telemetry;
 pub mod tool;
 pub mod transport;

@@ -23,6 +23,7 @@ const ALLOWED: &[Allowed] = &[
             "hyper",
             "hyper-util",
             "jsonschema",
+            "rusqlite",
             "rustix",
             "rustls",
             "schemars",

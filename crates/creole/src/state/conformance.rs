@@ -1,0 +1,483 @@
+//! What every backend promises: each property is a test that runs on all of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::advance;
+
+#[cfg(feature = "sqlite")]
+use super::sqlite::Sqlite;
+use super::{Backend, Keep, Limits, State, StateError, Told};
+
+const SECOND: Duration = Duration::from_secs(1);
+const KEEP: Keep = Keep { entries: 100, ttl: SECOND };
+
+/// Runs a property on each backend, with a clock that only the property moves.
+fn on_each(limits: Limits, property: impl AsyncFn(State)) {
+    for name in BACKENDS {
+        let runtime =
+            Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        run(&runtime, name, limits, &property);
+    }
+}
+
+/// The same on several threads, with the real clock.
+fn on_each_with_threads(limits: Limits, property: impl AsyncFn(State)) {
+    for name in BACKENDS {
+        let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+        run(&runtime, name, limits, &property);
+    }
+}
+
+#[cfg(feature = "sqlite")]
+const BACKENDS: &[&str] = &["memory", "sqlite"];
+#[cfg(not(feature = "sqlite"))]
+const BACKENDS: &[&str] = &["memory"];
+
+fn run(runtime: &Runtime, name: &str, limits: Limits, property: &impl AsyncFn(State)) {
+    println!("on {name}");
+    let folder = tempfile::tempdir().unwrap();
+    runtime.block_on(async {
+        let state = open(name, &folder, limits).await;
+        property(state).await;
+    });
+}
+
+async fn open(name: &str, folder: &TempDir, limits: Limits) -> State {
+    #[cfg(feature = "sqlite")]
+    if name == "sqlite" {
+        let file = folder.path().join("state.sqlite3");
+        let sqlite = Sqlite::open_for_tests(file, limits).await.unwrap();
+        return State { backend: Backend::Sqlite(sqlite), limits };
+    }
+    assert_eq!(name, "memory", "{}", folder.path().display());
+    State::memory(limits)
+}
+
+fn text(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+async fn value(state: &State, key: &str) -> Option<Bytes> {
+    state.get(key).await.unwrap().map(|entry| entry.value)
+}
+
+#[test]
+fn what_was_put_is_got_until_it_is_removed() {
+    on_each(Limits::default(), async |state| {
+        assert_eq!(state.get("a").await.unwrap(), None);
+        let version = state.put("a", text("one"), None).await.unwrap();
+        let entry = state.get("a").await.unwrap().unwrap();
+        assert_eq!((entry.value, entry.version), (text("one"), version));
+        state.put("a", text("two"), None).await.unwrap();
+        assert_eq!(value(&state.clone(), "a").await, Some(text("two")));
+        assert!(state.remove("a").await.unwrap());
+        assert!(!state.remove("a").await.unwrap());
+        assert_eq!(value(&state, "a").await, None);
+    });
+}
+
+#[test]
+fn any_key_and_any_bytes_survive() {
+    on_each(Limits::default(), async |state| {
+        let keys = ["", "a\0b", "a", "a\0", "'; DROP TABLE entries; --", "é\u{1f980}", "A"];
+        let bytes = |index: usize| {
+            Bytes::from((0..=255u8).cycle().skip(index).take(600).collect::<Vec<_>>())
+        };
+        for (index, key) in keys.iter().enumerate() {
+            state.put(key, bytes(index), None).await.unwrap();
+            state.append(key, bytes(index + 1), KEEP).await.unwrap();
+        }
+        for (index, key) in keys.iter().enumerate() {
+            assert_eq!(value(&state, key).await, Some(bytes(index)), "{key:?}");
+            let read = state.read_after(key, 0, 9).await.unwrap();
+            assert_eq!(read, [(1, bytes(index + 1))], "{key:?}");
+        }
+    });
+}
+
+#[test]
+fn a_value_is_gone_at_its_age_and_touching_gives_it_a_new_one() {
+    on_each(Limits::default(), async |state| {
+        let version = state.put("a", text("x"), Some(SECOND)).await.unwrap();
+        advance(SECOND - Duration::from_millis(1)).await;
+        assert!(value(&state, "a").await.is_some());
+        assert!(state.touch("a", Some(2 * SECOND)).await.unwrap());
+        advance(SECOND).await;
+        assert_eq!(state.get("a").await.unwrap().map(|entry| entry.version), Some(version));
+        advance(SECOND).await;
+        assert_eq!(value(&state, "a").await, None);
+        assert!(!state.touch("a", None).await.unwrap(), "what is too old cannot be touched");
+        assert!(!state.remove("a").await.unwrap(), "nor removed");
+
+        state.put("a", text("y"), Some(SECOND)).await.unwrap();
+        assert!(state.touch("a", None).await.unwrap());
+        advance(1000 * SECOND).await;
+        assert_eq!(value(&state, "a").await, Some(text("y")), "no age at all");
+        state.put("a", text("z"), Some(Duration::MAX)).await.unwrap();
+        advance(SECOND).await;
+        assert_eq!(value(&state, "a").await, Some(text("z")), "an age beyond the clock");
+        state.put("a", text("z"), Some(Duration::ZERO)).await.unwrap();
+        assert_eq!(value(&state, "a").await, None, "no time at all");
+    });
+}
+
+#[test]
+fn a_swap_wins_only_with_the_version_that_is_there() {
+    on_each(Limits::default(), async |state| {
+        assert_eq!(state.swap("a", Some(1), text("x"), None).await.unwrap(), None);
+        let first = state.swap("a", None, text("x"), Some(SECOND)).await.unwrap().unwrap();
+        assert_eq!(state.swap("a", None, text("y"), None).await.unwrap(), None);
+        let second = state.swap("a", Some(first), text("y"), Some(SECOND)).await.unwrap().unwrap();
+        assert_eq!(state.swap("a", Some(first), text("z"), None).await.unwrap(), None);
+        assert_eq!(state.swap("a", Some(u64::MAX), text("z"), None).await.unwrap(), None);
+        assert_eq!(value(&state, "a").await, Some(text("y")));
+        advance(SECOND).await;
+        assert_eq!(state.swap("a", Some(second), text("z"), None).await.unwrap(), None);
+        assert!(state.swap("a", None, text("z"), None).await.unwrap().is_some());
+    });
+}
+
+#[test]
+fn a_version_is_never_given_out_twice() {
+    on_each(Limits::default(), async |state| {
+        let mut last = 0;
+        for round in 0..50 {
+            let version = state.put("a", text("x"), Some(SECOND)).await.unwrap();
+            assert!(version > last, "round {round}: {version} after {last}");
+            last = version;
+            match round % 3 {
+                0 => assert!(state.remove("a").await.unwrap()),
+                1 => advance(SECOND).await,
+                _ => {}
+            }
+        }
+    });
+}
+
+#[test]
+fn many_who_count_by_compare_and_set_lose_nothing() {
+    on_each_with_threads(Limits::default(), async |state| {
+        state.put("n", text("0"), None).await.unwrap();
+        let tasks: Vec<_> = (0..16).map(|_| tokio::spawn(count_to(state.clone(), 25))).collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(value(&state, "n").await, Some(text("400")));
+    });
+}
+
+/// Adds one so many times, each time trying until nobody came in between.
+pub(super) async fn count_to(state: State, times: usize) {
+    for _ in 0..times {
+        loop {
+            let entry = state.get("n").await.unwrap().unwrap();
+            let number: u64 = std::str::from_utf8(&entry.value).unwrap().parse().unwrap();
+            let next = Bytes::from((number + 1).to_string());
+            if state.swap("n", Some(entry.version), next, None).await.unwrap().is_some() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn of_many_who_want_a_lease_one_gets_it() {
+    on_each_with_threads(Limits::default(), async |state| {
+        let mut fences = BTreeSet::new();
+        for _ in 0..10 {
+            let wanting: Vec<_> = (0..16)
+                .map(|_| {
+                    let state = state.clone();
+                    tokio::spawn(async move { state.lease("l", 600 * SECOND).await.unwrap() })
+                })
+                .collect();
+            let mut holders = vec![];
+            for task in wanting {
+                holders.extend(task.await.unwrap());
+            }
+            assert_eq!(holders.len(), 1);
+            let lease = holders.remove(0);
+            assert!(fences.last().is_none_or(|last| *last < lease.fence()), "{fences:?}");
+            fences.insert(lease.fence());
+            assert!(lease.release().await.unwrap());
+        }
+    });
+}
+
+#[test]
+fn a_lease_ends_by_its_age_and_cannot_be_renewed_then() {
+    on_each(Limits::default(), async |state| {
+        let first = state.lease("l", SECOND).await.unwrap().unwrap();
+        assert!(state.lease("l", SECOND).await.unwrap().is_none());
+        assert!(state.lease("another", SECOND).await.unwrap().is_some());
+        assert_eq!(value(&state, "l").await, None, "a lease is no value");
+        advance(SECOND / 2).await;
+        assert!(first.renew(SECOND).await.unwrap());
+        advance(SECOND / 2).await;
+        assert!(state.lease("l", SECOND).await.unwrap().is_none(), "it was renewed");
+        advance(SECOND / 2).await;
+        assert!(!first.renew(SECOND).await.unwrap(), "it has ended");
+        let second = state.lease("l", SECOND).await.unwrap().unwrap();
+        assert!(second.fence() > first.fence());
+        assert!(!first.renew(SECOND).await.unwrap(), "somebody else has it");
+        assert!(!first.release().await.unwrap());
+        assert!(state.lease("l", SECOND).await.unwrap().is_none(), "the second one still holds it");
+        assert!(second.release().await.unwrap());
+        let third = state.lease("l", SECOND).await.unwrap().unwrap();
+        state.remove("l").await.unwrap();
+        assert!(third.renew(SECOND).await.unwrap(), "removing a value of that name is no release");
+    });
+}
+
+#[test]
+fn a_log_is_read_on_from_where_one_was() {
+    on_each(Limits::default(), async |state| {
+        assert_eq!(state.read_after("l", 0, 10).await.unwrap(), []);
+        for number in 1..=5u64 {
+            let appended = state.append("l", text(&number.to_string()), KEEP).await.unwrap();
+            assert_eq!(appended, number);
+        }
+        let read = state.read_after("l", 0, 2).await.unwrap();
+        assert_eq!(read, [(1, text("1")), (2, text("2"))]);
+        let read = state.read_after("l", 3, 100).await.unwrap();
+        assert_eq!(read, [(4, text("4")), (5, text("5"))]);
+        assert_eq!(state.read_after("l", 5, 100).await.unwrap(), []);
+        assert_eq!(state.append("other", text("x"), KEEP).await.unwrap(), 1);
+        assert!(state.remove_log("l").await.unwrap());
+        assert!(!state.remove_log("l").await.unwrap());
+        assert_eq!(state.read_after("l", 0, 10).await.unwrap(), []);
+        assert_eq!(state.append("l", text("new"), KEEP).await.unwrap(), 1);
+        assert_eq!(state.read_after("l", 0, 10).await.unwrap(), [(1, text("new"))]);
+    });
+}
+
+async fn resume_after(state: &State, after: u64) -> u64 {
+    match state.read_after("l", after, 10).await {
+        Err(StateError::Trimmed { resume_after }) => resume_after,
+        other => panic!("after {after}: {other:?}"),
+    }
+}
+
+#[test]
+fn who_asks_for_entries_that_are_gone_is_told_so() {
+    on_each(Limits::default(), async |state| {
+        let keep = Keep { entries: 3, ttl: SECOND };
+        for number in 1..=5 {
+            assert_eq!(state.append("l", text("x"), keep).await.unwrap(), number);
+        }
+        assert_eq!(resume_after(&state, 0).await, 2);
+        assert_eq!(resume_after(&state, 1).await, 2);
+        assert_eq!(state.read_after("l", 2, 10).await.unwrap().len(), 3);
+        assert_eq!(resume_after(&state, 6).await, 2, "a number that was never given out");
+        advance(SECOND / 2).await;
+        // Shorter than the one before it, and yet not gone before it.
+        let brief = Keep { entries: 3, ttl: SECOND / 10 };
+        assert_eq!(state.append("l", text("y"), brief).await.unwrap(), 6);
+        advance(SECOND / 4).await;
+        assert_eq!(state.read_after("l", 3, 10).await.unwrap().len(), 3);
+        advance(SECOND).await;
+        assert_eq!(resume_after(&state, 3).await, 6);
+        assert_eq!(state.read_after("l", 6, 10).await.unwrap(), [], "nothing is missing here");
+        // Other writes throw the old entries away, and the log is still remembered.
+        for number in 0..20 {
+            state.put(&number.to_string(), text(""), None).await.unwrap();
+        }
+        assert_eq!(resume_after(&state, 3).await, 6);
+        assert_eq!(state.append("l", text("z"), keep).await.unwrap(), 7);
+        assert_eq!(state.read_after("l", 6, 10).await.unwrap(), [(7, text("z"))]);
+        assert_eq!(resume_after(&state, 0).await, 6);
+    });
+}
+
+#[test]
+fn concurrent_appends_get_each_number_once() {
+    on_each_with_threads(Limits::default(), async |state| {
+        let keep = Keep { entries: 1000, ttl: 600 * SECOND };
+        let tasks: Vec<_> = (0..200)
+            .map(|number: u64| {
+                let (state, entry) = (state.clone(), Bytes::from(number.to_string()));
+                tokio::spawn(async move { state.append("l", entry, keep).await.unwrap() })
+            })
+            .collect();
+        let mut numbers = BTreeSet::new();
+        for task in tasks {
+            numbers.insert(task.await.unwrap());
+        }
+        assert_eq!(numbers, (1..=200).collect());
+        let read = state.read_after("l", 0, 1000).await.unwrap();
+        assert!(read.iter().map(|(number, _)| *number).eq(1..=200));
+        assert_eq!(read.iter().map(|(_, entry)| entry).collect::<BTreeSet<_>>().len(), 200);
+    });
+}
+
+#[test]
+fn a_message_reaches_those_who_listen_to_its_topic() {
+    on_each(Limits::default(), async |state| {
+        state.publish("t", text("before")).await.unwrap();
+        let mut one = state.subscribe("t").await.unwrap();
+        let mut two = state.clone().subscribe("t").await.unwrap();
+        let mut other = state.subscribe("other").await.unwrap();
+        for message in ["1", "2", "3"] {
+            state.publish("t", text(message)).await.unwrap();
+        }
+        state.publish("other", text("4")).await.unwrap();
+        for message in ["1", "2", "3"] {
+            assert_eq!(one.next().await, Some(Told::Message(text(message))));
+            assert_eq!(two.next().await, Some(Told::Message(text(message))));
+        }
+        assert_eq!(other.next().await, Some(Told::Message(text("4"))));
+        drop(two);
+        drop(state);
+        assert_eq!(one.next().await, None, "nobody is left who could tell anything");
+    });
+}
+
+#[test]
+fn a_listener_who_is_too_slow_is_told() {
+    let limits = Limits { backlog: 4, ..Limits::default() };
+    on_each(limits, async |state| {
+        let mut slow = state.subscribe("t").await.unwrap();
+        for number in 1..=10 {
+            state.publish("t", text(&number.to_string())).await.unwrap();
+        }
+        assert_eq!(slow.next().await, Some(Told::Missed));
+        for number in 7..=10 {
+            assert_eq!(slow.next().await, Some(Told::Message(text(&number.to_string()))));
+        }
+    });
+}
+
+#[test]
+fn messages_that_wait_are_bounded_over_all_topics() {
+    let limits = Limits { waiting_bytes: 10, ..Limits::default() };
+    on_each(limits, async |state| {
+        let mut slow = state.subscribe("slow").await.unwrap();
+        let mut other = state.subscribe("other").await.unwrap();
+        state.publish("slow", text("12345678")).await.unwrap();
+        state.publish("other", text("123")).await.unwrap();
+        assert_eq!(other.next().await, Some(Told::Missed));
+        assert_eq!(slow.next().await, Some(Told::Message(text("12345678"))));
+        state.publish("other", text("1234567890")).await.unwrap();
+        assert_eq!(other.next().await, Some(Told::Message(text("1234567890"))));
+        state.publish("slow", text("1234567890")).await.unwrap();
+        drop(slow);
+        state.publish("other", text("12")).await.unwrap();
+        assert_eq!(other.next().await, Some(Told::Message(text("12"))), "who left holds nothing");
+    });
+}
+
+#[test]
+fn what_is_too_long_is_refused_and_says_how_long_it_may_be() {
+    let limits = Limits { key_bytes: 3, value_bytes: 4, message_bytes: 5, ..Limits::default() };
+    on_each(limits, async |state| {
+        let told = |error: StateError| error.to_string();
+        let error = told(state.put("four", text(""), None).await.unwrap_err());
+        assert!(error.contains("4 bytes") && error.contains("at most 3"), "{error}");
+        let error = told(state.put("key", text("five!"), None).await.unwrap_err());
+        assert!(error.contains("5 bytes") && error.contains("at most 4"), "{error}");
+        let error = told(state.publish("key", text("six...")).await.unwrap_err());
+        assert!(error.contains("6 bytes") && error.contains("at most 5"), "{error}");
+        state.put("key", text("four"), None).await.unwrap();
+        state.append("key", text("four"), KEEP).await.unwrap();
+        let keep = Keep { entries: limits.log_entries + 1, ttl: SECOND };
+        let refusals = [
+            state.get("four").await.map(drop),
+            state.swap("four", None, text(""), None).await.map(drop),
+            state.touch("four", None).await.map(drop),
+            state.remove("four").await.map(drop),
+            state.append("four", text(""), KEEP).await.map(drop),
+            state.append("key", text("five!"), KEEP).await.map(drop),
+            state.append("key", text(""), keep).await.map(drop),
+            state.read_after("four", 0, 1).await.map(drop),
+            state.remove_log("four").await.map(drop),
+            state.subscribe("four").await.map(drop),
+            state.publish("four", text("")).await,
+            state.lease("four", SECOND).await.map(drop),
+        ];
+        assert!(refusals.iter().all(Result::is_err), "{refusals:?}");
+    });
+}
+
+#[test]
+fn a_full_state_refuses_what_is_new_and_keeps_what_it_has() {
+    let limits = Limits { entries: 3, logs: 2, subscriptions: 1, ..Limits::default() };
+    on_each(limits, async |state| {
+        state.put("a", text("1"), None).await.unwrap();
+        state.put("b", text("1"), Some(SECOND)).await.unwrap();
+        let _lease = state.lease("l", 5 * SECOND).await.unwrap().unwrap();
+        let full = |error| matches!(error, StateError::Full { most: 3, .. });
+        assert!(full(state.put("c", text("1"), None).await.unwrap_err()));
+        assert!(full(state.lease("m", SECOND).await.unwrap_err()));
+        state.put("a", text("2"), None).await.unwrap();
+        assert_eq!(value(&state, "a").await, Some(text("2")));
+        advance(SECOND).await;
+        state.put("c", text("1"), None).await.unwrap();
+
+        state.append("one", text(""), KEEP).await.unwrap();
+        state.append("two", text(""), Keep { ttl: 9 * SECOND, ..KEEP }).await.unwrap();
+        let error = state.append("three", text(""), KEEP).await.unwrap_err();
+        assert!(matches!(error, StateError::Full { most: 2, .. }), "{error}");
+        advance(SECOND).await;
+        state.append("three", text(""), KEEP).await.unwrap();
+        let forgotten = state.read_after("one", 1, 9).await;
+        assert_eq!(forgotten, Err(StateError::Trimmed { resume_after: 0 }));
+
+        let listener = state.subscribe("t").await.unwrap();
+        assert!(matches!(state.subscribe("t").await, Err(StateError::Full { most: 1, .. })));
+        drop(listener);
+        state.subscribe("t").await.unwrap();
+    });
+}
+
+#[test]
+fn the_bytes_of_everything_together_are_bounded() {
+    let limits = Limits { bytes: 3 * (Limits::OVERHEAD + 101), ..Limits::default() };
+    on_each(limits, async |state| {
+        let long = || Bytes::from(vec![7; 100]);
+        let full = |error: StateError| matches!(error, StateError::Full { what: "bytes", .. });
+        state.put("a", long(), None).await.unwrap();
+        state.put("b", long(), Some(SECOND)).await.unwrap();
+        assert_eq!(state.append("l", long(), KEEP).await.unwrap(), 1);
+        assert!(full(state.put("c", long(), None).await.unwrap_err()));
+        assert!(full(state.append("l", long(), KEEP).await.unwrap_err()));
+        assert!(full(state.put("a", Bytes::from(vec![7; 102]), None).await.unwrap_err()));
+        state.put("a", Bytes::from(vec![8; 100]), None).await.unwrap();
+        assert!(state.remove("a").await.unwrap());
+        state.put("c", long(), None).await.unwrap();
+        assert!(full(state.put("d", long(), None).await.unwrap_err()));
+        advance(SECOND).await;
+        state.put("d", long(), None).await.unwrap();
+        assert_eq!(state.append("l", long(), KEEP).await.unwrap(), 2);
+        assert!(state.remove_log("l").await.unwrap());
+        state.put("e", long(), None).await.unwrap();
+    });
+}
+
+#[test]
+fn a_million_short_lived_values_take_little_room() {
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let memory = Arc::new(super::memory::Memory::new(Limits::default()));
+        let (backend, limits) = (Backend::Memory(Arc::clone(&memory)), Limits::default());
+        let state = State { backend, limits };
+        let mut most = 0;
+        for number in 0..100_000 {
+            state.put(&format!("key {number}"), text("short"), Some(SECOND)).await.unwrap();
+            if number % 1000 == 0 {
+                most = most.max(memory.sizes().0);
+                advance(SECOND / 10).await;
+            }
+        }
+        assert!(most < 12_000, "{most} values are kept, and 10 000 are young enough");
+        advance(SECOND).await;
+        for number in 0..2000 {
+            state.touch(&number.to_string(), None).await.unwrap();
+        }
+        assert_eq!(memory.sizes(), (0, 0));
+    });
+}

@@ -1,0 +1,140 @@
+//! What can go wrong with a state, said so that one knows what would be right.
+
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Why a state did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StateError {
+    /// A key, name, value, entry or message is longer than the limits allow.
+    TooLong {
+        /// Which of them.
+        what: &'static str,
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        most: usize,
+    },
+    /// A log was asked to keep more than the limits allow.
+    KeepsTooMany {
+        /// How many entries were to be kept.
+        wanted: usize,
+        /// How many may be.
+        most: usize,
+    },
+    /// There is no room for more, also after what is too old was thrown away.
+    Full {
+        /// Of what there is too much.
+        what: &'static str,
+        /// How much there may be.
+        most: usize,
+    },
+    /// Entries that were asked for are gone, so a reader who went on would miss them unknowingly.
+    Trimmed {
+        /// The number after which there is nothing missing any more.
+        resume_after: u64,
+    },
+    /// Something is the matter with the file.
+    File {
+        /// Which file.
+        path: Arc<Path>,
+        /// What is the matter.
+        problem: Problem,
+    },
+    /// The thread that works on the file has ended, or could not be started.
+    Stopped,
+}
+
+/// What is the matter with a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// A newer version wrote it.
+    Newer {
+        /// The version of its tables.
+        found: u32,
+        /// The newest that is known here.
+        known: u32,
+    },
+    /// Another program wrote it.
+    Foreign,
+    /// It is not whole, or no database.
+    Damaged(Arc<str>),
+    /// It cannot be opened or written.
+    Inaccessible(Arc<str>),
+    /// There is no space left on the disk.
+    DiskFull(Arc<str>),
+    /// Another process works on it for too long.
+    Busy(Arc<str>),
+    /// Anything else.
+    Other(Arc<str>),
+}
+
+impl Error for StateError {}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong { what, bytes, most } => {
+                write!(formatter, "{what} has {bytes} bytes, and at most {most} are allowed")
+            }
+            Self::KeepsTooMany { wanted, most } => write!(
+                formatter,
+                "a log is to keep {wanted} entries, and at most {most} are allowed"
+            ),
+            Self::Full { what, most } => write!(
+                formatter,
+                "the state is full: there are {most} {what} already; remove some, give them an age or \
+                 raise the limit"
+            ),
+            Self::Trimmed { resume_after } => write!(
+                formatter,
+                "entries of the log that were asked for are gone; nothing is missing after number \
+                 {resume_after}"
+            ),
+            Self::File { path, problem } => problem.explain(path, formatter),
+            Self::Stopped => formatter.write_str("the work on the state's file has ended"),
+        }
+    }
+}
+
+impl Problem {
+    fn explain(&self, path: &Path, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = path.display();
+        match self {
+            Self::Newer { found, known } => write!(
+                formatter,
+                "the state file {path} was written by a newer version (its schema is {found}, this \
+                 version knows {known}) and was left as it is; update this program or name another file"
+            ),
+            Self::Foreign => write!(
+                formatter,
+                "{path} is a file of another program and was left as it is; name another file"
+            ),
+            Self::Damaged(why) => write!(
+                formatter,
+                "{path} is damaged or no state file, and was left as it is; restore it from a backup or \
+                 move it away to start anew ({why})"
+            ),
+            Self::Inaccessible(why) => write!(
+                formatter,
+                "the state file {path} cannot be opened or written; make it and its directory writable \
+                 or name another file ({why})"
+            ),
+            Self::DiskFull(why) => write!(
+                formatter,
+                "there is no space left for the state file {path}; nothing was changed, free some space \
+                 and try again ({why})"
+            ),
+            Self::Busy(why) => write!(
+                formatter,
+                "another process keeps the state file {path} locked; nothing was changed, try again \
+                 ({why})"
+            ),
+            Self::Other(why) => write!(formatter, "the state file {path} failed: {why}"),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Keyed values in memory, and which of them grows too old next.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::{Entry, Limits, Room, Space};
+
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    values: HashMap<Arc<str>, Slot>,
+    leases: HashMap<Arc<str>, Slot>,
+    /// What has an age, the oldest first. Versions keep those of the same moment apart.
+    by_age: BTreeMap<(Instant, u64), (Space, Arc<str>)>,
+    /// The version that was given out last; one for all keys, so that none has to be remembered when its
+    /// value is gone.
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    value: Bytes,
+    version: u64,
+    expires: Option<Instant>,
+}
+
+impl Slot {
+    fn is_live(&self, now: Instant) -> bool {
+        self.expires.is_none_or(|expires| expires > now)
+    }
+}
+
+impl Entries {
+    pub(super) fn get(&self, space: Space, key: &str, now: Instant) -> Option<Entry> {
+        let slot = self.slots(space).get(key).filter(|slot| slot.is_live(now))?;
+        Some(Entry { value: slot.value.clone(), version: slot.version })
+    }
+
+    pub(super) fn version(&self, space: Space, key: &str, now: Instant) -> Option<u64> {
+        self.slots(space).get(key).filter(|slot| slot.is_live(now)).map(|slot| slot.version)
+    }
+
+    pub(super) fn contains(&self, space: Space, key: &str) -> bool {
+        self.slots(space).contains_key(key)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.values.len() + self.leases.len()
+    }
+
+    /// Whether a value of that length can be written to the key.
+    pub(super) fn has_room(
+        &self,
+        space: Space,
+        key: &str,
+        length: usize,
+        most: usize,
+        room: &Room,
+    ) -> bool {
+        match self.slots(space).get(key) {
+            Some(slot) => room.has(length.saturating_sub(slot.value.len())),
+            None => self.len() < most && room.has(cost(key, length)),
+        }
+    }
+
+    /// Writes a value and gives its version.
+    pub(super) fn insert(
+        &mut self,
+        space: Space,
+        key: &str,
+        value: Bytes,
+        expires: Option<Instant>,
+        room: &mut Room,
+    ) -> u64 {
+        self.remove(space, key, room);
+        self.last += 1;
+        let version = self.last;
+        let key: Arc<str> = key.into();
+        room.take(cost(&key, value.len()));
+        if let Some(expires) = expires {
+            self.by_age.insert((expires, version), (space, Arc::clone(&key)));
+        }
+        self.slots_mut(space).insert(key, Slot { value, version, expires });
+        version
+    }
+
+    pub(super) fn prolong(&mut self, space: Space, key: &str, expires: Option<Instant>) {
+        let Some(slot) = self.slots_mut(space).get_mut(key) else { return };
+        let version = slot.version;
+        let before = std::mem::replace(&mut slot.expires, expires);
+        let named = before.and_then(|before| self.by_age.remove(&(before, version)));
+        if let Some(expires) = expires {
+            let named = named.unwrap_or_else(|| (space, key.into()));
+            self.by_age.insert((expires, version), named);
+        }
+    }
+
+    pub(super) fn remove(&mut self, space: Space, key: &str, room: &mut Room) {
+        let Some(slot) = self.slots_mut(space).remove(key) else { return };
+        room.give_back(cost(key, slot.value.len()));
+        if let Some(expires) = slot.expires {
+            self.by_age.remove(&(expires, slot.version));
+        }
+    }
+
+    /// Throws away at most so many of those that are too old.
+    pub(super) fn sweep(&mut self, now: Instant, most: usize, room: &mut Room) {
+        for _ in 0..most {
+            let Some(oldest) = self.by_age.first_entry() else { return };
+            if oldest.key().0 > now {
+                return;
+            }
+            let (space, key) = oldest.remove();
+            if let Some(slot) = self.slots_mut(space).remove(&key) {
+                room.give_back(cost(&key, slot.value.len()));
+            }
+        }
+    }
+
+    fn slots(&self, space: Space) -> &HashMap<Arc<str>, Slot> {
+        match space {
+            Space::Entries => &self.values,
+            Space::Leases => &self.leases,
+        }
+    }
+
+    fn slots_mut(&mut self, space: Space) -> &mut HashMap<Arc<str>, Slot> {
+        match space {
+            Space::Entries => &mut self.values,
+            Space::Leases => &mut self.leases,
+        }
+    }
+}
+
+fn cost(key: &str, length: usize) -> usize {
+    key.len() + length + Limits::OVERHEAD
+}

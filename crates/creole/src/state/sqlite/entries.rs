@@ -1,0 +1,220 @@
+//! Keyed values and leases in the file.
+
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::super::{Condition, Entry, Limits, Space, StateError};
+use super::{Outcome, logs, messages, signed};
+
+/// How many rows of each table that are too old are thrown away with every write. More than one, so that
+/// they go faster than they come.
+const SWEPT_PER_WRITE: usize = 8;
+/// The same when there is no room left.
+const SWEPT_WHEN_FULL: usize = 1024;
+
+/// A value to be written.
+pub(super) struct Writing {
+    pub(super) space: Space,
+    pub(super) key: String,
+    pub(super) condition: Condition,
+    pub(super) value: Bytes,
+    pub(super) expires: Option<i64>,
+}
+
+/// A row, also when it is too old.
+struct Found {
+    version: u64,
+    length: usize,
+    is_live: bool,
+}
+
+/// What there is of everything.
+pub(super) struct Totals {
+    pub(super) entries: usize,
+    pub(super) logs: usize,
+    pub(super) bytes: usize,
+}
+
+pub(super) fn get(
+    connection: &Connection,
+    space: Space,
+    key: &str,
+    now: i64,
+) -> Outcome<Option<Entry>> {
+    let sql = "SELECT value, version FROM entries
+               WHERE space = ?1 AND key = ?2 AND (expires IS NULL OR expires > ?3)";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row(params![number(space), key, now], |row| {
+        Ok(Entry { value: row.get::<_, Vec<u8>>(0)?.into(), version: unsigned(row.get(1)?) })
+    });
+    Ok(found.optional()?)
+}
+
+pub(super) fn write(
+    connection: &Connection,
+    writing: &Writing,
+    now: i64,
+    limits: &Limits,
+) -> Outcome<Option<u64>> {
+    sweep(connection, now, SWEPT_PER_WRITE)?;
+    let mut found = find(connection, writing.space, &writing.key, now)?;
+    let live = found.as_ref().filter(|found| found.is_live).map(|found| found.version);
+    if !writing.condition.holds(live) {
+        return Ok(None);
+    }
+    if has_room(connection, writing, found.as_ref(), limits)?.is_err() {
+        sweep(connection, now, SWEPT_WHEN_FULL)?;
+        found = find(connection, writing.space, &writing.key, now)?;
+        has_room(connection, writing, found.as_ref(), limits)??;
+    }
+    let version = next_version(connection)?;
+    let sql =
+        "INSERT INTO entries (space, key, value, version, expires) VALUES (?1, ?2, ?3, ?4, ?5)
+               ON CONFLICT (space, key) DO UPDATE SET
+                   value = excluded.value, version = excluded.version, expires = excluded.expires";
+    let Writing { space, key, value, expires, .. } = writing;
+    connection.prepare_cached(sql)?.execute(params![
+        number(*space),
+        key,
+        &value[..],
+        version,
+        expires
+    ])?;
+    Ok(Some(unsigned(version)))
+}
+
+pub(super) fn touch(
+    connection: &Connection,
+    (space, key): (Space, &str),
+    condition: Condition,
+    now: i64,
+    expires: Option<i64>,
+) -> Outcome<bool> {
+    sweep(connection, now, SWEPT_PER_WRITE)?;
+    if !is_there(connection, space, key, condition, now)? {
+        return Ok(false);
+    }
+    let sql = "UPDATE entries SET expires = ?3 WHERE space = ?1 AND key = ?2";
+    connection.prepare_cached(sql)?.execute(params![number(space), key, expires])?;
+    Ok(true)
+}
+
+pub(super) fn remove(
+    connection: &Connection,
+    (space, key): (Space, &str),
+    condition: Condition,
+    now: i64,
+) -> Outcome<bool> {
+    sweep(connection, now, SWEPT_PER_WRITE)?;
+    if !is_there(connection, space, key, condition, now)? {
+        return Ok(false);
+    }
+    let sql = "DELETE FROM entries WHERE space = ?1 AND key = ?2";
+    connection.prepare_cached(sql)?.execute(params![number(space), key])?;
+    Ok(true)
+}
+
+/// Makes sure that there is room for so many more bytes.
+pub(super) fn make_room(
+    connection: &Connection,
+    bytes: usize,
+    now: i64,
+    limits: &Limits,
+) -> Outcome<()> {
+    sweep(connection, now, SWEPT_PER_WRITE)?;
+    let fits = |totals: Totals| totals.bytes.saturating_add(bytes) <= limits.bytes;
+    if fits(totals(connection)?) {
+        return Ok(());
+    }
+    sweep(connection, now, SWEPT_WHEN_FULL)?;
+    if fits(totals(connection)?) { Ok(()) } else { Err(no_bytes(limits).into()) }
+}
+
+pub(super) fn totals(connection: &Connection) -> Outcome<Totals> {
+    let sql = "SELECT entries, logs, bytes FROM totals";
+    let count = |number: i64| usize::try_from(number).unwrap_or(0);
+    let totals = connection.prepare_cached(sql)?.query_row([], |row| {
+        Ok(Totals {
+            entries: count(row.get(0)?),
+            logs: count(row.get(1)?),
+            bytes: count(row.get(2)?),
+        })
+    })?;
+    Ok(totals)
+}
+
+/// Throws away at most so many rows of each table that are too old.
+pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> Outcome<()> {
+    let sql = "DELETE FROM entries WHERE rowid IN
+               (SELECT rowid FROM entries WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
+    connection.prepare_cached(sql)?.execute(params![now, signed(most)])?;
+    logs::sweep(connection, now, most)?;
+    messages::sweep(connection, now, most)
+}
+
+fn find(connection: &Connection, space: Space, key: &str, now: i64) -> Outcome<Option<Found>> {
+    let sql = "SELECT version, length(value), expires IS NULL OR expires > ?3 FROM entries
+               WHERE space = ?1 AND key = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row(params![number(space), key, now], |row| {
+        Ok(Found {
+            version: unsigned(row.get(0)?),
+            length: usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
+            is_live: row.get(2)?,
+        })
+    });
+    Ok(found.optional()?)
+}
+
+fn is_there(
+    connection: &Connection,
+    space: Space,
+    key: &str,
+    condition: Condition,
+    now: i64,
+) -> Outcome<bool> {
+    let found = find(connection, space, key, now)?.filter(|found| found.is_live);
+    Ok(found.is_some_and(|found| condition.holds(Some(found.version))))
+}
+
+/// The outer failure is one of the file, the inner one says of what there is too much.
+fn has_room(
+    connection: &Connection,
+    writing: &Writing,
+    found: Option<&Found>,
+    limits: &Limits,
+) -> Outcome<Result<(), StateError>> {
+    let totals = totals(connection)?;
+    let length = writing.value.len();
+    let added = match found {
+        Some(found) => length.saturating_sub(found.length),
+        None => writing.key.len() + length + Limits::OVERHEAD,
+    };
+    if found.is_none() && totals.entries >= limits.entries {
+        let full = StateError::Full { what: "values and leases", most: limits.entries };
+        return Ok(Err(full));
+    }
+    let fits = totals.bytes.saturating_add(added) <= limits.bytes;
+    Ok(if fits { Ok(()) } else { Err(no_bytes(limits)) })
+}
+
+fn no_bytes(limits: &Limits) -> StateError {
+    StateError::Full { what: "bytes", most: limits.bytes }
+}
+
+fn next_version(connection: &Connection) -> Outcome<i64> {
+    let sql = "UPDATE totals SET version = version + 1 RETURNING version";
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+fn number(space: Space) -> i64 {
+    match space {
+        Space::Entries => 0,
+        Space::Leases => 1,
+    }
+}
+
+/// Versions begin with 1, so a negative one was never given out.
+fn unsigned(version: i64) -> u64 {
+    u64::try_from(version).unwrap_or(0)
+}

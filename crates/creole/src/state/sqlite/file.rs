@@ -1,0 +1,207 @@
+//! The state file: opened with care, and brought up to date.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::super::StateError;
+use super::super::error::Problem;
+use super::Outcome;
+use super::worker::Failure;
+
+/// How long a process waits for another one's write.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Marks our files among all SQLite databases: "CrSt".
+const APPLICATION_ID: i32 = 0x4372_5374;
+
+/// No database is smaller, but for an empty one. SQLite takes a file of one byte for empty and would
+/// write over it.
+const SMALLEST: u64 = 512;
+
+/// What brings a file from one version to the next; the version is how many were applied. Never edit one
+/// that was released: add another.
+const MIGRATIONS: &[&str] = &["
+    -- One row. What there is of everything is counted as it comes and goes, because counting it anew
+    -- would read all of it. `version` is the one that was given out last, for all keys: none has to be
+    -- remembered when its value is gone.
+    CREATE TABLE totals (
+        version INTEGER NOT NULL,
+        entries INTEGER NOT NULL,
+        logs INTEGER NOT NULL,
+        bytes INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO totals VALUES (0, 0, 0, 0);
+
+    CREATE TABLE entries (
+        space INTEGER NOT NULL,
+        key TEXT NOT NULL,
+        value BLOB NOT NULL,
+        version INTEGER NOT NULL,
+        expires INTEGER,
+        PRIMARY KEY (space, key)
+    ) STRICT;
+    CREATE INDEX entries_by_age ON entries (expires) WHERE expires IS NOT NULL;
+    CREATE TRIGGER entry_came AFTER INSERT ON entries BEGIN
+        UPDATE totals SET entries = entries + 1,
+            bytes = bytes + octet_length(new.key) + length(new.value) + 128;
+    END;
+    CREATE TRIGGER entry_changed AFTER UPDATE OF value ON entries BEGIN
+        UPDATE totals SET bytes = bytes + length(new.value) - length(old.value);
+    END;
+    CREATE TRIGGER entry_went AFTER DELETE ON entries BEGIN
+        UPDATE totals SET entries = entries - 1,
+            bytes = bytes - octet_length(old.key) - length(old.value) - 128;
+    END;
+
+    CREATE TABLE logs (
+        -- AUTOINCREMENT never gives out a number twice, so entries never find themselves in another log.
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL UNIQUE,
+        last INTEGER NOT NULL,
+        expires INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX logs_by_age ON logs (expires);
+    CREATE TABLE log_entries (
+        log INTEGER NOT NULL,
+        sequence INTEGER NOT NULL,
+        entry BLOB NOT NULL,
+        expires INTEGER NOT NULL,
+        PRIMARY KEY (log, sequence)
+    ) STRICT;
+    CREATE INDEX log_entries_by_age ON log_entries (expires, sequence);
+    CREATE TRIGGER log_came AFTER INSERT ON logs BEGIN
+        UPDATE totals SET logs = logs + 1;
+    END;
+    CREATE TRIGGER log_went AFTER DELETE ON logs BEGIN
+        DELETE FROM log_entries WHERE log = old.id;
+        UPDATE totals SET logs = logs - 1;
+    END;
+    CREATE TRIGGER log_entry_came AFTER INSERT ON log_entries BEGIN
+        UPDATE totals SET bytes = bytes + length(new.entry) + 128;
+    END;
+    CREATE TRIGGER log_entry_went AFTER DELETE ON log_entries BEGIN
+        UPDATE totals SET bytes = bytes - length(old.entry) - 128;
+    END;
+
+    CREATE TABLE messages (
+        -- Without gaps, so a reader sees when some were thrown away before it came to them.
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        origin INTEGER NOT NULL,
+        topic TEXT NOT NULL,
+        message BLOB NOT NULL,
+        sent INTEGER NOT NULL
+    ) STRICT;
+"];
+
+/// Opens a state file, or makes one. A file that is not understood is left as it is.
+pub(super) fn open(path: &Path) -> Outcome<Connection> {
+    let refused = |problem| Failure::State(StateError::File { path: path.into(), problem });
+    make(path).map_err(|error| refused(Problem::Inaccessible(error.to_string().into())))?;
+    if fs::metadata(path).is_ok_and(|file| (1..SMALLEST).contains(&file.len())) {
+        return Err(refused(Problem::Foreign));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    // Should the file be refused, closing it must not move what waits beside it into it either.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    if let Some(problem) = unknown(&mut connection)? {
+        return Err(refused(problem));
+    }
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    make_durable(&connection)?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
+/// Makes an empty file that only its owner may read: it holds what belongs to callers. SQLite gives the
+/// files beside it the same rights.
+fn make(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Why a file is not ours to touch; reads only, and all of it at one moment, because another process may
+/// just be making the file.
+fn unknown(connection: &mut Connection) -> Outcome<Option<Problem>> {
+    let moment = connection.transaction()?;
+    let number = |pragma| moment.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    let count = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = moment.query_row(count, [], |row| row.get(0))?;
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    let is_new = application == 0 && version == 0 && tables == 0;
+    if application != APPLICATION_ID && !is_new {
+        return Ok(Some(Problem::Foreign));
+    }
+    let (found, known) = (u32::try_from(version).unwrap_or(u32::MAX), newest());
+    if found > known {
+        return Ok(Some(Problem::Newer { found, known }));
+    }
+    // Reads the whole file, which the limits keep small: better here than in the middle of the work.
+    let sound: String = moment.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    Ok((sound != "ok").then(|| Problem::Damaged(sound.into())))
+}
+
+/// Readers do not wait for writers, and what was acknowledged survives a crash *and* a loss of power.
+///
+/// With WAL, `NORMAL` would do for `kill -9`, but a loss of power could take back the last commits, and
+/// with them versions and fencing numbers that were given out already: they would be given out again.
+/// So `FULL` it is; that writes which wait are committed together makes up for it.
+fn make_durable(connection: &Connection) -> Outcome<()> {
+    // SQLite does not wait by itself while another process changes the journal's mode.
+    patiently(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Only on macOS a plain fsync does not reach the disk.
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+fn migrate(connection: &mut Connection) -> Outcome<()> {
+    let version = |connection: &Connection| {
+        connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
+    };
+    if version(connection)? >= newest() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    let applied = version(&transaction)?;
+    for migration in MIGRATIONS.iter().skip(usize::try_from(applied).unwrap_or(usize::MAX)) {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", newest().max(applied))?;
+    Ok(transaction.commit()?)
+}
+
+fn newest() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}
+
+fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Err(error) if is_busy(&error) && Instant::now() < end => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            result => return result,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}

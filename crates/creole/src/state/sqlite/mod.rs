@@ -1,0 +1,275 @@
+//! A state in an SQLite file. One thread has the connection; calls hand it their work and wait for the
+//! answer, so the runtime's threads never wait for a disk.
+
+mod entries;
+mod file;
+mod logs;
+mod messages;
+mod worker;
+
+#[cfg(test)]
+mod file_tests;
+#[cfg(test)]
+mod process_tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use rusqlite::Connection;
+use tokio::sync::{Semaphore, oneshot};
+
+use super::topics::{Subscription, Topics};
+use super::{Condition, Entry, Keep, Limits, Result, Space, StateError};
+use entries::Writing;
+use worker::{Done, Failure, Job, Work, Worker};
+
+/// The most calls that wait for the thread; further ones wait for a place.
+const MOST_WAITING: usize = 256;
+
+/// A handle to the thread; it ends with the last of them.
+#[derive(Clone, Debug)]
+pub(super) struct Sqlite {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: Arc<Path>,
+    limits: Limits,
+    clock: Clock,
+    jobs: mpsc::Sender<Job>,
+    /// Bounds the channel without ever blocking who sends.
+    places: Arc<Semaphore>,
+}
+
+impl Sqlite {
+    pub(super) async fn open(path: PathBuf, limits: Limits) -> Result<Self> {
+        Self::open_with(path, limits, Clock::System).await
+    }
+
+    async fn open_with(path: PathBuf, limits: Limits, clock: Clock) -> Result<Self> {
+        let path: Arc<Path> = path.into();
+        let (jobs, waiting) = mpsc::channel();
+        let (ready, opened) = oneshot::channel();
+        let topics = Arc::new(Topics::new(limits));
+        let file = Arc::clone(&path);
+        let life = move || match Worker::open(file, waiting, topics) {
+            Ok(worker) => {
+                // Who asked may have left; then there is nothing to do either.
+                let _ = ready.send(Ok(()));
+                worker.run();
+            }
+            Err(error) => {
+                let _ = ready.send(Err(error));
+            }
+        };
+        let thread = std::thread::Builder::new().name("creole-state".to_owned());
+        thread.spawn(life).map_err(|_| StateError::Stopped)?;
+        opened.await.map_err(|_| StateError::Stopped)??;
+        let places = Arc::new(Semaphore::new(MOST_WAITING));
+        Ok(Self { shared: Arc::new(Shared { path, limits, clock, jobs, places }) })
+    }
+
+    /// A state whose clock is that of tokio, so that tests can move it.
+    #[cfg(test)]
+    pub(super) async fn open_for_tests(path: PathBuf, limits: Limits) -> Result<Self> {
+        let clock =
+            Clock::Moved { start: tokio::time::Instant::now(), at_start: Clock::System.now() };
+        Self::open_with(path, limits, clock).await
+    }
+
+    pub(super) async fn get(&self, space: Space, key: &str) -> Result<Option<Entry>> {
+        let (key, now) = (key.to_owned(), self.now());
+        self.read(move |connection| entries::get(connection, space, &key, now)).await
+    }
+
+    pub(super) async fn write(
+        &self,
+        space: Space,
+        key: &str,
+        condition: Condition,
+        value: Bytes,
+        ttl: Option<Duration>,
+    ) -> Result<Option<u64>> {
+        let (limits, now) = (self.shared.limits, self.now());
+        let expires = ttl.map(|ttl| after(now, ttl));
+        let writing = Writing { space, key: key.to_owned(), condition, value, expires };
+        self.change(move |connection| entries::write(connection, &writing, now, &limits)).await
+    }
+
+    pub(super) async fn touch(
+        &self,
+        space: Space,
+        key: &str,
+        condition: Condition,
+        ttl: Option<Duration>,
+    ) -> Result<bool> {
+        let (key, now) = (key.to_owned(), self.now());
+        let expires = ttl.map(|ttl| after(now, ttl));
+        self.change(move |connection| {
+            entries::touch(connection, (space, &key), condition, now, expires)
+        })
+        .await
+    }
+
+    pub(super) async fn remove(
+        &self,
+        space: Space,
+        key: &str,
+        condition: Condition,
+    ) -> Result<bool> {
+        let (key, now) = (key.to_owned(), self.now());
+        self.change(move |connection| entries::remove(connection, (space, &key), condition, now))
+            .await
+    }
+
+    pub(super) async fn append(&self, log: &str, entry: Bytes, keep: Keep) -> Result<u64> {
+        let (log, limits, now) = (log.to_owned(), self.shared.limits, self.now());
+        let expires = after(now, keep.ttl);
+        self.change(move |connection| {
+            logs::append(connection, &log, &entry, keep.entries, (now, expires), &limits)
+        })
+        .await
+    }
+
+    pub(super) async fn read_after(
+        &self,
+        log: &str,
+        after: u64,
+        most: usize,
+    ) -> Result<Vec<(u64, Bytes)>> {
+        let (log, now) = (log.to_owned(), self.now());
+        self.read(move |connection| logs::read_after(connection, &log, after, most, now)).await
+    }
+
+    pub(super) async fn remove_log(&self, log: &str) -> Result<bool> {
+        let (log, now) = (log.to_owned(), self.now());
+        self.change(move |connection| logs::remove(connection, &log, now)).await
+    }
+
+    pub(super) async fn publish(&self, topic: &str, message: Bytes) -> Result<()> {
+        let (topic, now) = (topic.to_owned(), self.now());
+        self.hand_over(|answer| {
+            Work::Write(Box::new(move |connection, feed| {
+                let written = connection.and_then(|connection| {
+                    messages::publish(connection, feed.origin, &topic, &message, now)
+                });
+                let topics = Arc::clone(&feed.topics);
+                let is_done = written.is_ok();
+                let done: Done = Box::new(move |committed| {
+                    let result = committed.and(written);
+                    if result.is_ok() {
+                        topics.publish(&topic, &message);
+                    }
+                    answer(result);
+                });
+                (is_done, done)
+            }))
+        })
+        .await
+    }
+
+    pub(super) async fn subscribe(&self, topic: &str) -> Result<Subscription> {
+        let topic = topic.to_owned();
+        self.hand_over(|answer| {
+            Work::Read(Box::new(move |connection, feed| {
+                // What was published before is told to those who listened before.
+                let caught_up = feed.poll(connection);
+                answer(caught_up.and_then(|()| Ok(feed.topics.subscribe(&topic)?)));
+            }))
+        })
+        .await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.hand_over(|answer| {
+            Work::Read(Box::new(move |connection, _| {
+                answer(worker::at_one_moment(connection, work))
+            }))
+        })
+        .await
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.hand_over(|answer| {
+            Work::Write(Box::new(move |connection, _| {
+                let written = connection.and_then(work);
+                let is_done = written.is_ok();
+                let done: Done = Box::new(move |committed| answer(committed.and(written)));
+                (is_done, done)
+            }))
+        })
+        .await
+    }
+
+    /// Gives work to the thread and waits for what it answers.
+    async fn hand_over<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Box<dyn FnOnce(Outcome<T>) + Send>) -> Work,
+    ) -> Result<T> {
+        let places = Arc::clone(&self.shared.places);
+        let place = places.acquire_owned().await.map_err(|_| StateError::Stopped)?;
+        let (sender, answer) = oneshot::channel();
+        let work = work(Box::new(move |result| {
+            // Who asked may have left.
+            let _ = sender.send(result);
+        }));
+        let job = Job { work, place };
+        self.shared.jobs.send(job).map_err(|_| StateError::Stopped)?;
+        let result = answer.await.map_err(|_| StateError::Stopped)?;
+        result.map_err(|failure| failure.at(&self.shared.path))
+    }
+
+    fn now(&self) -> i64 {
+        self.shared.clock.now()
+    }
+}
+
+type Outcome<T> = std::result::Result<T, Failure>;
+
+/// What tells the time, in milliseconds since 1970: it has to hold for other processes too.
+#[derive(Debug, Clone, Copy)]
+enum Clock {
+    System,
+    #[cfg(test)]
+    Moved {
+        start: tokio::time::Instant,
+        at_start: i64,
+    },
+}
+
+impl Clock {
+    fn now(self) -> i64 {
+        match self {
+            Self::System => {
+                let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                milliseconds(time)
+            }
+            #[cfg(test)]
+            Self::Moved { start, at_start } => at_start + milliseconds(start.elapsed()),
+        }
+    }
+}
+
+/// Rounded up, so that nothing goes before its time.
+fn after(now: i64, ttl: Duration) -> i64 {
+    let partial = i64::from(!ttl.subsec_nanos().is_multiple_of(1_000_000));
+    now.saturating_add(milliseconds(ttl)).saturating_add(partial)
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A count of Rust as one of SQLite, which has no unsigned ones.
+fn signed(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,158 @@
+//! Messages to whoever listens in this process.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::{Limits, Result, StateError};
+
+/// What a listener is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// A message.
+    Message(Bytes),
+    /// The listener was too slow, and messages were thrown away: look again at what they were about.
+    Missed,
+}
+
+/// Somebody who listens to a topic. It ends when it is dropped.
+pub struct Subscription {
+    topics: Weak<Topics>,
+    topic: Arc<str>,
+    /// Taken away only to let the sender count those that are left.
+    receiver: Option<broadcast::Receiver<Note>>,
+}
+
+impl Subscription {
+    /// What is told next; `None` once no [`State`](super::State) is left that could tell anything. A
+    /// future that is dropped loses nothing.
+    pub async fn next(&mut self) -> Option<Told> {
+        match self.receiver.as_mut()?.recv().await {
+            Ok(Note::Message(held)) => Some(Told::Message(held.bytes.clone())),
+            Ok(Note::Missed) | Err(RecvError::Lagged(_)) => Some(Told::Missed),
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let Some(topics) = self.topics.upgrade() else { return };
+        let mut listeners = topics.listeners();
+        drop(self.receiver.take());
+        listeners.count -= 1;
+        let is_last =
+            listeners.topics.get(&self.topic).is_some_and(|topic| topic.receiver_count() == 0);
+        if is_last {
+            listeners.topics.remove(&self.topic);
+        }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Subscription").field("topic", &self.topic).finish_non_exhaustive()
+    }
+}
+
+/// Who listens to what.
+#[derive(Debug)]
+pub(super) struct Topics {
+    limits: Limits,
+    listeners: Mutex<Listeners>,
+    /// The bytes of messages that somebody has not taken yet.
+    waiting: Arc<AtomicUsize>,
+}
+
+#[derive(Debug, Default)]
+struct Listeners {
+    topics: HashMap<Arc<str>, broadcast::Sender<Note>>,
+    count: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Note {
+    Message(Arc<Held>),
+    Missed,
+}
+
+/// A message that is counted for as long as it waits.
+#[derive(Debug)]
+struct Held {
+    bytes: Bytes,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.waiting.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+    }
+}
+
+impl Topics {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, listeners: Mutex::default(), waiting: Arc::default() }
+    }
+
+    pub(super) fn subscribe(self: &Arc<Self>, topic: &str) -> Result<Subscription> {
+        let mut listeners = self.listeners();
+        if listeners.count >= self.limits.subscriptions {
+            return Err(StateError::Full { what: "listeners", most: self.limits.subscriptions });
+        }
+        let (topic, receiver) = match listeners.topics.get_key_value(topic) {
+            Some((topic, sender)) => (Arc::clone(topic), sender.subscribe()),
+            None => {
+                let topic: Arc<str> = topic.into();
+                let (sender, receiver) = broadcast::channel(self.limits.backlog.max(1));
+                listeners.topics.insert(Arc::clone(&topic), sender);
+                (topic, receiver)
+            }
+        };
+        listeners.count += 1;
+        Ok(Subscription { topics: Arc::downgrade(self), topic, receiver: Some(receiver) })
+    }
+
+    pub(super) fn publish(&self, topic: &str, message: &Bytes) {
+        let listeners = self.listeners();
+        if let Some(sender) = listeners.topics.get(topic) {
+            // A topic without listeners is not in the map, and one who leaves now misses nothing.
+            let _ = sender.send(self.hold(message));
+        }
+    }
+
+    /// Tells everybody that something may be missing.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn tell_missed(&self) {
+        for sender in self.listeners().topics.values() {
+            let _ = sender.send(Note::Missed);
+        }
+    }
+
+    /// How many listen.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn listening(&self) -> usize {
+        self.listeners().count
+    }
+
+    /// The message as it waits, or the news of its loss when too much waits already. It is copied, since
+    /// it may be a small part of a large buffer that would be kept with it.
+    fn hold(&self, message: &Bytes) -> Note {
+        let length = message.len();
+        // Only ever called under the lock, so nobody else adds in between.
+        if self.waiting.load(Ordering::Relaxed).saturating_add(length) > self.limits.waiting_bytes {
+            return Note::Missed;
+        }
+        self.waiting.fetch_add(length, Ordering::Relaxed);
+        let bytes = Bytes::copy_from_slice(message);
+        Note::Message(Arc::new(Held { bytes, waiting: Arc::clone(&self.waiting) }))
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
