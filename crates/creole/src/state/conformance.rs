@@ -459,7 +459,7 @@ fn the_bytes_of_everything_together_are_bounded() {
 }
 
 #[test]
-fn a_million_short_lived_values_take_little_room() {
+fn a_hundred_thousand_short_lived_values_take_little_room() {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let memory = Arc::new(super::memory::Memory::new(Limits::default()));
