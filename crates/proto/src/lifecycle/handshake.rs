@@ -48,6 +48,8 @@ pub struct Session {
     pub watched: BTreeSet<String>,
     /// The version that `initialize` was or will be answered with.
     pub version: String,
+    /// Whether anything of this changed since somebody wrote it down.
+    pub changed: bool,
 }
 
 impl Session {
@@ -62,6 +64,7 @@ impl Session {
             level: FIRST_LEVEL,
             watched: BTreeSet::new(),
             version: rules.name.to_string(),
+            changed: false,
         }
     }
 
@@ -118,6 +121,7 @@ impl Session {
         self.level = FIRST_LEVEL;
         self.watched.clear();
         self.phase = Phase::Initializing;
+        self.changed = true;
         Ok(())
     }
 
@@ -140,7 +144,24 @@ impl Session {
     pub fn confirm(&mut self) {
         if self.phase == Phase::Initializing {
             self.phase = Phase::Operating;
+            self.changed = true;
         }
+    }
+
+    /// Sets the least serious log messages that are sent.
+    pub fn set_level(&mut self, level: Level) {
+        self.level = level;
+        self.changed = true;
+    }
+
+    /// Watches a resource.
+    pub fn watch(&mut self, uri: &str) {
+        self.changed |= self.watched.insert(uri.to_string());
+    }
+
+    /// Watches it no longer.
+    pub fn unwatch(&mut self, uri: &str) {
+        self.changed |= self.watched.remove(uri);
     }
 
     /// Whether the change is told to this session.

@@ -1,6 +1,7 @@
 //! Who may say what, when: the handshake generation and the stateless one.
 
 mod handshake;
+mod record;
 mod stateless;
 
 pub use handshake::{Phase, Session};

@@ -16,6 +16,7 @@ mod respond;
 pub use calls::CallKey;
 pub use outbox::{Action, Answer, AskKey, Call, End, Observation, Outbox, Outgoing, Role, Route};
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
@@ -122,6 +123,17 @@ impl Machine {
     pub fn with_repeated_ids(mut self) -> Self {
         self.repeated_ids = true;
         self
+    }
+
+    /// The session, written down if it changed since this was last asked.
+    pub fn changed_record(&mut self) -> Option<String> {
+        core::mem::take(&mut self.session.changed).then(|| self.session.record())
+    }
+
+    /// A connection that goes on with a session as it was written down; `None` if it was not by us.
+    pub fn resume(profile: Arc<Profile>, record: &str) -> Option<Self> {
+        let session = Session::from_record(record, &profile.dialect)?;
+        Some(Self { session, ..Self::new(profile) })
     }
 
     /// The rules that hold for what does not bring its own.

@@ -206,7 +206,7 @@ impl Machine {
     fn set_level(&mut self, params: Object<'_>) -> Result<(), Fault> {
         let name = params.required_string("level")?;
         let unknown = || Fault::new(FaultKind::InvalidParams, "`level` is not a log level");
-        self.session.level = Level::named(&name).ok_or_else(unknown)?;
+        self.session.set_level(Level::named(&name).ok_or_else(unknown)?);
         Ok(())
     }
 

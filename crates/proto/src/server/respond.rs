@@ -202,8 +202,8 @@ impl Machine {
         out: &mut Outbox,
     ) {
         match &pending.purpose {
-            Purpose::Watch(uri) => _ = self.session.watched.insert(uri.clone()),
-            Purpose::Unwatch(uri) => _ = self.session.watched.remove(uri),
+            Purpose::Watch(uri) => self.session.watch(uri),
+            Purpose::Unwatch(uri) => self.session.unwatch(uri),
             _ => {}
         }
         self.send_for(call, pending, None, out, |machine, bytes| {

@@ -56,9 +56,25 @@ pub(super) enum First {
 }
 
 impl Conversation {
-    /// A conversation in which nothing was said. `keeps` tells whether its streams can be resumed.
+    /// A conversation in which nothing was said.
     pub(super) fn new(service: Service, principal: Arc<str>, common: Stream) -> Arc<Self> {
-        let machine = Machine::new(Arc::clone(service.profile())).with_repeated_ids();
+        let machine = Machine::new(Arc::clone(service.profile()));
+        Self::with_machine(service, principal, common, machine)
+    }
+
+    /// A conversation that goes on as it was written down.
+    pub(super) fn resume(service: Service, principal: Arc<str>, record: &str) -> Option<Arc<Self>> {
+        let machine = Machine::resume(Arc::clone(service.profile()), record)?;
+        Some(Self::with_machine(service, principal, Stream::kept(), machine))
+    }
+
+    fn with_machine(
+        service: Service,
+        principal: Arc<str>,
+        common: Stream,
+        machine: Machine,
+    ) -> Arc<Self> {
+        let machine = machine.with_repeated_ids();
         Arc::new(Self {
             service,
             principal,
@@ -82,6 +98,11 @@ impl Conversation {
 
     pub(super) fn rules(&self) -> &'static Rules {
         self.lock().machine.rules()
+    }
+
+    /// What has to be kept, if it changed since this was last asked.
+    pub(super) fn changed_record(&self) -> Option<String> {
+        self.lock().machine.changed_record()
     }
 
     /// Whether a handshake was begun.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use creole_proto::op::Change;
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep_until};
 
@@ -53,7 +55,8 @@ impl Hub {
         if !inner.runs {
             inner.runs = true;
             let (hub, sessions) = (Arc::downgrade(self), Arc::downgrade(sessions));
-            tokio::spawn(run(self.registry.clone(), hub, sessions));
+            // From now on, and not from when the task first runs.
+            tokio::spawn(run(self.registry.changes(), hub, sessions));
         }
     }
 
@@ -79,9 +82,7 @@ impl Drop for Listening {
 }
 
 /// Runs until the endpoint is gone.
-async fn run(registry: Registry, hub: Weak<Hub>, sessions: Weak<Sessions>) {
-    let mut changes = registry.changes();
-    drop(registry);
+async fn run(mut changes: Receiver<Change>, hub: Weak<Hub>, sessions: Weak<Sessions>) {
     let Some(begun) = sessions.upgrade().map(|sessions| sessions.begun()) else { return };
     loop {
         let Some(expiry) = sessions.upgrade().map(|sessions| sessions.expire()) else { return };

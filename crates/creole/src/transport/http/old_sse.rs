@@ -41,9 +41,12 @@ pub(super) async fn message(
     let id = uri
         .query()
         .and_then(|query| query.split('&').find_map(|parameter| parameter.strip_prefix(PARAMETER)));
-    match id.map(|id| endpoint.sessions().find(id, principal)) {
-        None => reply::refusal(400, "the address lacks the sessionId that the stream named"),
-        Some(None) => reply::refusal(404, "there is no such session"),
-        Some(Some(session)) => session.post(scanned, false).await,
+    let Some(id) = id else {
+        return reply::refusal(400, "the address lacks the sessionId that the stream named");
+    };
+    match endpoint.sessions().find(id, principal).await {
+        Err(error) => endpoint.refused(error.into()),
+        Ok(None) => reply::refusal(404, "there is no such session"),
+        Ok(Some(session)) => session.post(scanned, false).await,
     }
 }

@@ -1,5 +1,6 @@
 //! A session of the handshake generation: its calls outlive the connections that asked for them.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,6 +14,7 @@ use creole_proto::http::{EventId, status};
 use creole_proto::server::Call;
 use creole_proto::wire::{Frame, ScanError};
 use http::Response;
+use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::conversation::{COMMON, Conversation, First, Pending, StreamKey};
@@ -32,6 +34,8 @@ pub(super) struct Session {
     started: Instant,
     /// Milliseconds from the start to the last use.
     last_used: AtomicU64,
+    /// Milliseconds from the start to when it was last written down.
+    last_saved: AtomicU64,
     /// Connections that read streams.
     readers: AtomicUsize,
     /// Whether everything goes to one stream.
@@ -40,20 +44,55 @@ pub(super) struct Session {
     listening: OnceLock<Listening>,
 }
 
+/// How a session is written down.
+#[derive(Serialize, Deserialize)]
+struct Record<'a> {
+    principal: Cow<'a, str>,
+    session: Cow<'a, str>,
+}
+
 impl Session {
     /// A session in which nothing was said. `single` is for the transport with one stream for everything.
     pub(super) fn new(service: Service, principal: Arc<str>, single: bool) -> Option<Arc<Self>> {
-        let common = if single { Stream::passing() } else { Stream::kept() };
-        Some(Arc::new(Self {
-            id: new_id()?.into(),
-            conversation: Conversation::new(service, principal, common),
+        let common = if single { Stream::endless() } else { Stream::kept() };
+        let conversation = Conversation::new(service, principal, common);
+        Some(Self::of(new_id()?.into(), conversation, single))
+    }
+
+    /// A session that goes on as it was written down, if it is the principal's.
+    pub(super) fn resume(
+        service: Service,
+        id: &str,
+        principal: &str,
+        record: &[u8],
+    ) -> Option<Arc<Self>> {
+        let record: Record<'_> = serde_json::from_slice(record).ok()?;
+        if record.principal != principal {
+            return None;
+        }
+        let conversation = Conversation::resume(service, principal.into(), &record.session)?;
+        Some(Self::of(id.into(), conversation, false))
+    }
+
+    fn of(id: Arc<str>, conversation: Arc<Conversation>, single: bool) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            conversation,
             started: Instant::now(),
             last_used: AtomicU64::new(0),
+            last_saved: AtomicU64::new(0),
             readers: AtomicUsize::new(0),
             single,
             closed: AtomicBool::new(false),
             listening: OnceLock::new(),
-        }))
+        })
+    }
+
+    /// What has to be kept of it, if that changed since this was last asked.
+    pub(super) fn changed_record(&self) -> Option<Bytes> {
+        let session = self.conversation.changed_record().filter(|_| !self.single)?;
+        let record = Record { principal: self.principal().into(), session: session.into() };
+        serde_json::to_vec(&record).ok().map(Bytes::from)
     }
 
     pub(super) fn id(&self) -> &Arc<str> {
@@ -74,11 +113,27 @@ impl Session {
     }
 
     pub(super) fn used(&self) {
-        self.last_used.store(self.started.elapsed().as_millis() as u64, Ordering::Relaxed);
+        self.note(&self.last_used);
     }
 
     pub(super) fn unused_since(&self) -> Instant {
-        self.started + Duration::from_millis(self.last_used.load(Ordering::Relaxed))
+        self.time(&self.last_used)
+    }
+
+    pub(super) fn saved(&self) {
+        self.note(&self.last_saved);
+    }
+
+    pub(super) fn saved_since(&self) -> Instant {
+        self.time(&self.last_saved)
+    }
+
+    fn note(&self, clock: &AtomicU64) {
+        clock.store(self.started.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    fn time(&self, clock: &AtomicU64) -> Instant {
+        self.started + Duration::from_millis(clock.load(Ordering::Relaxed))
     }
 
     /// Whether somebody is connected or waits for an answer.

@@ -8,12 +8,19 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::session::Session;
+use crate::server::Service;
+use crate::state::{State, StateError};
 
 /// How often sessions are looked through, at most.
 const SWEEP: Duration = Duration::from_secs(10);
 
+/// No id of ours is longer.
+const LONGEST_ID: usize = 64;
+
 /// The sessions of an endpoint.
 pub(super) struct Sessions {
+    service: Service,
+    state: State,
     most: usize,
     idle: Duration,
     table: RwLock<HashMap<Arc<str>, Arc<Session>>>,
@@ -22,9 +29,9 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn new(most: usize, idle: Duration) -> Arc<Self> {
+    pub(super) fn new(service: Service, state: State, most: usize, idle: Duration) -> Arc<Self> {
         let (table, begun) = (RwLock::default(), Arc::default());
-        Arc::new(Self { most, idle, table, begun })
+        Arc::new(Self { service, state, most, idle, table, begun })
     }
 
     /// Resolves its waiters when there is a first session.
@@ -53,18 +60,48 @@ impl Sessions {
         true
     }
 
-    /// The session of that id that belongs to the principal: somebody else's is none.
-    pub(super) fn find(&self, id: &str, principal: &str) -> Option<Arc<Session>> {
-        let session = self.read().get(id).cloned()?;
-        (session.principal() == principal && !session.is_closed()).then(|| {
+    /// The session of that id that belongs to the principal: somebody else's is none. One that another
+    /// process opened goes on here.
+    pub(super) async fn find(
+        &self,
+        id: &str,
+        principal: &str,
+    ) -> Result<Option<Arc<Session>>, StateError> {
+        if let Some(session) = self.read().get(id).cloned() {
+            let is_theirs = session.principal() == principal && !session.is_closed();
             session.used();
-            session
-        })
+            return Ok(is_theirs.then_some(session));
+        }
+        if id.len() > LONGEST_ID {
+            return Ok(None);
+        }
+        let Some(entry) = self.state.get(&key(id)).await? else { return Ok(None) };
+        let resumed = Session::resume(self.service.clone(), id, principal, &entry.value);
+        let Some(resumed) = resumed else { return Ok(None) };
+        // Somebody may have been faster; the first one counts.
+        let mut table = self.write();
+        let session = table.entry(id.into()).or_insert(resumed);
+        self.begun.notify_one();
+        Ok(Some(Arc::clone(session)))
     }
 
-    /// Takes a session out.
-    pub(super) fn remove(&self, id: &str) -> Option<Arc<Session>> {
-        self.write().remove(id)
+    /// Writes down what has to be kept of a session, and that it is in use.
+    pub(super) async fn save(&self, session: &Session) -> Result<(), StateError> {
+        if let Some(record) = session.changed_record() {
+            self.state.put(&key(session.id()), record, Some(self.idle)).await?;
+            session.saved();
+        } else if session.saved_since() + self.idle / 4 <= Instant::now() {
+            self.state.touch(&key(session.id()), Some(self.idle)).await?;
+            session.saved();
+        }
+        Ok(())
+    }
+
+    /// Ends a session for good.
+    pub(super) async fn end(&self, session: &Session) -> Result<(), StateError> {
+        self.write().remove(&**session.id());
+        session.close();
+        self.state.remove(&key(session.id())).await.map(drop)
     }
 
     /// Forgets the sessions that were not used for too long; tells when to look again, if ever.
@@ -77,7 +114,8 @@ impl Sessions {
         let over: Vec<_> =
             self.read().values().filter(|session| is_over(session)).cloned().collect();
         for session in over {
-            self.remove(session.id());
+            // What was written down of it ends by its own age: somebody else may be using it.
+            self.write().remove(&**session.id());
             session.close();
         }
         let pause = SWEEP.min(self.idle).max(Duration::from_millis(10));
@@ -96,4 +134,8 @@ impl Sessions {
     fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn key(id: &str) -> String {
+    format!("session/{id}")
 }

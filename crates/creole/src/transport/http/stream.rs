@@ -42,6 +42,8 @@ pub(super) struct Reader(u64);
 pub(super) struct Stream {
     /// Whether events that were read are kept, so that they can be asked for again.
     keeps: bool,
+    /// Whether an answer is the end.
+    answers_end: bool,
     events: VecDeque<Event>,
     /// The number of the first event here; numbers begin at 1.
     first: u64,
@@ -60,6 +62,7 @@ impl Stream {
     pub(super) fn passing() -> Self {
         Self {
             keeps: false,
+            answers_end: true,
             events: VecDeque::new(),
             first: 1,
             cursor: 1,
@@ -76,13 +79,18 @@ impl Stream {
         Self { keeps: true, ..Self::passing() }
     }
 
-    /// Adds an event; an answer is the last one.
+    /// A stream for everything, which no answer ends.
+    pub(super) fn endless() -> Self {
+        Self { answers_end: false, ..Self::passing() }
+    }
+
+    /// Adds an event.
     pub(super) fn push(&mut self, event: Event) {
         if self.over.is_some() {
             return;
         }
         self.unread += event.text.len();
-        let is_last = matches!(event.role, Role::Answer(_));
+        let is_last = self.answers_end && matches!(event.role, Role::Answer(_));
         self.events.push_back(event);
         self.trim();
         match is_last {

@@ -1,0 +1,201 @@
+//! A POST: whose conversation its message belongs to, and the answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::http::head::{METHOD, NAME, SESSION, VERSION};
+use creole_proto::http::{Accepted, Conversation as Belongs, Head, accepted, is_json};
+use creole_proto::http::{check_alone, conversation, status};
+use creole_proto::method::Method as Mcp;
+use creole_proto::revision::{Era, Revision, Rules};
+use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
+use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Response};
+
+use super::super::conversation::{COMMON, Conversation};
+use super::super::exchange::Exchange;
+use super::super::intake::{Unread, whole};
+use super::super::old_sse;
+use super::super::reply::{self, Body};
+use super::super::stream::Stream;
+use super::{Endpoint, Refused, joined};
+
+/// A POST whose body was read.
+struct Post<'a> {
+    headers: &'a HeaderMap,
+    accepted: Accepted,
+    principal: Arc<str>,
+    scanned: Result<Frame<'a>, ScanError>,
+}
+
+impl Endpoint {
+    pub(super) async fn post<B>(
+        &self,
+        request: Request<B>,
+        principal: Arc<str>,
+        is_old: bool,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        let (parts, body) = request.into_parts();
+        let headers = &parts.headers;
+        if !is_json(headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes)) {
+            return reply::refusal(415, "the body must be application/json in UTF-8");
+        }
+        let accepted = accepted(joined(headers, &ACCEPT).as_deref());
+        if !accepted.json && !accepted.events {
+            return reply::refusal(406, "answers are application/json or text/event-stream");
+        }
+        let body = match whole(body, self.shared.settings.max_body).await {
+            Ok(body) => body,
+            Err(unread) => return self.unread(unread),
+        };
+        let scanned = scan(&body, &self.shared.service.profile().limits.wire);
+        if is_old {
+            let scanned = scanned.as_ref();
+            return old_sse::message(self, &parts.uri, &principal, scanned).await;
+        }
+        self.message(Post { headers, accepted, principal, scanned }).await
+    }
+
+    /// A body that is not read leaves the connection in the middle of it, so that ends.
+    fn unread(&self, unread: Unread) -> Response<Body> {
+        let mut response = match unread {
+            Unread::Broken => reply::refusal(400, "the body broke off"),
+            Unread::TooLong => {
+                let most = self.shared.settings.max_body;
+                reply::refusal(413, &format!("the body is longer than {most} bytes"))
+            }
+        };
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+    }
+
+    async fn message(&self, post: Post<'_>) -> Response<Body> {
+        let dialect = &self.shared.service.profile().dialect;
+        let header = |name: &'static str| joined(post.headers, &HeaderName::from_static(name));
+        let (version, method, name) = (header(VERSION), header(METHOD), header(NAME));
+        let head = Head {
+            version: version.as_deref(),
+            method: method.as_deref(),
+            name: name.as_deref(),
+            has_session: post.headers.contains_key(SESSION),
+        };
+        let Ok(frame) = &post.scanned else {
+            return self.alone(&post, dialect.base_rules()).await;
+        };
+        match conversation(frame, &head, dialect) {
+            Err(fault) => self.refuse(None, &fault, dialect.base_rules(), 400),
+            Ok(Belongs::Alone) => self.checked(&post, frame, &head).await,
+            Ok(Belongs::Sessionless) => self.alone(&post, dialect.base_rules()).await,
+            Ok(Belongs::Opening) => self.open(&post).await,
+            Ok(Belongs::Session) => self.in_session(&post, frame).await,
+        }
+    }
+
+    /// A request that stands alone has headers that repeat what it says.
+    async fn checked(&self, post: &Post<'_>, frame: &Frame<'_>, head: &Head<'_>) -> Response<Body> {
+        let rules = Revision::newest(Era::Stateless).rules();
+        let Frame::One(fields) = frame else { return reply::empty(400) };
+        let dialect = &self.shared.service.profile().dialect;
+        let checked = check_alone(fields, head, dialect)
+            .and_then(|method| self.check_mirrors(method, fields, post.headers));
+        match checked {
+            Ok(()) => self.alone(post, rules).await,
+            Err(fault) => {
+                // What is missing in `_meta` is told with 400, other parameters with 200.
+                let status = match fault.kind {
+                    FaultKind::InvalidParams => 400,
+                    kind => status(Some(kind), rules),
+                };
+                self.refuse(Some(fields), &fault, rules, status)
+            }
+        }
+    }
+
+    /// Checks the headers that a tool's schema asks for.
+    fn check_mirrors(
+        &self,
+        method: Option<Mcp>,
+        fields: &Fields<'_>,
+        headers: &HeaderMap,
+    ) -> Result<(), Fault> {
+        if method != Some(Mcp::CallTool) {
+            return Ok(());
+        }
+        let tool = fields.inside.name.and_then(unquote).unwrap_or_default();
+        let Some(mirrors) = self.shared.service.registry().mirrors(&tool) else { return Ok(()) };
+        let arguments = fields.inside.arguments.and_then(Object::new).unwrap_or(Object::EMPTY);
+        for mirror in mirrors.iter() {
+            let values = headers.get_all(&mirror.header).iter().map(HeaderValue::as_bytes);
+            let values: Vec<_> = values.collect();
+            let value = (!values.is_empty()).then(|| values.join(&b", "[..]));
+            mirror.check(arguments, value.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// Serves a message that needs nothing but itself.
+    async fn alone(&self, post: &Post<'_>, rules: &'static Rules) -> Response<Body> {
+        let service = self.shared.service.clone();
+        let principal = Arc::clone(&post.principal);
+        let conversation = Conversation::new(service, principal, Stream::passing());
+        let started = conversation.receive(post.scanned.as_ref(), COMMON);
+        self.shared.hub.start(&self.shared.sessions);
+        match Exchange::begin(conversation, started, &self.shared.hub) {
+            Some(exchange) => exchange.answer(post.accepted.events, rules).await,
+            None => reply::empty(202),
+        }
+    }
+
+    /// Opens a session with the answer to `initialize`.
+    async fn open(&self, post: &Post<'_>) -> Response<Body> {
+        let session = match self.open_session(Arc::clone(&post.principal), false) {
+            Ok(session) => session,
+            Err(refused) => return self.refused(refused),
+        };
+        let mut response = session.post(post.scanned.as_ref(), post.accepted.events).await;
+        if session.conversation().is_opened() {
+            if !self.keep_session(&session) {
+                return self.refused(Refused::Full);
+            }
+            if let Ok(id) = HeaderValue::from_str(session.id()) {
+                response.headers_mut().insert(HeaderName::from_static(SESSION), id);
+            }
+            return self.saved(&session, response).await;
+        }
+        response
+    }
+
+    async fn in_session(&self, post: &Post<'_>, frame: &Frame<'_>) -> Response<Body> {
+        if !post.headers.contains_key(SESSION) && wants_answer(frame) {
+            // Who has not opened a session is told so in the words of the dialect.
+            return self.alone(post, self.dialect().base_rules()).await;
+        }
+        let session = match self.session(post.headers, &post.principal).await {
+            Ok(session) => session,
+            Err(refused) => return self.refused(refused),
+        };
+        if let Frame::One(fields) = frame
+            && fields.method.is_none()
+            && (fields.result.is_some() || fields.error.is_some())
+            && !session.conversation().awaits(fields)
+        {
+            let fault = Fault::new(FaultKind::InvalidRequest, "this answers no open question");
+            return self.refuse(None, &fault, session.conversation().rules(), 400);
+        }
+        let response = session.post(post.scanned.as_ref(), post.accepted.events).await;
+        self.saved(&session, response).await
+    }
+}
+
+/// Whether somebody waits for an answer to any of it.
+fn wants_answer(frame: &Frame<'_>) -> bool {
+    let is_request = |fields: &Fields<'_>| fields.method.is_some() && fields.id.is_some();
+    match frame {
+        Frame::One(fields) => is_request(fields),
+        Frame::Batch(all) => all.is_empty() || all.iter().any(is_request),
+    }
+}

@@ -1,0 +1,170 @@
+//! Sessions of the handshake generation: whose they are, what they keep, and how they end.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use creole::state::State;
+use creole::transport::http::{Endpoint, Settings};
+use http::{Method, Request};
+use serde_json::json;
+
+use crate::client::{
+    Watch, Whole, call, document, endpoint, endpoint_on, in_session, open, part, post, request,
+    service, text,
+};
+
+fn resume(session: &str, last: &str) -> Request<Whole> {
+    let headers =
+        [("accept", "text/event-stream"), ("mcp-session-id", session), ("last-event-id", last)];
+    request(Method::GET, &headers, "")
+}
+
+fn listen(session: &str) -> Request<Whole> {
+    let headers = [("accept", "text/event-stream"), ("mcp-session-id", session)];
+    request(Method::GET, &headers, "")
+}
+
+fn delete(session: &str) -> Request<Whole> {
+    request(Method::DELETE, &[("mcp-session-id", session)], "")
+}
+
+#[tokio::test]
+async fn a_session_lives_until_it_is_deleted() {
+    let (endpoint, _) = endpoint();
+    let session = open(&endpoint).await;
+    assert!(session.len() >= 22 && session.bytes().all(|byte| byte.is_ascii_graphic()));
+    let answer = document(endpoint.answer(call(&session, 1, "echo")).await).await;
+    assert_eq!(answer["id"], 1);
+    assert_eq!(endpoint.answer(delete(&session)).await.status(), 204);
+    assert_eq!(endpoint.answer(call(&session, 2, "echo")).await.status(), 404);
+    assert_eq!(endpoint.answer(delete(&session)).await.status(), 404);
+}
+
+#[tokio::test]
+async fn a_call_goes_on_without_its_client_and_its_answer_can_be_fetched() {
+    let (endpoint, watch) = endpoint();
+    let session = open(&endpoint).await;
+    let mut response = endpoint.answer(call(&session, 1, "tell")).await;
+    let opening = part(response.body_mut()).await.unwrap();
+    let mut ids = opening.lines().filter_map(|line| line.strip_prefix("id: "));
+    let (primed, first) = (ids.next().unwrap().to_owned(), ids.next().unwrap().to_owned());
+    assert!(opening.contains(r#""progress":1"#), "{opening}");
+    drop(response);
+    watch.go_on.notify_one();
+    let rest = text(endpoint.answer(resume(&session, &first)).await).await;
+    assert!(!rest.contains(r#""progress":1"#), "{rest}");
+    assert!(rest.contains(r#""progress":2"#) && rest.contains("told"), "{rest}");
+    let again = text(endpoint.answer(resume(&session, &primed)).await).await;
+    assert!(again.contains(r#""progress":1"#) && again.contains("told"), "{again}");
+}
+
+#[tokio::test]
+async fn a_cancelled_call_ends_its_stream_without_an_answer() {
+    let (endpoint, watch) = endpoint();
+    let session = open(&endpoint).await;
+    let mut response = endpoint.answer(call(&session, 5, "tell")).await;
+    part(response.body_mut()).await.unwrap();
+    let params = json!({"requestId": 5, "reason": "enough"});
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    assert_eq!(endpoint.answer(in_session(&session, &cancel)).await.status(), 202);
+    assert_eq!(part(response.body_mut()).await, None);
+    assert_eq!(watch.finished.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn two_requests_with_one_id_get_their_own_answers() {
+    let (endpoint, watch) = endpoint();
+    let session = open(&endpoint).await;
+    let (first, second) = (endpoint.clone(), endpoint.clone());
+    let waiting = call(&session, 1, "wait");
+    let waiting = tokio::spawn(async move { text(first.answer(waiting).await).await });
+    watch.started.notified().await;
+    let quick = document(second.answer(call(&session, 1, "echo")).await).await;
+    assert_eq!(quick["result"]["content"][0]["text"], "");
+    watch.go_on.notify_one();
+    assert!(waiting.await.unwrap().contains("went on"));
+}
+
+#[tokio::test]
+async fn changes_reach_the_stream_that_belongs_to_no_request_and_only_the_newest_reader() {
+    let watch = Watch::default();
+    let service = service(&watch);
+    let endpoint = Endpoint::new(service.clone(), Settings::default());
+    let session = open(&endpoint).await;
+    let mut old = endpoint.answer(listen(&session)).await;
+    part(old.body_mut()).await.unwrap();
+    let mut new = endpoint.answer(listen(&session)).await;
+    assert_eq!(part(old.body_mut()).await, None);
+    part(new.body_mut()).await.unwrap();
+    service.registry().remove_tool("wait");
+    let changed = part(new.body_mut()).await.unwrap();
+    assert!(changed.contains("notifications/tools/list_changed"), "{changed}");
+    endpoint.drain();
+    assert_eq!(part(new.body_mut()).await, None);
+}
+
+#[tokio::test]
+async fn a_session_goes_on_in_another_process_that_shares_the_state() {
+    let state = State::default();
+    let (here, there) = (endpoint_on(&state), endpoint_on(&state));
+    let session = open(&here).await;
+    let level = json!({"jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": {"level": "error"}});
+    assert_eq!(there.answer(in_session(&session, &level)).await.status(), 200);
+    assert_eq!(document(there.answer(call(&session, 2, "echo")).await).await["id"], 2);
+    assert_eq!(here.answer(delete(&session)).await.status(), 204);
+    let elsewhere = endpoint_on(&state);
+    assert_eq!(elsewhere.answer(call(&session, 3, "echo")).await.status(), 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_are_bounded_and_the_unused_ones_make_room() {
+    let settings = Settings { max_sessions: 2, ..Settings::default() };
+    let endpoint = Endpoint::new(service(&Watch::default()), settings);
+    let (first, _second) = (open(&endpoint).await, open(&endpoint).await);
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let full = endpoint.answer(post(&[], &hello)).await;
+    assert_eq!(full.status(), 503);
+    assert!(full.headers().contains_key("retry-after"));
+    tokio::time::sleep(Duration::from_secs(31 * 60)).await;
+    assert_eq!(endpoint.answer(post(&[], &hello)).await.status(), 200);
+    assert_eq!(endpoint.answer(call(&first, 1, "echo")).await.status(), 404);
+}
+
+#[tokio::test]
+async fn answers_to_nothing_and_messages_without_a_session_are_refused() {
+    let (endpoint, _) = endpoint();
+    let session = open(&endpoint).await;
+    let answer = json!({"jsonrpc": "2.0", "id": "creole-1", "result": {}});
+    assert_eq!(endpoint.answer(in_session(&session, &answer)).await.status(), 400);
+    assert_eq!(endpoint.answer(post(&[], &answer)).await.status(), 400);
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    assert_eq!(endpoint.answer(post(&[], &list)).await.status(), 400);
+    let version = [("mcp-session-id", &*session), ("mcp-protocol-version", "1900-01-01")];
+    assert_eq!(endpoint.answer(post(&version, &list)).await.status(), 400);
+}
+
+#[tokio::test]
+async fn the_transport_of_2024_has_one_stream_for_everything() {
+    let (endpoint, _) = endpoint();
+    let mut opening = request(Method::GET, &[("accept", "text/event-stream")], "");
+    *opening.uri_mut() = "/sse".parse().unwrap();
+    let mut stream = endpoint.answer(opening).await;
+    let told = part(stream.body_mut()).await.unwrap();
+    let address = told.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
+    let say = |message: serde_json::Value| {
+        let mut request = post(&[], &message);
+        *request.uri_mut() = address.parse().unwrap();
+        endpoint.answer(request)
+    };
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    assert_eq!(say(hello).await.status(), 202);
+    let welcome = part(stream.body_mut()).await.unwrap();
+    assert!(welcome.starts_with("event: message\ndata: ") && welcome.contains("2024-11-05"));
+    say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    say(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
+    assert!(part(stream.body_mut()).await.unwrap().contains("echo"));
+    drop(stream);
+    assert_eq!(say(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await.status(), 404);
+}

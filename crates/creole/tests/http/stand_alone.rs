@@ -1,0 +1,145 @@
+//! Requests that bring all that they need.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http::Method;
+use serde_json::json;
+
+use crate::client::{document, endpoint, modern, modern_call, part, post, request, text};
+
+#[tokio::test]
+async fn a_quick_call_is_answered_with_one_document() {
+    let (endpoint, _) = endpoint();
+    let call = modern("tools/call", json!({"name": "echo", "arguments": {"message": "hi"}}));
+    let response = endpoint.answer(call).await;
+    assert_eq!(response.status(), 200);
+    assert!(!response.headers().contains_key("mcp-session-id"));
+    let answer = document(response).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "hi");
+}
+
+#[tokio::test]
+async fn a_call_that_tells_something_is_answered_with_a_stream() {
+    let (endpoint, watch) = endpoint();
+    watch.go_on.notify_one();
+    let response = endpoint.answer(modern_call("tell")).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    assert_eq!(response.headers()["x-accel-buffering"], "no");
+    let text = text(response).await;
+    let events: Vec<_> = text.split("\n\n").filter(|event| !event.is_empty()).collect();
+    assert_eq!(events.len(), 3, "{text}");
+    assert!(events[0].contains(r#""progress":1"#) && events[1].contains(r#""progress":2"#));
+    assert!(events[2].contains("told") && !text.contains("id: "), "{text}");
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_streams_waits_for_the_answer() {
+    let (endpoint, watch) = endpoint();
+    watch.go_on.notify_one();
+    let (mut parts, body) = modern_call("tell").into_parts();
+    parts.headers.insert("accept", "application/json".parse().unwrap());
+    let answer = document(endpoint.answer(http::Request::from_parts(parts, body)).await).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "told");
+}
+
+#[tokio::test]
+async fn whoever_goes_away_before_the_answer_cancels_the_call() {
+    let (endpoint, watch) = endpoint();
+    let asked = endpoint.clone();
+    let waiting = tokio::spawn(async move { asked.answer(modern_call("wait")).await });
+    watch.started.notified().await;
+    waiting.abort();
+    watch.dropped.notified().await;
+    assert_eq!(watch.finished.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn whoever_goes_away_in_the_middle_of_a_stream_cancels_the_call() {
+    let (endpoint, watch) = endpoint();
+    let mut response = endpoint.answer(modern_call("tell")).await;
+    assert!(part(response.body_mut()).await.unwrap().contains("progress"));
+    drop(response);
+    watch.go_on.notify_one();
+    let (endpoint, _) = (endpoint, watch);
+    let call = modern("tools/call", json!({"name": "echo", "arguments": {"message": "hi"}}));
+    assert_eq!(endpoint.answer(call).await.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_call_becomes_a_stream_that_is_kept_alive() {
+    let (endpoint, watch) = endpoint();
+    let mut response = endpoint.answer(modern_call("wait")).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    assert_eq!(part(response.body_mut()).await.unwrap(), ":\n\n");
+    watch.go_on.notify_one();
+    assert!(part(response.body_mut()).await.unwrap().contains("went on"));
+    assert_eq!(part(response.body_mut()).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_too_long_is_told_so_and_stopped() {
+    let (endpoint, watch) = endpoint();
+    let text = text(endpoint.answer(modern_call("wait")).await).await;
+    assert!(text.contains("timed out") && text.contains("-32603"), "{text}");
+    watch.dropped.notified().await;
+}
+
+#[tokio::test]
+async fn a_listener_hears_of_changes_and_ends_gracefully() {
+    let watch = crate::client::Watch::default();
+    let service = crate::client::service(&watch);
+    let settings = creole::transport::http::Settings::default();
+    let endpoint = creole::transport::http::Endpoint::new(service.clone(), settings);
+    let listen =
+        modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let mut response = endpoint.answer(listen).await;
+    let opened = part(response.body_mut()).await.unwrap();
+    assert!(opened.contains("notifications/subscriptions/acknowledged"), "{opened}");
+    service.registry().remove_tool("wait");
+    let changed = part(response.body_mut()).await.unwrap();
+    assert!(changed.contains("notifications/tools/list_changed"), "{changed}");
+    endpoint.drain();
+    let ended = part(response.body_mut()).await.unwrap();
+    assert!(ended.contains(r#""resultType":"complete""#), "{ended}");
+    assert_eq!(part(response.body_mut()).await, None);
+}
+
+#[tokio::test]
+async fn faults_have_the_statuses_of_the_specification() {
+    let (endpoint, _) = endpoint();
+    let unknown = endpoint.answer(modern("unknown/method", json!({}))).await;
+    assert_eq!(unknown.status(), 404);
+    assert_eq!(document(unknown).await["error"]["code"], -32601);
+    let tool = endpoint.answer(modern("tools/call", json!({"name": "none"}))).await;
+    assert_eq!(tool.status(), 200);
+    let header = json!({"jsonrpc": "2.0", "id": "x", "method": "tools/list", "params": {}});
+    let bare = endpoint.answer(post(&[("mcp-protocol-version", "2026-07-28")], &header)).await;
+    assert_eq!(bare.status(), 400);
+    let bare = document(bare).await;
+    assert_eq!((&bare["error"]["code"], &bare["id"]), (&json!(-32602), &json!("x")));
+}
+
+#[tokio::test]
+async fn requests_that_are_no_messages_are_refused_by_status() {
+    let (endpoint, _) = endpoint();
+    let json = ("content-type", "application/json");
+    let rows: [(Method, &[(&str, &str)], &str, u16); 7] = [
+        (Method::POST, &[], "{}", 415),
+        (Method::POST, &[("content-type", "text/plain")], "{}", 415),
+        (Method::POST, &[json, ("accept", "text/html")], "{}", 406),
+        (Method::POST, &[json], "{", 400),
+        (Method::PUT, &[json], "{}", 405),
+        (Method::GET, &[("accept", "text/event-stream")], "", 400),
+        (Method::DELETE, &[("mcp-session-id", "guessed")], "", 404),
+    ];
+    for (method, headers, body, status) in rows {
+        let response = endpoint.answer(request(method.clone(), headers, body)).await;
+        assert_eq!(response.status(), status, "{method} {headers:?} {body}");
+    }
+    let long = "x".repeat(1024 * 1024 + 1);
+    let response = endpoint.answer(request(Method::POST, &[json], &long)).await;
+    assert_eq!(response.status(), 413);
+    assert_eq!(response.headers()["connection"], "close");
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
