@@ -6,6 +6,7 @@
 
 mod endings;
 mod lines;
+mod listening;
 mod pressure;
 mod streams;
 mod tasks;

@@ -1,10 +1,12 @@
 //! The command line as types; its help is their documentation.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use creole_gateway::Source;
 use creole_gateway::config::words::LogFormat;
+use creole_gateway::plan::http::address;
 
 /// One MCP server that speaks every dialect.
 ///
@@ -44,15 +46,27 @@ pub(crate) enum Command {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
-    /// Speak on stdin and stdout, one message per line. This is the default.
+    /// Speak on stdin and stdout, one message per line. This is the default without `[http]`.
     #[arg(long)]
     pub(crate) stdio: bool,
+    /// Listen for HTTP on this address and port, whatever the configuration says.
+    #[arg(long, value_name = "ADDRESS", value_parser = address_and_port, conflicts_with = "stdio")]
+    pub(crate) http: Option<SocketAddr>,
+    /// Let everybody call who can reach the address.
+    #[arg(long)]
+    pub(crate) dangerously_without_auth: bool,
     /// Log every step, and tell clients where a failure happened.
     #[arg(long)]
     pub(crate) debug: bool,
     /// How the log on stderr is written, whatever the configuration says.
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(crate) log: Option<LogChoice>,
+}
+
+/// Reads an address and a port.
+fn address_and_port(text: &str) -> Result<SocketAddr, String> {
+    let wrong = "write an address of this machine and a port, such as `127.0.0.1:8080`";
+    address(text).ok_or_else(|| wrong.to_owned())
 }
 
 const SERVE_USAGE: &str = "creole serve [FILE | --preset <NAME>] [OPTIONS]";
@@ -62,6 +76,7 @@ Examples:
   creole serve
   creole serve creole.toml --log json
   creole serve --preset bossman
+  creole serve --http 127.0.0.1:8080
 
 Try it without a client:
   echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\"}}' | creole serve";

@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     Config(ConfigError),
     /// The answer could not be written.
     Output(io::Error),
+    /// What was asked for is not done, for a reason that the person can change.
+    Refused(String),
     /// The server could not be started, or broke down.
     Serve(String),
 }
@@ -21,7 +23,7 @@ impl Failure {
     /// What the process ends with.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Config(_) => ExitCode::from(2),
+            Self::Config(_) | Self::Refused(_) => ExitCode::from(2),
             Self::Output(_) | Self::Serve(_) => ExitCode::from(1),
         }
     }
@@ -32,7 +34,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Config(error) => error.fmt(formatter),
             Self::Output(error) => write!(formatter, "error: stdout cannot be written: {error}"),
-            Self::Serve(what) => write!(formatter, "error: {what}"),
+            Self::Refused(what) | Self::Serve(what) => write!(formatter, "error: {what}"),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod dialect;
 pub mod error;
+pub mod http;
 pub mod schema;
 pub mod value;
 pub mod words;
@@ -21,6 +22,7 @@ use toml::de::{DeTable, Deserializer};
 use dialect::DialectChoice;
 use environment::Lookup;
 use error::Problem;
+use http::HttpTable;
 use value::{Placed, Within};
 use words::{LogFormat, LogLevel};
 
@@ -30,6 +32,8 @@ use words::{LogFormat, LogLevel};
 pub struct Config {
     /// The server that this process runs.
     pub server: ServerTable,
+    /// How the server is reached over HTTP.
+    pub http: Option<HttpTable>,
     /// What is logged, and how. The log goes to stderr.
     pub log: Option<LogTable>,
 }

@@ -2,6 +2,7 @@
 
 mod dialect;
 mod errors;
+pub mod http;
 
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use crate::config::words::{LogFormat, LogLevel};
 use crate::config::{Config, LimitsTable, LogTable, ServerTable};
 use crate::source::Source;
 
+pub use http::HttpPlan;
+
 /// The name of a server that was given none.
 const NAME: &str = "creole";
 /// The version of a server that was given none.
@@ -27,6 +30,8 @@ const LONGEST_LABEL: usize = 200;
 pub struct Plan {
     /// The server.
     pub server: ServerPlan,
+    /// How it is reached over HTTP; nothing where it is not.
+    pub http: Option<HttpPlan>,
     /// The log.
     pub log: LogPlan,
 }
@@ -81,15 +86,21 @@ impl Plan {
     pub fn load(source: Source<'_>, known_packs: &[&str]) -> Result<Self, ConfigError> {
         let text = source.text()?;
         let lookup = |name: &str| std::env::var(name);
-        Self::read(&text, known_packs, &lookup)
-            .map_err(|problem| problem.shown_in(&source.name(), &text))
+        let mut plan = Self::read(&text, known_packs, &lookup)
+            .map_err(|problem| problem.shown_in(&source.name(), &text))?;
+        if let (Source::File(path), Some(http)) = (source, &mut plan.http) {
+            http.rebase(path.parent().unwrap_or(path));
+        }
+        Ok(plan)
     }
 
     fn read(text: &str, known_packs: &[&str], lookup: Lookup<'_>) -> Result<Self, Problem> {
         let config = Config::parse(text, lookup)?;
         let server = server(config.server, known_packs)?;
+        let max_message = server.dialect.max_message;
+        let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
-        Ok(Self { server, log })
+        Ok(Self { server, http, log })
     }
 }
 

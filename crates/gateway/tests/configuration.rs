@@ -121,6 +121,22 @@ fn the_schema_knows_every_key() {
         unknown-tool = { code = -32000, message = "no", data = "no" }
         tool-failed = { channel = "tool-result", data = { why = "{detail}" } }
         timeout = { data = false }
+        [http]
+        listen = "127.0.0.1:0"
+        path = "/mcp"
+        legacy_sse = "/sse"
+        hosts = ["mcp.example.com"]
+        origins = ["https://app.example.com"]
+        tls = { certificate = "a.pem", key = "b.pem" }
+        [http.limits]
+        max_body = 1024
+        max_connections = 1
+        max_sessions = 1
+        header_timeout_seconds = 1
+        body_timeout_seconds = 1
+        idle_timeout_seconds = 1
+        write_timeout_seconds = 1
+        drain_timeout_seconds = 1
         [log]
         format = "${FORMAT:-text}"
         level = "warn"
@@ -152,6 +168,9 @@ fn wrong_files_are_not_valid_against_the_schema() {
         "[server.dialect.errors.busy]\ndata = 3",
         "[server.limits]\ncalls_in_flight = 0",
         "[server]\n[log]\nformat = \"xml\"",
+        "[server]\n[http]\nport = 80",
+        "[server]\n[http.tls]\nkey = \"a\"",
+        "[server]\n[http.limits]\nmax_connections = 0",
         "[server]\n[upstreams.x]\nurl = \"y\"",
         "[[servers]]\nname = \"x\"",
     ];

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use creole_gateway::config::schema::schema;
-use creole_gateway::plan::{LogPlan, ServerPlan};
+use creole_gateway::plan::{HttpPlan, LogPlan, ServerPlan};
 use creole_gateway::{Plan, Source};
 
 use crate::args::ConfigCommand;
@@ -21,15 +21,15 @@ pub(crate) fn run(command: &ConfigCommand) -> Result<(), Failure> {
 
 fn check(file: &Path) -> Result<(), Failure> {
     let plan = Plan::load(Source::File(file), &creole_cli::packs())?;
-    let lines = [
+    let mut lines = vec![
         format!("{} is right.", file.display()),
         format!("  server   {}", server(&plan.server)),
         format!("  dialect  {}", dialect(&plan.server)),
         format!("  packs    {}", list(&plan.server.packs)),
         format!("  limits   {}", limits(&plan.server)),
-        format!("  log      {}", log(plan.log)),
-        String::new(),
     ];
+    lines.extend(plan.http.as_ref().map(|reached| format!("  http     {}", http(reached))));
+    lines.extend([format!("  log      {}", log(plan.log)), String::new()]);
     output::data(&lines.join("\n"))
 }
 
@@ -64,6 +64,16 @@ fn limits(server: &ServerPlan) -> String {
         limits.call_timeout.as_secs(),
         limits.call_timeout_max.as_secs(),
         limits.question_timeout.as_secs(),
+    )
+}
+
+fn http(http: &HttpPlan) -> String {
+    let scheme = if http.tls.is_some() { "https" } else { "http" };
+    let legacy = http.legacy_sse.iter().map(|path| format!(" and {path}")).collect::<String>();
+    let limits = &http.limits;
+    format!(
+        "{scheme}://{}{}{legacy}, {} connections, {} sessions,\n           {} bytes a body",
+        http.listen, http.path, limits.connections, limits.sessions, limits.body
     )
 }
 

@@ -1,32 +1,40 @@
-//! `creole serve`: a configuration, spoken on stdin and stdout.
+//! `creole serve`: a configuration, spoken on stdin and stdout or over HTTP.
 
-use std::io::{self, IsTerminal};
+mod http;
+mod signals;
+mod stdio;
 
-use creole::guard;
+use creole::{Server, guard};
 use creole_gateway::Plan;
 use creole_gateway::config::words::LogLevel;
-use creole_gateway::plan::LogPlan;
+use creole_gateway::plan::{HttpPlan, LogPlan};
 use creole_tools::Options;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::{log, output};
+use crate::log;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = Plan::load(args.chosen.source(), &creole_cli::packs())?;
     log::start(log_of(&plan, args));
-    if io::stdin().is_terminal() {
-        output::talk(&invitation(&plan));
+    match http_of(&plan, args) {
+        Some(reached) => http::run(&plan, &reached, args),
+        None => stdio::run(&plan, args),
     }
-    runtime()?.block_on(speak(plan, args.debug))
 }
 
-/// One thread: a stdio server has one peer, and a pool would cost more at start than it brings.
-fn runtime() -> Result<Runtime, Failure> {
-    let built = Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| Failure::Serve(format!("the runtime cannot start: {error}")))
+/// How the server is reached over HTTP, if it is: the command line has the last word.
+fn http_of(plan: &Plan, args: &ServeArgs) -> Option<HttpPlan> {
+    if args.stdio {
+        return None;
+    }
+    let Some(listen) = args.http else { return plan.http.clone() };
+    let usual = || HttpPlan::usual(plan.server.dialect.max_message);
+    let mut reached = plan.http.clone().unwrap_or_else(usual);
+    reached.listen = listen;
+    Some(reached)
 }
 
 /// The log that was configured, as the command line changes it.
@@ -40,20 +48,15 @@ fn log_of(plan: &Plan, args: &ServeArgs) -> LogPlan {
     LogPlan { format, level, ..plan.log }
 }
 
-/// What a person at a terminal is told, who would otherwise see nothing happen.
-fn invitation(plan: &Plan) -> String {
-    format!(
-        "creole: `{}` speaks MCP on stdin and stdout and waits for a client to start it; to try it by \
-         hand: echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}' | creole serve",
-        plan.server.name
-    )
+/// The server that is planned.
+fn assemble(plan: &Plan, args: &ServeArgs) -> Result<Server, Failure> {
+    guard::install_hook(args.debug);
+    let server = creole_cli::assemble(plan, &Options::default())
+        .map_err(|unknown| Failure::Serve(unknown.to_string()))?;
+    Ok(server.debug(args.debug))
 }
 
-/// Speaks until the client is gone.
-async fn speak(plan: Plan, debug: bool) -> Result<(), Failure> {
-    guard::install_hook(debug);
-    let server = creole_cli::assemble(&plan, &Options::default())
-        .map_err(|unknown| Failure::Serve(unknown.to_string()))?;
-    let ended = server.debug(debug).serve_stdio().await;
-    ended.map_err(|error| Failure::Serve(format!("stdin or stdout cannot be used: {error}")))
+fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
+    let built = builder.enable_all().build();
+    built.map_err(|error| Failure::Serve(format!("the runtime cannot start: {error}")))
 }

@@ -120,11 +120,14 @@ async fn faults_have_the_statuses_of_the_specification() {
     assert_eq!((&bare["error"]["code"], &bare["id"]), (&json!(-32602), &json!("x")));
 }
 
+/// Method, headers, body and the status they get.
+type Row<'a> = (Method, &'a [(&'a str, &'a str)], &'a str, u16);
+
 #[tokio::test]
 async fn requests_that_are_no_messages_are_refused_by_status() {
     let (endpoint, _) = endpoint();
     let json = ("content-type", "application/json");
-    let rows: [(Method, &[(&str, &str)], &str, u16); 7] = [
+    let rows: [Row<'_>; 7] = [
         (Method::POST, &[], "{}", 415),
         (Method::POST, &[("content-type", "text/plain")], "{}", 415),
         (Method::POST, &[json, ("accept", "text/html")], "{}", 406),

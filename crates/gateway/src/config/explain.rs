@@ -16,11 +16,12 @@ pub(crate) fn syntax(error: &Error) -> Problem {
 /// What is wrong with a TOML file that is not a configuration.
 pub(crate) fn meaning(error: &Error) -> Problem {
     let message = error.message();
-    if let Some(problem) = missing_key(message) {
+    if let Some(problem) = missing_table(message) {
         // What is missing has no place: its span would be the whole file.
         return problem;
     }
-    let problem = unknown_key(message)
+    let problem = missing_key(message)
+        .or_else(|| unknown_key(message))
         .or_else(|| unknown_word(message))
         .or_else(|| wrong_type(message))
         .unwrap_or_else(|| Problem::new(message));
@@ -50,9 +51,14 @@ fn unknown_word(message: &str) -> Option<Problem> {
     Some(Problem::new(format!("unknown word `{word}`")).help(help))
 }
 
+fn missing_table(message: &str) -> Option<Problem> {
+    let missing = message == "missing field `server`";
+    missing.then(|| Problem::new("`server` is missing").help("add a table `[server]`"))
+}
+
 fn missing_key(message: &str) -> Option<Problem> {
     let key = message.strip_prefix("missing field `")?.strip_suffix('`')?;
-    Some(Problem::new(format!("`{key}` is missing")).help(format!("add a table `[{key}]`")))
+    Some(Problem::new(format!("`{key}` is missing")).help(format!("add `{key} = …` to this table")))
 }
 
 fn wrong_type(message: &str) -> Option<Problem> {

@@ -1,11 +1,14 @@
-//! HTTP's rules as pure functions: whose conversation a request belongs to, what its headers must say, and
-//! which status an answer has. Drivers only move bytes.
+//! HTTP's rules as pure functions: who may speak to a server, what the bytes of a connection may look like,
+//! whose conversation a request belongs to, what its headers must say, and which status an answer has. Drivers
+//! only move bytes.
 
 pub mod field;
+pub mod guard;
 pub mod head;
 pub mod media;
 pub mod mirror;
 pub mod resume;
+pub mod screen;
 
 pub use head::{Conversation, Head, check_alone, conversation};
 pub use media::{Accepted, accepted, is_json};

@@ -19,7 +19,10 @@ use creole_proto::revision::Rules;
 use creole_proto::wire::Fields;
 use http::header::{ACCEPT, ALLOW, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
+use hyper::body::Incoming;
 
+use super::answer::Answer;
+use super::body::BodyLimits;
 use super::conversation::{Conversation, First};
 use super::hub::Hub;
 use super::old_sse;
@@ -35,8 +38,8 @@ use crate::state::{State, StateError};
 pub struct Settings {
     /// The path of the transport of 2024-11-05, if it is served.
     pub old_sse: Option<String>,
-    /// The longest body that is read, in bytes.
-    pub max_body: usize,
+    /// How large a body may be, and how long it may take.
+    pub body: BodyLimits,
     /// Sessions at the same time.
     pub max_sessions: usize,
     /// How long a session may be unused before it is forgotten.
@@ -49,7 +52,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             old_sse: Some("/sse".to_owned()),
-            max_body: 1024 * 1024,
+            body: BodyLimits::default(),
             max_sessions: 10_000,
             session_idle: Duration::from_secs(30 * 60),
             state: State::default(),
@@ -284,6 +287,14 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let endpoint = self.clone();
         Box::pin(async move { Ok(endpoint.answer(request).await) })
+    }
+}
+
+impl Answer for Endpoint {
+    type Body = Body;
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        Self::answer(self, request).await
     }
 }
 

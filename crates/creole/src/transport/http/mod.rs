@@ -1,20 +1,50 @@
-//! Streamable HTTP of every revision on one endpoint.
+//! Streamable HTTP of every revision on one endpoint, and the listener around it.
 //!
-//! A request that brings all that it needs is an [`Exchange`](exchange) of its own, and ends when its client
-//! goes away. Clients that open a session get one ([`session`]): its calls outlive the connections that asked
-//! for them, and its streams can be resumed. Both are [conversations](conversation) with a protocol machine,
-//! whose rules of HTTP are in `creole_proto::http`; what is here moves bytes.
+//! A [`Listener`] accepts connections and hands every request to a [`Router`], which checks host, origin,
+//! path, method and caller before an [`Answer`] sees it. The [`Endpoint`] is the answer of MCP: a request that
+//! brings all that it needs is an exchange of its own and ends when its client goes away; clients that open a
+//! session get one, whose calls outlive the connections that asked for them and whose streams can be resumed.
+//! Both are conversations with a protocol machine. The rules are in `creole_proto::http`; what is here moves
+//! bytes.
 
+mod answer;
+pub mod body;
+mod connection;
 mod conversation;
+mod cors;
+mod drain;
 mod endpoint;
 mod exchange;
 mod hub;
-mod intake;
+mod limits;
+mod listener;
 mod old_sse;
+mod outgoing;
+mod pace;
 mod reply;
+mod router;
 mod session;
 mod sessions;
+mod socket;
 mod stream;
+mod streams;
+pub mod tls;
+mod wire;
 
+pub use answer::{Answer, Gate, Peer, Refusal};
+pub use drain::{Drain, Stage};
 pub use endpoint::{Endpoint, Settings};
+pub use limits::Limits;
+pub use listener::Listener;
+pub use outgoing::Outgoing;
 pub use reply::Body;
+pub use router::{Route, Router};
+
+pub use creole_proto::http::guard::Guard;
+// Whoever writes an answer or a gate names these, and should not have to name their crates and versions.
+pub use http::request::Parts;
+pub use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+pub use hyper::body::Incoming;
+
+#[cfg(test)]
+mod tests;

@@ -10,12 +10,13 @@ use creole_proto::http::{check_alone, conversation, status};
 use creole_proto::method::Method as Mcp;
 use creole_proto::revision::{Era, Revision, Rules};
 use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
-use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
 
+use super::super::answer::Refusal;
+use super::super::body;
 use super::super::conversation::{COMMON, Conversation};
 use super::super::exchange::Exchange;
-use super::super::intake::{Unread, whole};
 use super::super::old_sse;
 use super::super::reply::{self, Body};
 use super::super::stream::Stream;
@@ -48,9 +49,9 @@ impl Endpoint {
         if !accepted.json && !accepted.events {
             return reply::refusal(406, "answers are application/json or text/event-stream");
         }
-        let body = match whole(body, self.shared.settings.max_body).await {
+        let body = match body::read(body, &self.shared.settings.body).await {
             Ok(body) => body,
-            Err(unread) => return self.unread(unread),
+            Err(unread) => return Refusal::from(unread).into_response(),
         };
         let scanned = scan(&body, &self.shared.service.profile().limits.wire);
         if is_old {
@@ -58,19 +59,6 @@ impl Endpoint {
             return old_sse::message(self, &parts.uri, &principal, scanned).await;
         }
         self.message(Post { headers, accepted, principal, scanned }).await
-    }
-
-    /// A body that is not read leaves the connection in the middle of it, so that ends.
-    fn unread(&self, unread: Unread) -> Response<Body> {
-        let mut response = match unread {
-            Unread::Broken => reply::refusal(400, "the body broke off"),
-            Unread::TooLong => {
-                let most = self.shared.settings.max_body;
-                reply::refusal(413, &format!("the body is longer than {most} bytes"))
-            }
-        };
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        response
     }
 
     async fn message(&self, post: Post<'_>) -> Response<Body> {

@@ -1,0 +1,155 @@
+//! Serving over HTTP.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use creole::transport::http::body::BodyLimits;
+use creole::transport::http::tls::Certificates;
+use creole::transport::http::{
+    Drain, Endpoint, Limits, Listener, Method, Route, Router, Settings, Stage,
+};
+use creole_gateway::Plan;
+use creole_gateway::plan::HttpPlan;
+use creole_gateway::plan::http::TlsPlan;
+use tokio::runtime::Builder;
+
+use super::signals::{self, Reload};
+use crate::args::ServeArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// Listens until it is told to end.
+pub(super) fn run(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(), Failure> {
+    permit(plan, reached, args)?;
+    let certificates = reached.tls.as_ref().map(certificates).transpose()?;
+    allow_many_files();
+    let runtime = super::runtime(&mut Builder::new_multi_thread())?;
+    let ended = runtime.block_on(listen(plan, reached, args, certificates));
+    // Whoever still computes has been given up by now.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Whether the server may be reached from other machines without knowing who calls.
+fn permit(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(), Failure> {
+    if reached.is_private() || is_guarded(plan) {
+        return Ok(());
+    }
+    let listen = reached.listen;
+    if args.dangerously_without_auth {
+        output::talk(&format!(
+            "warning: {listen} can be reached from other machines, and everybody there may call"
+        ));
+        return Ok(());
+    }
+    Err(Failure::Refused(format!(
+        "{listen} can be reached from other machines, and callers are not asked who they are; listen on \
+         127.0.0.1, configure `[auth]`, or let everybody call with --dangerously-without-auth"
+    )))
+}
+
+/// Whether callers have to say who they are.
+fn is_guarded(_: &Plan) -> bool {
+    false
+}
+
+fn certificates(tls: &TlsPlan) -> Result<Arc<Certificates>, Failure> {
+    let loaded = Certificates::load(&tls.certificate, &tls.key);
+    loaded.map_err(|error| Failure::Refused(error.to_string()))
+}
+
+async fn listen(
+    plan: &Plan,
+    reached: &HttpPlan,
+    args: &ServeArgs,
+    certificates: Option<Arc<Certificates>>,
+) -> Result<(), Failure> {
+    let drain = Drain::new();
+    let router = router(plan, reached, args, &drain)?;
+    let cannot =
+        |error| Failure::Serve(format!("{} cannot be listened on: {error}", reached.listen));
+    let mut listener = Listener::bind(reached.listen, limits(reached)).await.map_err(cannot)?;
+    let address = listener.address().map_err(cannot)?;
+    let mut reloads: Vec<Reload> = Vec::new();
+    if let Some(certificates) = certificates {
+        listener = listener.tls(Arc::clone(&certificates));
+        reloads.push(Box::new(move || reload(&certificates)));
+    }
+    let told = signals::listen(drain, reloads);
+    told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
+    output::talk(&invitation(plan, reached, address));
+    listener.serve(router).await;
+    Ok(())
+}
+
+fn limits(reached: &HttpPlan) -> Limits {
+    let limits = &reached.limits;
+    Limits {
+        connections: limits.connections,
+        header_timeout: limits.header_timeout,
+        idle_timeout: limits.idle_timeout,
+        write_timeout: limits.write_timeout,
+        drain_timeout: limits.drain_timeout,
+    }
+}
+
+fn reload(certificates: &Certificates) {
+    if let Err(error) = certificates.reload() {
+        output::talk(&format!("error: {error}; the old certificate stays in use"));
+    }
+}
+
+/// What a person is told who wants to call.
+fn invitation(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
+    let scheme = if reached.tls.is_some() { "https" } else { "http" };
+    format!("creole: `{}` listens on {scheme}://{address}{}", plan.server.name, reached.path)
+}
+
+/// The paths of the server.
+fn router(
+    plan: &Plan,
+    reached: &HttpPlan,
+    args: &ServeArgs,
+    drain: &Drain,
+) -> Result<Router<Endpoint>, Failure> {
+    let service = super::assemble(plan, args)?.start();
+    let endpoint = Endpoint::new(service, settings(reached));
+    let methods = [Method::POST, Method::GET, Method::DELETE];
+    let mut router = Router::new(reached.guard(), drain.clone());
+    router = router.route(Route::new(&*reached.path, &methods, endpoint.clone()));
+    if let Some(path) = &reached.legacy_sse {
+        router = router.route(Route::new(&**path, &methods[..2], endpoint.clone()));
+    }
+    let drain = drain.clone();
+    tokio::spawn(async move {
+        drain.reached(Stage::Draining).await;
+        endpoint.drain();
+    });
+    Ok(router)
+}
+
+fn settings(reached: &HttpPlan) -> Settings {
+    let limits = &reached.limits;
+    let body =
+        BodyLimits { size: limits.body, total: limits.body_timeout, ..BodyLimits::default() };
+    Settings {
+        old_sse: reached.legacy_sse.clone(),
+        body,
+        max_sessions: limits.sessions,
+        ..Settings::default()
+    }
+}
+
+/// Lets the process have as many connections as the system allows at all; usual limits are for people.
+#[cfg(unix)]
+fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it is refused, connections wait for a free place a little earlier.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+#[cfg(not(unix))]
+fn allow_many_files() {}

@@ -1,0 +1,80 @@
+//! What the process is told from outside: to end, to end at once, to read its files again.
+
+use std::io;
+
+use creole::transport::http::Drain;
+
+use crate::output;
+
+/// Something that is read again on request; it says what came of it where that matters.
+pub(super) type Reload = Box<dyn Fn() + Send + Sync>;
+
+/// Listens to signals from now on, for as long as the process lives.
+pub(super) fn listen(drain: Drain, reloads: Vec<Reload>) -> io::Result<()> {
+    let mut signals = Signals::new()?;
+    tokio::spawn(async move {
+        let mut asked = false;
+        while let Some(wish) = signals.next().await {
+            match wish {
+                Wish::Reload => reloads.iter().for_each(|reload| reload()),
+                Wish::End if asked => drain.end(),
+                Wish::End => {
+                    asked = true;
+                    output::talk(
+                        "creole: ends when its calls have; a second signal ends it at once",
+                    );
+                    drain.begin();
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+enum Wish {
+    End,
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has a signal for it"))]
+    Reload,
+}
+
+#[cfg(unix)]
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Option<Wish> {
+        tokio::select! {
+            told = self.terminate.recv() => told.map(|()| Wish::End),
+            told = self.interrupt.recv() => told.map(|()| Wish::End),
+            told = self.hang_up.recv() => told.map(|()| Wish::Reload),
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) -> Option<Wish> {
+        tokio::signal::ctrl_c().await.ok().map(|()| Wish::End)
+    }
+}

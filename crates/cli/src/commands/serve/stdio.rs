@@ -1,0 +1,32 @@
+//! Serving on stdin and stdout.
+
+use std::io::{self, IsTerminal};
+
+use creole_gateway::Plan;
+use tokio::runtime::Builder;
+
+use crate::args::ServeArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// Speaks until the client is gone.
+pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
+    if io::stdin().is_terminal() {
+        output::talk(&invitation(plan));
+    }
+    // One thread: a stdio server has one peer, and a pool would cost more at start than it brings.
+    let runtime = super::runtime(&mut Builder::new_current_thread())?;
+    runtime.block_on(async {
+        let ended = super::assemble(plan, args)?.serve_stdio().await;
+        ended.map_err(|error| Failure::Serve(format!("stdin or stdout cannot be used: {error}")))
+    })
+}
+
+/// What a person at a terminal is told, who would otherwise see nothing happen.
+fn invitation(plan: &Plan) -> String {
+    format!(
+        "creole: `{}` speaks MCP on stdin and stdout and waits for a client to start it; to try it by \
+         hand: echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}' | creole serve",
+        plan.server.name
+    )
+}

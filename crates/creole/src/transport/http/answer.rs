@@ -1,0 +1,87 @@
+//! What stands behind a path, what checks the caller in front of it, and what is said to those turned away.
+
+use std::future::Future;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
+use http::request::Parts;
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body::Body;
+use hyper::body::Incoming;
+
+use crate::chain::BoxFuture;
+
+/// Answers the requests to one path.
+pub trait Answer: Send + Sync + 'static {
+    /// The body of its answers.
+    type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static;
+
+    /// Answers one request. Dropped when the client goes away.
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Self::Body>> + Send;
+}
+
+/// An error of any kind.
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Decides whether a caller may pass, after path and method and before anything of the body is read.
+///
+/// It may leave what it learned, such as who calls, in the extensions of the request; [`Peer`] is there already.
+pub trait Gate: Send + Sync + 'static {
+    /// Lets the request pass, or says why not.
+    fn admit<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Refusal>>;
+}
+
+/// Where a request comes from: an extension of every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
+/// An answer without the endpoint: a status and one sentence that says what would be right.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The status.
+    pub status: StatusCode,
+    /// Further headers, such as a challenge.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// What is said.
+    pub text: String,
+}
+
+impl Refusal {
+    /// A refusal of that status.
+    pub fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, headers: Vec::new(), text: text.into() }
+    }
+
+    /// The same refusal, with a header.
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// The same refusal, behind which the connection ends.
+    pub fn closing(self) -> Self {
+        self.header(CONNECTION, HeaderValue::from_static("close"))
+    }
+
+    /// The refusal as an answer.
+    pub fn into_response<B: From<Bytes>>(self) -> Response<B> {
+        let mut text = self.text;
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let mut response = Response::new(B::from(Bytes::from(text)));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        for (name, value) in self.headers {
+            headers.append(name, value);
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+    }
+}

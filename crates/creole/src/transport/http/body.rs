@@ -1,0 +1,149 @@
+//! Reads the body of a request: bounded in size, in time, and in how slowly it may come.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use http_body::Body;
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::Refusal;
+
+/// How large a body may be, and how long it may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyLimits {
+    /// The largest body, in bytes.
+    pub size: usize,
+    /// How long it may take in all.
+    pub total: Duration,
+    /// How long it may be slower than `rate`.
+    pub grace: Duration,
+    /// How many bytes must have come per second, on average.
+    pub rate: u32,
+}
+
+impl Default for BodyLimits {
+    fn default() -> Self {
+        Self {
+            size: 1024 * 1024,
+            total: Duration::from_secs(30),
+            grace: Duration::from_secs(5),
+            rate: 1024,
+        }
+    }
+}
+
+/// Why a body was not read to its end. The connection cannot be used for another request then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// It is larger than that many bytes.
+    TooLarge(usize),
+    /// It came too slowly.
+    TooSlow,
+    /// It ended early, or its chunks are none.
+    Broken,
+}
+
+impl Unread {
+    /// The status that says so.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge(most) => write!(formatter, "the body is larger than {most} bytes"),
+            Self::TooSlow => formatter.write_str("the body came too slowly"),
+            Self::Broken => {
+                formatter.write_str("the body ended early or is not framed as it should")
+            }
+        }
+    }
+}
+
+impl From<Unread> for Refusal {
+    fn from(unread: Unread) -> Self {
+        Self::new(unread.status(), unread.to_string()).closing()
+    }
+}
+
+/// Reads a body to its end.
+///
+/// A body whose declared length is too large is not read at all. One that comes in one piece is not copied.
+///
+/// # Errors
+/// Why it was not read to its end.
+pub async fn read<B>(mut body: B, limits: &BodyLimits) -> Result<Bytes, Unread>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    if body.size_hint().lower() > limits.size as u64 {
+        return Err(Unread::TooLarge(limits.size));
+    }
+    let start = Instant::now();
+    let mut first = Bytes::new();
+    let mut whole = BytesMut::new();
+    loop {
+        let received = first.len() + whole.len();
+        let Some(piece) = next(&mut body, start, received, limits).await? else { break };
+        if piece.len() > limits.size - received {
+            return Err(Unread::TooLarge(limits.size));
+        }
+        if received == 0 {
+            first = piece;
+            continue;
+        }
+        // Room is made for what came, never for what was only announced.
+        if whole.is_empty() {
+            whole.extend_from_slice(&std::mem::take(&mut first));
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(if whole.is_empty() { first } else { whole.freeze() })
+}
+
+/// The next piece of data; nothing at the end.
+async fn next<B>(
+    body: &mut B,
+    start: Instant,
+    received: usize,
+    limits: &BodyLimits,
+) -> Result<Option<Bytes>, Unread>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let deadline = start + limits.patience(received);
+    loop {
+        if body.is_end_stream() {
+            return Ok(None);
+        }
+        let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
+        let frame = timeout_at(deadline, frame).await.map_err(|_| Unread::TooSlow)?;
+        match frame.transpose().map_err(|_| Unread::Broken)? {
+            None => return Ok(None),
+            // Trailers mean nothing here.
+            Some(frame) => match frame.into_data() {
+                Ok(piece) if piece.is_empty() => {}
+                Ok(piece) => return Ok(Some(piece)),
+                Err(_) => {}
+            },
+        }
+    }
+}
+
+impl BodyLimits {
+    /// How long after the start something more must have come.
+    fn patience(&self, received: usize) -> Duration {
+        let earned = received as u64 * 1000 / u64::from(self.rate.max(1));
+        Duration::from_millis(earned).max(self.grace).min(self.total)
+    }
+}

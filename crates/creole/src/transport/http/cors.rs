@@ -1,0 +1,72 @@
+//! What pages of allowed origins are told, so that browsers let them read the answers.
+//!
+//! The origin is always named and never `*`, and credentials of the browser are never asked for: callers
+//! prove themselves by a header that a page has to add on purpose.
+
+use bytes::Bytes;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+
+/// What pages may send.
+const SENT: &[&str] = &[
+    "accept",
+    "authorization",
+    "content-type",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+];
+/// Headers of this kind carry arguments, under names that tools choose.
+const SENT_PREFIX: &str = "mcp-param-";
+/// What pages may read.
+const READ: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
+/// How long browsers may remember it, in seconds.
+const REMEMBERED: &str = "600";
+
+/// Whether a request asks what pages may do.
+pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+    method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// What a page of this origin may do.
+pub(super) fn preflight<B: From<Bytes>>(
+    origin: &HeaderValue,
+    asked: &HeaderMap,
+    methods: &HeaderValue,
+) -> Response<B> {
+    let mut response = Response::new(B::from(Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods.clone());
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(REMEMBERED));
+    if let Some(allowed) = allowed_headers(asked) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
+    }
+    allow(origin, headers);
+    response
+}
+
+/// Lets a page of this origin read the answer.
+pub(super) fn allow(origin: &HeaderValue, headers: &mut HeaderMap) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));
+    headers.append(VARY, HeaderValue::from_static("origin"));
+}
+
+/// Those of the headers that were asked for which a page may send.
+fn allowed_headers(asked: &HeaderMap) -> Option<HeaderValue> {
+    let asked = asked.get(ACCESS_CONTROL_REQUEST_HEADERS)?.to_str().ok()?;
+    let known = |name: &&str| {
+        let begins =
+            |start: &str| name.get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start));
+        SENT.iter().any(|sent| name.eq_ignore_ascii_case(sent)) || begins(SENT_PREFIX)
+    };
+    let allowed: Vec<&str> = asked.split(',').map(str::trim).filter(known).collect();
+    HeaderValue::try_from(allowed.join(", ")).ok()
+}

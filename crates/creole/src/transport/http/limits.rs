@@ -1,0 +1,63 @@
+//! How much and how long: every wait and every size of a connection.
+
+use std::time::Duration;
+
+/// How much and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many connections are open at once; further ones wait to be accepted.
+    pub connections: usize,
+    /// How long a request's head may take, and a TLS handshake, and a new connection to say anything.
+    pub header_timeout: Duration,
+    /// How long a connection may stay open without a request.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of what is written to it.
+    pub write_timeout: Duration,
+    /// How long calls may go on when the server is asked to end.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 12_000,
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The longest head of a request, in bytes: beyond it 431.
+pub(super) const HEAD: usize = 32 * 1024;
+/// The most headers of a request: beyond it 431. The reader of HTTP/1 has the same limit built in.
+pub(super) const FIELDS: usize = 100;
+/// The longest target of a request, in bytes: beyond it 414.
+pub(super) const TARGET: usize = 8 * 1024;
+/// How many requests of one HTTP/2 connection run at once.
+pub(super) const STREAMS: u32 = 100;
+/// How many HTTP/2 requests a client may take back before they are looked at.
+pub(super) const PENDING_RESETS: usize = 20;
+/// How many HTTP/2 requests may be refused for faults before the connection is given up.
+pub(super) const LOCAL_RESETS: usize = 128;
+/// What one HTTP/2 request may send ahead of being read.
+pub(super) const STREAM_WINDOW: u32 = 128 * 1024;
+/// What all HTTP/2 requests of a connection may send ahead of being read.
+pub(super) const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// What waits to be written for one HTTP/2 request.
+pub(super) const SEND_BUFFER: usize = 64 * 1024;
+/// The largest piece of a body that is handed to HTTP/2 at once: what is handed over cannot be taken back.
+pub(super) const PIECE: usize = 16 * 1024;
+/// How often an HTTP/2 client is asked whether it is still there, and how long it may take to say so.
+pub(super) const PING: Duration = Duration::from_secs(20);
+/// How long an idle connection still takes a request after the server was asked to end.
+pub(super) const LAST_CALL: Duration = Duration::from_millis(500);
+/// How long a resting connection may take to end once it was told to.
+pub(super) const GOODBYE: Duration = Duration::from_secs(5);
+/// How long the rest of a refused request is read and forgotten, so that its answer arrives.
+pub(super) const LINGER: Duration = Duration::from_secs(2);
+/// How much of a refused request is read and forgotten.
+pub(super) const LINGER_BYTES: usize = 512 * 1024;
+/// How long the listener waits when the system has no more file descriptors.
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -1,0 +1,199 @@
+//! The listener: accepts connections as long as there is room for them, until the server ends.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+
+use super::answer::{Answer, Peer};
+use super::connection::{self, Protocol};
+use super::drain::{Drain, Stage, Watch};
+use super::limits::{ACCEPT_PAUSE, GOODBYE, LAST_CALL, Limits};
+use super::pace::Pace;
+use super::router::Router;
+use super::socket::Socket;
+use super::tls::Certificates;
+
+/// A listener that is bound and not yet served.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    limits: Limits,
+    certificates: Option<Arc<Certificates>>,
+}
+
+impl Listener {
+    /// Binds an address; port 0 is any that is free.
+    ///
+    /// # Errors
+    /// When the address cannot be bound.
+    pub async fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
+        let socket = TcpListener::bind(address).await?;
+        Ok(Self { socket, limits, certificates: None })
+    }
+
+    /// The same listener, which speaks TLS.
+    pub fn tls(mut self, certificates: Arc<Certificates>) -> Self {
+        self.certificates = Some(certificates);
+        self
+    }
+
+    /// The address that is bound, with its real port.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Serves until the router's switch is set to drain, and the last connection has ended or time is up.
+    pub async fn serve<A: Answer>(self, router: Router<A>) {
+        let drain = router.drain().clone();
+        let limits = self.limits;
+        let host = Arc::new(Host {
+            protocol: connection::protocol(&limits),
+            router: Arc::new(router),
+            certificates: self.certificates,
+            limits,
+        });
+        accept_all(self.socket, &host, &drain).await;
+        finish(&drain, limits.drain_timeout).await;
+    }
+}
+
+/// What connections share.
+struct Host<A> {
+    protocol: Protocol,
+    router: Arc<Router<A>>,
+    certificates: Option<Arc<Certificates>>,
+    limits: Limits,
+}
+
+/// Accepts until the server drains. What the system has accepted by then is served too.
+async fn accept_all<A: Answer>(socket: TcpListener, host: &Arc<Host<A>>, drain: &Drain) {
+    let places = Arc::new(Semaphore::new(host.limits.connections));
+    let serving = async {
+        loop {
+            accept(&socket, &places, host, drain).await;
+        }
+    };
+    tokio::select! {
+        () = serving => {}
+        () = drain.reached(Stage::Draining) => {}
+    }
+    let queued = async {
+        while let Ok(Ok((stream, address))) = timeout(Duration::ZERO, socket.accept()).await {
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { return };
+            spawn(stream, address, place, host, drain.watch());
+        }
+    };
+    // A client that never stops to connect must not hold up the end.
+    let _ = timeout(LAST_CALL, queued).await;
+}
+
+/// Waits for a place, then for a connection.
+async fn accept<A: Answer>(
+    socket: &TcpListener,
+    places: &Arc<Semaphore>,
+    host: &Arc<Host<A>>,
+    drain: &Drain,
+) {
+    // The semaphore is never closed.
+    let Ok(place) = Arc::clone(places).acquire_owned().await else { return };
+    match socket.accept().await {
+        Ok((stream, address)) => spawn(stream, address, place, host, drain.watch()),
+        Err(error) if is_of_one_connection(&error) => {}
+        Err(error) => {
+            // Typically no more file descriptors: connections that end give some back.
+            tracing::warn!(target: "creole::http", %error, "no connection can be accepted now");
+            sleep(ACCEPT_PAUSE).await;
+        }
+    }
+}
+
+/// Whether only the connection that was about to be accepted is gone.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+fn spawn<A: Answer>(
+    stream: TcpStream,
+    address: SocketAddr,
+    place: OwnedSemaphorePermit,
+    host: &Arc<Host<A>>,
+    watch: Watch,
+) {
+    let host = Arc::clone(host);
+    tokio::spawn(async move {
+        host.welcome(stream, Peer(address), watch).await;
+        drop(place);
+    });
+}
+
+impl<A: Answer> Host<A> {
+    async fn welcome(&self, stream: TcpStream, peer: Peer, mut watch: Watch) {
+        prepare(&stream, &self.limits);
+        let pace = Pace::new(self.limits);
+        let socket = Socket::new(stream, Arc::clone(&pace));
+        let router = Arc::clone(&self.router);
+        let Some(certificates) = &self.certificates else {
+            return connection::serve(socket, peer, pace, router, &self.protocol, watch).await;
+        };
+        let handshake = timeout(self.limits.header_timeout, certificates.accept(socket));
+        let shaken = tokio::select! {
+            shaken = handshake => shaken,
+            _ = watch.beyond(Stage::Draining) => return,
+        };
+        match shaken {
+            Ok(Ok(stream)) => {
+                let stream = Box::new(stream);
+                connection::serve(stream, peer, pace, router, &self.protocol, watch).await;
+            }
+            Ok(Err(error)) => {
+                tracing::debug!(target: "creole::http", %error, "a TLS handshake failed");
+            }
+            Err(_) => tracing::debug!(target: "creole::http", "a TLS handshake took too long"),
+        }
+    }
+}
+
+/// Options of a socket; a connection works without them too, so what the system refuses is left.
+fn prepare(stream: &TcpStream, limits: &Limits) {
+    // The last piece of an answer must not wait for an acknowledgement of the one before.
+    let _ = stream.set_nodelay(true);
+    notice_the_lost(stream, limits);
+}
+
+/// Lets the system give up a client whose machine is gone, of which a stream that is idle learns nothing.
+#[cfg(target_os = "linux")]
+fn notice_the_lost(stream: &TcpStream, limits: &Limits) {
+    use rustix::net::sockopt;
+
+    let unanswered = u32::try_from(limits.write_timeout.as_millis()).unwrap_or(u32::MAX);
+    let _ = sockopt::set_tcp_user_timeout(stream, unanswered);
+    let _ = sockopt::set_tcp_keepidle(stream, limits.idle_timeout);
+    let _ = sockopt::set_tcp_keepintvl(stream, limits.header_timeout);
+    let _ = sockopt::set_socket_keepalive(stream, true);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn notice_the_lost(_: &TcpStream, _: &Limits) {}
+
+/// Waits for the last connection, at most as long as calls may go on.
+async fn finish(drain: &Drain, patience: Duration) {
+    tokio::select! {
+        () = drain.finished() => {}
+        () = drain.reached(Stage::Ended) => {}
+        () = sleep(patience) => {
+            tracing::warn!(target: "creole::http", "connections were cut: their calls took too long");
+        }
+    }
+    drain.end();
+    // Whoever computes without ever waiting is not waited for.
+    let _ = timeout(GOODBYE, drain.finished()).await;
+}

@@ -1,0 +1,224 @@
+//! The way of a request to what answers it: host, origin, path, method, caller, in this order on every path.
+//!
+//! The order is part of the contract: who may not speak to the server learns nothing about its paths, and
+//! nobody's body is read before the caller is known.
+
+use std::sync::Arc;
+
+use http::header::{ALLOW, AUTHORIZATION, CONNECTION, HOST, ORIGIN};
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+
+use super::answer::{Answer, Gate, Peer, Refusal};
+use super::cors;
+use super::drain::{Drain, Stage};
+use super::limits::{FIELDS, TARGET};
+use super::outgoing::Outgoing;
+use creole_proto::http::guard::{self, Guard};
+
+/// Says that the process runs.
+const HEALTH: &str = "/health";
+/// Says whether new requests are welcome.
+const READY: &str = "/ready";
+
+/// Paths, and what guards them.
+pub struct Router<A> {
+    guard: Guard,
+    routes: Vec<Route<A>>,
+    drain: Drain,
+}
+
+/// One path and what answers it.
+pub struct Route<A> {
+    path: String,
+    answer: A,
+    methods: Vec<Method>,
+    allow: HeaderValue,
+    gate: Option<Arc<dyn Gate>>,
+}
+
+impl<A: Answer> Route<A> {
+    /// A path that these methods are allowed on. The path is compared byte by byte, because a path that can
+    /// be written in two ways can also be guarded in only one of them.
+    pub fn new(path: impl Into<String>, methods: &[Method], answer: A) -> Self {
+        let allow = allow_header(methods);
+        Self { path: path.into(), answer, methods: methods.to_vec(), allow, gate: None }
+    }
+
+    /// The same path, behind a gate.
+    pub fn gate(mut self, gate: Arc<dyn Gate>) -> Self {
+        self.gate = Some(gate);
+        self
+    }
+}
+
+impl<A: Answer> Router<A> {
+    /// A router without paths but those that tell how the process is.
+    pub fn new(guard: Guard, drain: Drain) -> Self {
+        Self { guard, routes: Vec::new(), drain }
+    }
+
+    /// The same router, with one more path.
+    ///
+    /// # Panics
+    /// When there is something on that path already.
+    pub fn route(mut self, route: Route<A>) -> Self {
+        let taken = [HEALTH, READY].contains(&route.path.as_str())
+            || self.routes.iter().any(|other| other.path == route.path);
+        assert!(!taken, "the path `{}` is taken", route.path);
+        self.routes.push(route);
+        self
+    }
+
+    /// The switch that ends the server.
+    pub(super) fn drain(&self) -> &Drain {
+        &self.drain
+    }
+
+    /// Answers a request.
+    pub(super) async fn answer(
+        &self,
+        mut request: Request<Incoming>,
+        peer: Peer,
+    ) -> Response<Outgoing<A::Body>> {
+        let version = request.version();
+        request.extensions_mut().insert(peer);
+        let origin = match self.let_in(&request) {
+            Ok(origin) => origin,
+            Err(refusal) => return self.leave(refusal.into_response(), None, version),
+        };
+        let response = match self.find(&request) {
+            Place::Health => status(&request, StatusCode::OK, "healthy"),
+            Place::Ready if self.drain.stage() == Stage::Serving => {
+                status(&request, StatusCode::OK, "ready")
+            }
+            Place::Ready => status(&request, StatusCode::SERVICE_UNAVAILABLE, "ending"),
+            Place::Nowhere => {
+                Refusal::new(StatusCode::NOT_FOUND, "there is nothing on this path").into_response()
+            }
+            Place::Route(route) => route.serve(request, origin.as_ref()).await,
+        };
+        self.leave(response, origin, version)
+    }
+
+    /// The checks that hold for every path; gives the origin back if there is one.
+    fn let_in(&self, request: &Request<Incoming>) -> Result<Option<HeaderValue>, Refusal> {
+        let headers = request.headers();
+        let uri = request.uri();
+        let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
+        if target > TARGET {
+            let said = format!("the request's target is longer than {TARGET} bytes");
+            return Err(Refusal::new(StatusCode::URI_TOO_LONG, said).closing());
+        }
+        if headers.len() > FIELDS {
+            let said = format!("the request has more than {FIELDS} headers");
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Err(Refusal::new(status, said).closing());
+        }
+        let forbidden = |refusal: guard::Refusal| {
+            Refusal::new(StatusCode::FORBIDDEN, refusal.to_string()).closing()
+        };
+        let named = uri.authority().map(http::uri::Authority::as_str);
+        let hosts = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
+        let header_needed = request.version() < Version::HTTP_2;
+        self.guard.host(named, hosts, header_needed).map_err(forbidden)?;
+        let origins = headers.get_all(ORIGIN).iter().map(HeaderValue::as_bytes);
+        let origin = self.guard.origin(origins).map_err(forbidden)?;
+        Ok(origin.and_then(|_| headers.get(ORIGIN)).cloned())
+    }
+
+    fn find(&self, request: &Request<Incoming>) -> Place<'_, A> {
+        match request.uri().path() {
+            HEALTH => Place::Health,
+            READY => Place::Ready,
+            path => {
+                let route = self.routes.iter().find(|route| route.path == path);
+                route.map_or(Place::Nowhere, Place::Route)
+            }
+        }
+    }
+
+    /// What is added to every answer.
+    fn leave(
+        &self,
+        mut response: Response<Outgoing<A::Body>>,
+        origin: Option<HeaderValue>,
+        version: Version,
+    ) -> Response<Outgoing<A::Body>> {
+        let headers = response.headers_mut();
+        if let Some(origin) = &origin {
+            cors::allow(origin, headers);
+        }
+        if version >= Version::HTTP_2 {
+            headers.remove(CONNECTION);
+        } else if self.drain.stage() != Stage::Serving {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+enum Place<'a, A> {
+    Health,
+    Ready,
+    Nowhere,
+    Route(&'a Route<A>),
+}
+
+impl<A: Answer> Route<A> {
+    async fn serve(
+        &self,
+        request: Request<Incoming>,
+        origin: Option<&HeaderValue>,
+    ) -> Response<Outgoing<A::Body>> {
+        let (mut head, body) = request.into_parts();
+        if let Some(origin) = origin.filter(|_| cors::is_preflight(&head.method, &head.headers)) {
+            return cors::preflight(origin, &head.headers, &self.allow);
+        }
+        if let Err(refusal) = self.admit(&mut head).await {
+            return refusal.into_response();
+        }
+        self.answer.answer(Request::from_parts(head, body)).await.map(Outgoing::streamed)
+    }
+
+    /// The checks of this path.
+    async fn admit(&self, head: &mut Parts) -> Result<(), Refusal> {
+        if !self.methods.contains(&head.method) {
+            return Err(not_allowed(&head.method, &self.allow));
+        }
+        let Some(gate) = &self.gate else { return Ok(()) };
+        if head.headers.get_all(AUTHORIZATION).iter().nth(1).is_some() {
+            // Which of them counts would be a matter of taste.
+            let said = "the request has more than one `Authorization` header; send one";
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, said));
+        }
+        gate.admit(head).await
+    }
+}
+
+/// How the process is, for those who ask by a method that only asks.
+fn status<B: From<bytes::Bytes>>(
+    request: &Request<Incoming>,
+    status: StatusCode,
+    said: &str,
+) -> Response<B> {
+    let methods = [Method::GET, Method::HEAD];
+    let refusal = if methods.contains(request.method()) {
+        Refusal::new(status, said)
+    } else {
+        not_allowed(request.method(), &allow_header(&methods))
+    };
+    refusal.into_response()
+}
+
+fn not_allowed(method: &Method, allow: &HeaderValue) -> Refusal {
+    let known = allow.to_str().unwrap_or_default();
+    let said = format!("`{method}` is not allowed on this path; allowed: {known}");
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, said).header(ALLOW, allow.clone())
+}
+
+fn allow_header(methods: &[Method]) -> HeaderValue {
+    let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+    HeaderValue::try_from(names.join(", ")).unwrap_or(HeaderValue::from_static(""))
+}

@@ -1,0 +1,10 @@
+//! The listener from outside: bytes over loopback sockets go in, answers are read back.
+
+mod bodies;
+mod draining;
+mod encrypted;
+mod framing;
+mod guards;
+mod multiplexed;
+mod support;
+mod waiting;

@@ -1,0 +1,227 @@
+//! A server with a trivial endpoint, and a client that sends bytes as they are written.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use http_body::{Body, Frame};
+use hyper::body::Incoming;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::super::body::{self, BodyLimits};
+use super::super::{
+    Answer, Drain, Gate, Guard, Limits, Listener, Peer, Refusal, Route, Router, tls::Certificates,
+};
+use crate::chain::BoxFuture;
+
+/// Long enough for any machine; reached only by tests that fail.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Gives the body back. The header `x-do` asks for something else.
+#[derive(Clone, Default)]
+pub(super) struct Echo {
+    /// The bodies of the requests that arrived, or their method where they have none.
+    pub(super) seen: Arc<Mutex<Vec<String>>>,
+    /// What requests that wait are waiting for.
+    pub(super) release: Arc<Notify>,
+    pub(super) limits: BodyLimits,
+}
+
+impl Answer for Echo {
+    type Body = Pieces;
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Pieces> {
+        let (head, body) = request.into_parts();
+        assert!(head.extensions.get::<Peer>().is_some());
+        let todo = head.headers.get("x-do").map(|value| value.to_str().unwrap().to_owned());
+        let bytes = match body::read(body, &self.limits).await {
+            Ok(bytes) => bytes,
+            Err(unread) => return Refusal::from(unread).into_response(),
+        };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let note = if text.is_empty() { head.method.to_string() } else { text };
+        self.seen.lock().unwrap().push(note);
+        match todo.as_deref() {
+            Some("wait") => self.release.notified().await,
+            Some("panic") => panic!("on purpose"),
+            Some("stream") => return Response::new(endless()),
+            Some("large") => return Response::new(Bytes::from(vec![b'x'; 8 << 20]).into()),
+            _ => {}
+        }
+        Response::new(bytes.into())
+    }
+}
+
+impl Echo {
+    pub(super) fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+/// A body in parts.
+pub(super) struct Pieces(mpsc::Receiver<Bytes>);
+
+impl From<Bytes> for Pieces {
+    fn from(bytes: Bytes) -> Self {
+        let (sender, parts) = mpsc::channel(1);
+        if !bytes.is_empty() {
+            sender.try_send(bytes).unwrap();
+        }
+        Self(parts)
+    }
+}
+
+/// Kilobytes without end.
+fn endless() -> Pieces {
+    let (sender, parts) = mpsc::channel(1);
+    tokio::spawn(
+        async move { while sender.send(Bytes::from_static(&[b'.'; 1024])).await.is_ok() {} },
+    );
+    Pieces(parts)
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|part| part.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+/// Lets `Authorization: yes` pass.
+struct Yes;
+
+impl Gate for Yes {
+    fn admit<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Refusal>> {
+        Box::pin(async move {
+            match head.headers.get(AUTHORIZATION) {
+                Some(value) if value == "yes" => Ok(()),
+                _ => Err(Refusal::new(StatusCode::UNAUTHORIZED, "say yes")),
+            }
+        })
+    }
+}
+
+/// A server that runs.
+pub(super) struct Running {
+    pub(super) address: SocketAddr,
+    pub(super) echo: Echo,
+    pub(super) drain: Drain,
+    pub(super) ended: JoinHandle<()>,
+}
+
+pub(super) async fn start(limits: Limits) -> Running {
+    start_with(limits, Echo::default(), None).await
+}
+
+pub(super) async fn start_with(
+    limits: Limits,
+    echo: Echo,
+    certificates: Option<Arc<Certificates>>,
+) -> Running {
+    let mut listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits).await.unwrap();
+    if let Some(certificates) = certificates {
+        listener = listener.tls(certificates);
+    }
+    let address = listener.address().unwrap();
+    let drain = Drain::new();
+    let methods = [Method::POST, Method::GET];
+    let router = Router::new(Guard::loopback(), drain.clone())
+        .route(Route::new("/mcp", &methods, echo.clone()))
+        .route(Route::new("/other", &methods, echo.clone()).gate(Arc::new(Yes)));
+    let ended = tokio::spawn(listener.serve(router));
+    Running { address, echo, drain, ended }
+}
+
+impl Running {
+    pub(super) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends bytes and reads until the server closes.
+    pub(super) async fn exchange(&self, bytes: impl AsRef<[u8]>) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes.as_ref()).await.unwrap();
+        to_end(&mut stream).await
+    }
+
+    /// Sends bytes and reads one answer, with a body that has a length.
+    pub(super) async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes.as_ref()).await.unwrap();
+        one(&mut stream).await
+    }
+
+    /// Ends the server.
+    pub(super) async fn stop(self) {
+        self.drain.begin();
+        self.drain.end();
+        timeout(PATIENCE, self.ended).await.expect("the server ends").unwrap();
+    }
+}
+
+/// Reads until the server closes, and fails if it does not.
+pub(super) async fn to_end(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A connection that is cut also is closed.
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("the server closes");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads one answer, when no other one follows.
+pub(super) async fn one(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let read = async {
+        while !is_complete(&bytes) {
+            if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+                break;
+            }
+        }
+    };
+    timeout(PATIENCE, read).await.expect("the server answers");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn is_complete(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+    let body = &bytes[end + 4..];
+    if head.contains("transfer-encoding: chunked") {
+        return body.ends_with(b"0\r\n\r\n");
+    }
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    body.len() >= length.map_or(0, |text| text.parse().unwrap())
+}
+
+/// A request with a body to the usual path.
+pub(super) fn post(body: &str) -> String {
+    with("", body)
+}
+
+/// The same, with further headers.
+pub(super) fn with(headers: &str, body: &str) -> String {
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// The number in the first line of an answer.
+pub(super) fn status(answer: &str) -> u16 {
+    answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,188 @@
+//! TLS: a certificate and its key from files, read again when they change.
+
+use std::fmt;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::version::{TLS12, TLS13};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// How often the files are looked at, at most.
+const LOOK: Duration = Duration::from_secs(1);
+/// The largest file that is read, in bytes.
+const LARGEST: u64 = 1024 * 1024;
+/// What is spoken inside, the preferred first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// A certificate and its key, as they stand in their files.
+pub struct Certificates {
+    certificate: PathBuf,
+    key: PathBuf,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    config: Arc<ServerConfig>,
+    /// How the files looked when they were last read.
+    stamp: Stamp,
+    /// When they were last looked at.
+    looked: Instant,
+}
+
+/// Why a certificate cannot be used; its text names the file.
+#[derive(Debug)]
+pub struct BadCertificate(String);
+
+impl Certificates {
+    /// Reads both files, in the PEM form: the certificate with those that vouch for it behind it, and the key.
+    ///
+    /// # Errors
+    /// When a file cannot be read, holds something else, or the key is of another certificate.
+    pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, BadCertificate> {
+        let stamp = Stamp::of(certificate, key);
+        let config = read(certificate, key)?;
+        let current = Current { config, stamp, looked: Instant::now() };
+        Ok(Arc::new(Self {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            current: Mutex::new(current),
+        }))
+    }
+
+    /// Reads the files again if they changed; tells whether they did.
+    ///
+    /// # Errors
+    /// When they cannot be used. Then what was read before stays in use.
+    pub fn reload(&self) -> Result<bool, BadCertificate> {
+        let stamp = Stamp::of(&self.certificate, &self.key);
+        {
+            let mut current = self.current();
+            current.looked = Instant::now();
+            if current.stamp == stamp {
+                return Ok(false);
+            }
+            // Also where the files turn out to be bad: they are read again when they change again.
+            current.stamp = stamp;
+        }
+        let config = read(&self.certificate, &self.key)?;
+        self.current().config = config;
+        tracing::info!(target: "creole::http", "the certificate was read again");
+        Ok(true)
+    }
+
+    /// Shakes hands, with what stands in the files now.
+    pub(super) async fn accept<T>(self: &Arc<Self>, stream: T) -> io::Result<TlsStream<T>>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        if self.is_time_to_look() {
+            let certificates = Arc::clone(self);
+            let reloaded = tokio::task::spawn_blocking(move || certificates.reload()).await;
+            if let Ok(Err(error)) = reloaded {
+                tracing::error!(target: "creole::http", %error, "the old certificate stays in use");
+            }
+        }
+        let config = Arc::clone(&self.current().config);
+        TlsAcceptor::from(config).accept(stream).await
+    }
+
+    /// Whether the last look is long enough ago; then this one is it.
+    fn is_time_to_look(&self) -> bool {
+        let mut current = self.current();
+        let due = current.looked.elapsed() >= LOOK;
+        if due {
+            current.looked = Instant::now();
+        }
+        due
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        // Every change is one assignment, so a panic leaves nothing half-done.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Certificates").field("certificate", &self.certificate).finish()
+    }
+}
+
+/// How two files look from outside; other bytes in them make another stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp([Option<(SystemTime, u64, u64)>; 2]);
+
+impl Stamp {
+    fn of(certificate: &Path, key: &Path) -> Self {
+        Self([certificate, key].map(|path| {
+            let seen = fs::metadata(path).ok()?;
+            Some((seen.modified().ok()?, seen.len(), identity(&seen)))
+        }))
+    }
+}
+
+/// A file that took the place of another has another number, even within one tick of the clock.
+#[cfg(unix)]
+fn identity(seen: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(seen)
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Metadata) -> u64 {
+    0
+}
+
+fn read(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, BadCertificate> {
+    let wrong = |path: &Path, what: &str| BadCertificate(format!("{}: {what}", path.display()));
+    let text = contents(certificate)?;
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(certificate, &format!("not a certificate in PEM form: {error}")))?;
+    if chain.is_empty() {
+        return Err(wrong(
+            certificate,
+            "there is no certificate in it; it begins with `-----BEGIN CERTIFICATE-----`",
+        ));
+    }
+    let secret = PrivateKeyDer::from_pem_slice(&contents(key)?).map_err(|_| {
+        wrong(key, "there is no private key in it; it begins with `-----BEGIN PRIVATE KEY-----`")
+    })?;
+    let mut config = ServerConfig::builder_with_provider(aws_lc_rs::default_provider().into())
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(|error| BadCertificate(format!("TLS cannot be used: {error}")))?
+        .with_no_client_auth()
+        .with_single_cert(chain, secret)
+        .map_err(|error| {
+            wrong(certificate, &format!("cannot be used with the key {}: {error}", key.display()))
+        })?;
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+    Ok(Arc::new(config))
+}
+
+fn contents(path: &Path) -> Result<Vec<u8>, BadCertificate> {
+    let unreadable = |error: io::Error| BadCertificate(format!("{}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    File::open(path)
+        .map_err(unreadable)?
+        .take(LARGEST)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    Ok(bytes)
+}
+
+impl std::error::Error for BadCertificate {}
+
+impl fmt::Display for BadCertificate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}

@@ -1,0 +1,63 @@
+//! The table `[http]`: how the server is reached over HTTP.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::value::{Placed, Within};
+
+/// How the server is reached over HTTP. Where this table stands, the server listens instead of speaking
+/// on stdin and stdout, unless the command line says otherwise.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HttpTable {
+    /// The address and port to listen on; port 0 is any that is free. Default: `127.0.0.1:8080`.
+    pub listen: Option<Placed<String>>,
+    /// The path of the MCP endpoint. Default: `/mcp`.
+    pub path: Option<Placed<String>>,
+    /// The path on which clients of 2024-11-05 open their stream; empty for none. Default: `/sse`.
+    pub legacy_sse: Option<Placed<String>>,
+    /// Names and addresses by which clients call the server, besides those of the machine itself; each with
+    /// any port, unless one is written.
+    pub hosts: Option<Vec<Placed<String>>>,
+    /// Origins whose pages may call the server, such as `https://app.example.com`, besides those of its own
+    /// hosts.
+    pub origins: Option<Vec<Placed<String>>>,
+    /// A certificate, with which the server speaks HTTPS instead of HTTP.
+    pub tls: Option<TlsTable>,
+    /// How much, how long and how many.
+    pub limits: Option<HttpLimitsTable>,
+}
+
+/// A certificate and its key. The files are read again when they change.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TlsTable {
+    /// The file with the certificate in PEM form, and behind it those that vouch for it. A relative path
+    /// begins at the folder of the configuration file.
+    pub certificate: Placed<String>,
+    /// The file with the private key in PEM form. A relative path begins at the folder of the configuration
+    /// file.
+    pub key: Placed<String>,
+}
+
+/// How much, how long and how many.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HttpLimitsTable {
+    /// The largest body of a request, in bytes. Default: the dialect's `max_message`.
+    pub max_body: Option<Within<1024, 268_435_456>>,
+    /// How many connections are open at once; further ones wait. Default: 12000.
+    pub max_connections: Option<Within<1, 1_000_000>>,
+    /// How many sessions are open at once. Default: 10000.
+    pub max_sessions: Option<Within<1, 1_000_000>>,
+    /// How long the head of a request or a TLS handshake may take, in seconds. Default: 10.
+    pub header_timeout_seconds: Option<Within<1, 600>>,
+    /// How long the body of a request may take, in seconds. Default: 30.
+    pub body_timeout_seconds: Option<Within<1, 3600>>,
+    /// How long a connection may stay open without a request, in seconds. Default: 60.
+    pub idle_timeout_seconds: Option<Within<1, 3600>>,
+    /// How long a client may take nothing of what is written to it, in seconds. Default: 30.
+    pub write_timeout_seconds: Option<Within<1, 3600>>,
+    /// How long calls may go on when the server is asked to end, in seconds. Default: 30.
+    pub drain_timeout_seconds: Option<Within<1, 3600>>,
+}

@@ -1,0 +1,216 @@
+//! What the table `[http]` means.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use creole_proto::http::guard::Guard;
+
+use super::{count, seconds};
+use crate::config::error::Problem;
+use crate::config::http::{HttpLimitsTable, HttpTable, TlsTable};
+use crate::config::value::{Placed, Within};
+
+/// Where a server listens that was told nothing else.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+/// The path of an endpoint that was given none.
+const PATH: &str = "/mcp";
+/// The path of the oldest transport, where nothing is configured.
+const LEGACY_SSE: &str = "/sse";
+/// Paths that tell how the process is.
+const TAKEN: [&str; 2] = ["/health", "/ready"];
+/// The longest path, in bytes.
+const LONGEST_PATH: usize = 200;
+
+/// How the server is reached over HTTP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpPlan {
+    /// The address and port to listen on.
+    pub listen: SocketAddr,
+    /// The path of the MCP endpoint.
+    pub path: String,
+    /// The path on which clients of the oldest transport open their stream.
+    pub legacy_sse: Option<String>,
+    /// The certificate, if the server speaks HTTPS.
+    pub tls: Option<TlsPlan>,
+    /// How much, how long and how many.
+    pub limits: HttpLimits,
+    guard: Guard,
+}
+
+/// A certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsPlan {
+    /// The file with the certificate.
+    pub certificate: PathBuf,
+    /// The file with the key.
+    pub key: PathBuf,
+}
+
+/// How much, how long and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpLimits {
+    /// The largest body of a request, in bytes.
+    pub body: usize,
+    /// How many connections are open at once.
+    pub connections: usize,
+    /// How many sessions are open at once.
+    pub sessions: usize,
+    /// How long the head of a request or a TLS handshake may take.
+    pub header_timeout: Duration,
+    /// How long the body of a request may take.
+    pub body_timeout: Duration,
+    /// How long a connection may stay open without a request.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of what is written to it.
+    pub write_timeout: Duration,
+    /// How long calls may go on when the server is asked to end.
+    pub drain_timeout: Duration,
+}
+
+impl HttpPlan {
+    /// The usual plan, for messages of at most this many bytes.
+    pub fn usual(max_message: usize) -> Self {
+        Self {
+            listen: LISTEN,
+            path: PATH.to_owned(),
+            legacy_sse: Some(LEGACY_SSE.to_owned()),
+            tls: None,
+            limits: limits(&HttpLimitsTable::default(), max_message),
+            guard: Guard::loopback(),
+        }
+    }
+
+    /// Who may call: the machine itself, the address that is listened on, and what was configured.
+    pub fn guard(&self) -> Guard {
+        let mut guard = self.guard.clone();
+        let address = self.listen.ip();
+        if !address.is_unspecified() {
+            guard.allow_address(address);
+        }
+        guard
+    }
+
+    /// Whether only programs of the same machine can connect.
+    pub fn is_private(&self) -> bool {
+        self.listen.ip().to_canonical().is_loopback()
+    }
+
+    /// Lets relative paths begin at this folder.
+    pub(super) fn rebase(&mut self, folder: &Path) {
+        if let Some(tls) = &mut self.tls {
+            // Joining an absolute path gives that path.
+            tls.certificate = folder.join(&tls.certificate);
+            tls.key = folder.join(&tls.key);
+        }
+    }
+}
+
+/// An address with a port, as a person writes it: `127.0.0.1:8080`, `[::1]:8080` or `localhost:8080`.
+pub fn address(text: &str) -> Option<SocketAddr> {
+    match text.strip_prefix("localhost:") {
+        Some(port) => Some(SocketAddr::new(LISTEN.ip(), port.parse().ok()?)),
+        None => text.parse().ok(),
+    }
+}
+
+/// What the table means for messages of at most this many bytes.
+pub(super) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, Problem> {
+    let legacy = match &table.legacy_sse {
+        None => Some(LEGACY_SSE.to_owned()),
+        Some(written) if written.value.is_empty() => None,
+        Some(written) => Some(path("legacy_sse", written)?),
+    };
+    let main = table.path.as_ref().map_or(Ok(PATH.to_owned()), |written| path("path", written))?;
+    if let Some(written) = table.legacy_sse.as_ref().filter(|_| legacy.as_ref() == Some(&main)) {
+        let what = format!("`legacy_sse` is `{main}`, and so is `path`");
+        return Err(Problem::new(what).help("give them different paths").at(written.span.clone()));
+    }
+    Ok(HttpPlan {
+        listen: table.listen.as_ref().map_or(Ok(LISTEN), listen)?,
+        legacy_sse: legacy.filter(|legacy| *legacy != main),
+        path: main,
+        guard: guard(&table)?,
+        tls: table.tls.as_ref().map(tls).transpose()?,
+        limits: limits(&table.limits.unwrap_or_default(), max_message),
+    })
+}
+
+fn listen(written: &Placed<String>) -> Result<SocketAddr, Problem> {
+    address(&written.value).ok_or_else(|| {
+        Problem::new(format!("`{}` is not an address with a port", written.value))
+            .help("write an address of this machine and a port, such as `127.0.0.1:8080`")
+            .at(written.span.clone())
+    })
+}
+
+/// A path that can be written in one way only, so that it can be compared byte by byte.
+fn path(key: &str, written: &Placed<String>) -> Result<String, Problem> {
+    let path = &written.value;
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let part = |part: &str| !part.is_empty() && part != "." && part != "..";
+    let plain = path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(part));
+    let wrong = if TAKEN.contains(&path.as_str()) {
+        format!("`{key}` is `{path}`, which tells how the process is")
+    } else if path.len() > LONGEST_PATH {
+        format!("`{key}` is longer than {LONGEST_PATH} characters")
+    } else if !plain || !path.bytes().all(letter) {
+        format!("`{key}` is `{path}`, which is not a plain path")
+    } else {
+        return Ok(path.clone());
+    };
+    let help = "write a slash and letters, digits, `-`, `.`, `_` or `~` behind it, such as `/mcp`";
+    Err(Problem::new(wrong).help(help).at(written.span.clone()))
+}
+
+fn guard(table: &HttpTable) -> Result<Guard, Problem> {
+    let mut guard = Guard::loopback();
+    for Placed { value, span } in table.hosts.iter().flatten() {
+        guard.allow_host(value).map_err(|_| {
+            Problem::new(format!("`{value}` is not a host"))
+                .help("write a name or an address, and perhaps a port, such as `mcp.example.com`")
+                .at(span.clone())
+        })?;
+    }
+    for Placed { value, span } in table.origins.iter().flatten() {
+        guard.allow_origin(value).map_err(|_| {
+            Problem::new(format!("`{value}` is not an origin"))
+                .help(
+                    "write it as browsers do, in small letters, such as `https://app.example.com`",
+                )
+                .at(span.clone())
+        })?;
+    }
+    Ok(guard)
+}
+
+fn tls(table: &TlsTable) -> Result<TlsPlan, Problem> {
+    let file = |key: &str, written: &Placed<String>| {
+        if written.value.is_empty() {
+            let what = format!("`{key}` is empty");
+            return Err(Problem::new(what)
+                .help("write the name of a file")
+                .at(written.span.clone()));
+        }
+        Ok(PathBuf::from(&written.value))
+    };
+    let certificate = file("certificate", &table.certificate)?;
+    Ok(TlsPlan { certificate, key: file("key", &table.key)? })
+}
+
+fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimits {
+    HttpLimits {
+        body: table.max_body.map_or(max_message, |bytes| count(bytes.get())),
+        connections: table.max_connections.map_or(12_000, |most| count(most.get())),
+        sessions: table.max_sessions.map_or(10_000, |most| count(most.get())),
+        header_timeout: time(table.header_timeout_seconds, 10),
+        body_timeout: time(table.body_timeout_seconds, 30),
+        idle_timeout: time(table.idle_timeout_seconds, 60),
+        write_timeout: time(table.write_timeout_seconds, 30),
+        drain_timeout: time(table.drain_timeout_seconds, 30),
+    }
+}
+
+fn time<const MOST: i64>(written: Option<Within<1, MOST>>, usual: i64) -> Duration {
+    seconds(written.map_or(usual, Within::get))
+}
