@@ -71,6 +71,7 @@ Usage: creole <COMMAND>
 Commands:
   serve   Serve a configuration to MCP clients
   config  Show, check and describe configurations
+  passwd  Add, change and take out users and keys
   help    Print this message or the help of the given subcommand(s)
 
 Options:
@@ -105,8 +106,8 @@ fn help_explains_itself_to_a_newcomer() {
 
 #[test]
 fn every_verb_has_help_with_an_example() {
-    let verbs: [&[&str]; 4] =
-        [&["serve"], &["config", "show"], &["config", "check"], &["config", "schema"]];
+    let verbs: [&[&str]; 5] =
+        [&["serve"], &["config", "show"], &["config", "check"], &["config", "schema"], &["passwd"]];
     for verb in verbs {
         let help = creole(&[verb, &["--help"]].concat());
         assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{verb:?}");

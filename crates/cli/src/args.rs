@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum};
+use creole::auth::Expiry;
 use creole_gateway::Source;
 use creole_gateway::config::words::LogFormat;
 use creole_gateway::plan::http::address;
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     /// Show, check and describe configurations.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Add, change and take out users and keys.
+    Passwd(PasswdArgs),
 }
 
 /// `creole serve`.
@@ -99,6 +102,45 @@ pub(crate) enum ConfigCommand {
     #[command(after_help = "Example:\n  creole config schema > creole.schema.json")]
     Schema,
 }
+
+/// `creole passwd`.
+#[derive(Debug, Group)]
+#[command(after_help = PASSWD_EXAMPLES, override_usage = PASSWD_USAGE)]
+#[command(group(ArgGroup::new("whom").required(true).args(["user", "key", "remove"])))]
+pub(crate) struct PasswdArgs {
+    /// The file of users or of keys. It is made if there is none, readable for its owner only.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The user who gets a password: typed twice at a terminal, or the first line of stdin.
+    #[arg(value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// A role of the user or the key. Without it, roles stay as they are.
+    #[arg(long = "role", value_name = "ROLE", conflicts_with = "remove")]
+    pub(crate) roles: Vec<String>,
+    /// Make a bearer key of this name and print it, once; the file keeps its SHA-256.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) key: Option<String>,
+    /// When the key ends, such as 2027-01-31 or 2027-01-31T12:00:00Z.
+    #[arg(long, value_name = "DATE", conflicts_with_all = ["user", "remove"])]
+    pub(crate) expires: Option<Expiry>,
+    /// Take out the user or the key of this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) remove: Option<String>,
+}
+
+const PASSWD_USAGE: &str = "creole passwd <FILE> <USER | --key <NAME> | --remove <NAME>> [OPTIONS]";
+
+const PASSWD_EXAMPLES: &str = "\
+Examples:
+  creole passwd users.txt alice --role mcp
+  creole passwd keys.txt --key ci --role mcp --expires 2027-01-31
+  creole passwd users.txt --remove alice
+
+The configuration names the files:
+  [auth]
+  users = \"users.txt\"
+  keys_file = \"keys.txt\"
+  role = \"mcp\"";
 
 /// The configuration that is meant.
 #[derive(Debug, Group)]

@@ -1,6 +1,7 @@
 //! One verb per file.
 
 mod config;
+mod passwd;
 mod serve;
 
 use crate::args::Command;
@@ -11,5 +12,6 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(args),
         Command::Config(command) => config::run(command),
+        Command::Passwd(args) => passwd::run(args),
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use creole::auth::AuthError;
 use creole_gateway::ConfigError;
 
 /// Why a command failed.
@@ -11,6 +12,12 @@ use creole_gateway::ConfigError;
 pub(crate) enum Failure {
     /// The configuration is wrong.
     Config(ConfigError),
+    /// What is on the command line or typed cannot be used.
+    Usage(String),
+    /// A file of users or keys is wrong.
+    Credentials(AuthError),
+    /// A file of users or keys could not be changed.
+    Passwd(String),
     /// The answer could not be written.
     Output(io::Error),
     /// What was asked for is not done, for a reason that the person can change.
@@ -23,8 +30,10 @@ impl Failure {
     /// What the process ends with.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Config(_) | Self::Refused(_) => ExitCode::from(2),
-            Self::Output(_) | Self::Serve(_) => ExitCode::from(1),
+            Self::Config(_) | Self::Usage(_) | Self::Credentials(_) | Self::Refused(_) => {
+                ExitCode::from(2)
+            }
+            Self::Output(_) | Self::Passwd(_) | Self::Serve(_) => ExitCode::from(1),
         }
     }
 }
@@ -34,8 +43,17 @@ impl fmt::Display for Failure {
         match self {
             Self::Config(error) => error.fmt(formatter),
             Self::Output(error) => write!(formatter, "error: stdout cannot be written: {error}"),
-            Self::Refused(what) | Self::Serve(what) => write!(formatter, "error: {what}"),
+            Self::Credentials(error) => write!(formatter, "error: {error}"),
+            Self::Usage(what) | Self::Passwd(what) | Self::Refused(what) | Self::Serve(what) => {
+                write!(formatter, "error: {what}")
+            }
         }
+    }
+}
+
+impl From<AuthError> for Failure {
+    fn from(error: AuthError) -> Self {
+        Self::Credentials(error)
     }
 }
 

@@ -4,9 +4,11 @@
 //! tests of the whole system.
 
 use creole::Server;
+use creole::auth::{AuthError, Authenticator, Key, Requirement, Settings};
 use creole::proto::model::CacheHints;
 use creole::proto::server::Limits;
 use creole_gateway::Plan;
+use creole_gateway::plan::auth::{AuthPlan, KeyPlan};
 use creole_tools::{Options, UnknownPack};
 
 /// How long clients may keep lists: a change is announced, so a minute is only for those who do not listen.
@@ -46,4 +48,18 @@ pub fn assemble(plan: &Plan, options: &Options) -> Result<Server, UnknownPack> {
         server = creole_tools::add(server, pack, options)?;
     }
     Ok(server)
+}
+
+/// Whom the server lets in over HTTP, with the files of users and keys as they are now.
+///
+/// # Errors
+/// When a file cannot be read or a line in it is wrong.
+pub fn authenticator(plan: &AuthPlan) -> Result<Authenticator, AuthError> {
+    let key = |key: &KeyPlan| Key::new(&key.name, &key.sha256, &key.roles, key.expires.as_deref());
+    Authenticator::new(Settings {
+        users: plan.users.clone(),
+        keys: plan.keys.iter().map(key).collect::<Result<_, _>>()?,
+        keys_file: plan.keys_file.clone(),
+        requirement: plan.role.as_deref().map_or_else(Requirement::none, Requirement::role),
+    })
 }

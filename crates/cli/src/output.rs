@@ -22,6 +22,12 @@ pub(crate) fn talk(text: &str) {
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
+/// Asks the person at stderr, who answers in the same line.
+#[cfg(unix)]
+pub(crate) fn prompt(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// Shows help, a version or what is wrong with the command line.
 pub(crate) fn usage(notice: &clap::Error) -> ExitCode {
     let _ = notice.print();

@@ -28,6 +28,7 @@
 //! ```
 
 pub mod ask;
+pub mod auth;
 pub mod call;
 pub mod chain;
 mod cursor;

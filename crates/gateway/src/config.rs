@@ -3,6 +3,7 @@
 //! Nothing is decided here. The types say which keys there are and of which kind their values are;
 //! the documentation of each field is also its description in the JSON Schema that editors use.
 
+pub mod auth;
 pub mod dialect;
 pub mod error;
 pub mod http;
@@ -19,6 +20,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::de::{DeTable, Deserializer};
 
+use auth::AuthTable;
 use dialect::DialectChoice;
 use environment::Lookup;
 use error::Problem;
@@ -34,6 +36,8 @@ pub struct Config {
     pub server: ServerTable,
     /// How the server is reached over HTTP.
     pub http: Option<HttpTable>,
+    /// Whom the server lets in over HTTP. Default: everybody who reaches it.
+    pub auth: Option<Placed<AuthTable>>,
     /// What is logged, and how. The log goes to stderr.
     pub log: Option<LogTable>,
 }

@@ -1,12 +1,16 @@
 //! What a configuration means: checked, resolved, and never changed afterwards.
 
+pub mod auth;
 mod dialect;
 mod errors;
 pub mod http;
 
+use std::path::Path;
 use std::time::Duration;
 
 use creole_proto::dialect::Dialect;
+
+use auth::AuthPlan;
 
 use crate::config::environment::Lookup;
 use crate::config::error::{ConfigError, Problem};
@@ -32,6 +36,8 @@ pub struct Plan {
     pub server: ServerPlan,
     /// How it is reached over HTTP; nothing where it is not.
     pub http: Option<HttpPlan>,
+    /// Whom the server lets in over HTTP; without it, everybody.
+    pub auth: Option<AuthPlan>,
     /// The log.
     pub log: LogPlan,
 }
@@ -88,8 +94,10 @@ impl Plan {
         let lookup = |name: &str| std::env::var(name);
         let mut plan = Self::read(&text, known_packs, &lookup)
             .map_err(|problem| problem.shown_in(&source.name(), &text))?;
-        if let (Source::File(path), Some(http)) = (source, &mut plan.http) {
-            http.rebase(path.parent().unwrap_or(path));
+        if let Source::File(path) = source {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            plan.http = plan.http.map(|http| http.within(folder));
+            plan.auth = plan.auth.map(|auth| auth.within(folder));
         }
         Ok(plan)
     }
@@ -100,7 +108,8 @@ impl Plan {
         let max_message = server.dialect.max_message;
         let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
-        Ok(Self { server, http, log })
+        let auth = config.auth.map(auth::resolve).transpose()?;
+        Ok(Self { server, http, auth, log })
     }
 }
 

@@ -137,6 +137,18 @@ fn the_schema_knows_every_key() {
         idle_timeout_seconds = 1
         write_timeout_seconds = 1
         drain_timeout_seconds = 1
+        [auth]
+        users = "users.txt"
+        keys_file = "keys.txt"
+        role = "mcp"
+        [[auth.keys]]
+        name = "ci"
+        sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        roles = ["mcp"]
+        expires = "2027-01-31T12:00:00Z"
+        [[auth.keys]]
+        name = "cd"
+        sha256 = "${KEY}"
         [log]
         format = "${FORMAT:-text}"
         level = "warn"
@@ -167,6 +179,9 @@ fn wrong_files_are_not_valid_against_the_schema() {
         "[server.dialect.errors.unknown-tol]\ncode = 1",
         "[server.dialect.errors.busy]\ndata = 3",
         "[server.limits]\ncalls_in_flight = 0",
+        "[server]\n[auth]\nuser = \"users.txt\"",
+        "[server]\n[auth]\nkeys = [{ name = \"ci\" }]",
+        "[server]\n[auth]\nkeys = [{ name = \"ci\", sha256 = \"creole_key\" }]",
         "[server]\n[log]\nformat = \"xml\"",
         "[server]\n[http]\nport = 80",
         "[server]\n[http.tls]\nkey = \"a\"",
@@ -195,6 +210,17 @@ fn every_key_of_the_schema_is_described() {
         !text.contains(r#""type":"null""#) && !text.contains(r#","null"]"#),
         "TOML has no null"
     );
+}
+
+#[test]
+fn files_of_users_and_keys_are_looked_for_beside_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("creole.toml");
+    let text = "[server]\n[auth]\nusers = \"users.txt\"\nkeys_file = \"/etc/creole/keys.txt\"\n";
+    fs::write(&path, text).unwrap();
+    let auth = Plan::load(Source::File(&path), PACKS).unwrap().auth.unwrap();
+    assert_eq!(auth.users, Some(folder.path().join("users.txt")));
+    assert_eq!(auth.keys_file.as_deref(), Some(Path::new("/etc/creole/keys.txt")));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use creole_gateway::config::schema::schema;
+use creole_gateway::plan::auth::AuthPlan;
 use creole_gateway::plan::{HttpPlan, LogPlan, ServerPlan};
 use creole_gateway::{Plan, Source};
 
@@ -21,6 +22,7 @@ pub(crate) fn run(command: &ConfigCommand) -> Result<(), Failure> {
 
 fn check(file: &Path) -> Result<(), Failure> {
     let plan = Plan::load(Source::File(file), &creole_cli::packs())?;
+    let auth = plan.auth.as_ref().map(auth).transpose()?;
     let mut lines = vec![
         format!("{} is right.", file.display()),
         format!("  server   {}", server(&plan.server)),
@@ -29,8 +31,22 @@ fn check(file: &Path) -> Result<(), Failure> {
         format!("  limits   {}", limits(&plan.server)),
     ];
     lines.extend(plan.http.as_ref().map(|reached| format!("  http     {}", http(reached))));
-    lines.extend([format!("  log      {}", log(plan.log)), String::new()]);
+    lines.push(format!("  log      {}", log(plan.log)));
+    lines.extend(auth);
+    lines.push(String::new());
     output::data(&lines.join("\n"))
+}
+
+/// Whom the server lets in; the files are read, because a server would not start with wrong ones.
+fn auth(plan: &AuthPlan) -> Result<String, Failure> {
+    let counted = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    };
+    let (users, keys) = creole_cli::authenticator(plan)?.count();
+    let role = plan.role.as_ref().map(|role| format!(", with the role {role}"));
+    let (users, keys) = (counted(users, "user"), counted(keys, "key"));
+    Ok(format!("  auth     {users}, {keys}{}", role.unwrap_or_default()))
 }
 
 fn server(server: &ServerPlan) -> String {

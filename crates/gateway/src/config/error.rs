@@ -53,12 +53,14 @@ pub(crate) struct Problem {
     part: Option<String>,
     what: String,
     help: Option<String>,
+    /// Whether what stands there may be a secret.
+    is_hidden: bool,
 }
 
 impl Problem {
     /// A problem without a place.
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { span: None, part: None, what: what.into(), help: None }
+        Self { span: None, part: None, what: what.into(), help: None, is_hidden: false }
     }
 
     /// The same problem, at this place.
@@ -79,10 +81,18 @@ impl Problem {
         self
     }
 
+    /// The same problem, whose place is shown without what stands there: it may be a secret.
+    pub(crate) fn hidden(mut self) -> Self {
+        self.is_hidden = true;
+        self
+    }
+
     /// The problem as it is shown, in the file of this name and text.
     pub(crate) fn shown_in(self, file: &str, text: &str) -> ConfigError {
-        let place =
-            self.span.map(|span| Place::of(narrowed(span, self.part.as_deref(), text), text));
+        let place = self.span.map(|span| match self.is_hidden {
+            true => Place::of(span.clone(), &covered(span, text)),
+            false => Place::of(narrowed(span, self.part.as_deref(), text), text),
+        });
         ConfigError { file: Some(file.to_owned()), place, what: self.what, help: self.help }
     }
 }
@@ -93,6 +103,13 @@ fn narrowed(span: Range<usize>, part: Option<&str>, text: &str) -> Range<usize> 
         Some(start..start + part?.len())
     };
     found().unwrap_or_else(|| span.clone())
+}
+
+/// The text with stars in the place of what stands there.
+fn covered(span: Range<usize>, text: &str) -> String {
+    let (start, end) = (text.floor_char_boundary(span.start), text.floor_char_boundary(span.end));
+    let secret = end.saturating_sub(start);
+    format!("{}{}{}", &text[..start], "*".repeat(secret), &text[start + secret..])
 }
 
 impl Place {

@@ -8,6 +8,9 @@ use toml::de::Error;
 use super::error::Problem;
 use super::nearest::{listed, nearest, suggestion};
 
+/// The table that each configuration has; what else can be missing is a single key.
+const TABLE: &str = "server";
+
 /// What is wrong with a file that is not TOML.
 pub(crate) fn syntax(error: &Error) -> Problem {
     placed(Problem::new(format!("not valid TOML: {}", error.message())), error)
@@ -16,12 +19,11 @@ pub(crate) fn syntax(error: &Error) -> Problem {
 /// What is wrong with a TOML file that is not a configuration.
 pub(crate) fn meaning(error: &Error) -> Problem {
     let message = error.message();
-    if let Some(problem) = missing_table(message) {
-        // What is missing has no place: its span would be the whole file.
-        return problem;
+    if let Some((key, problem)) = missing_key(message) {
+        // A missing table has no place: its span would be the whole file.
+        return if key == TABLE { problem } else { placed(problem, error) };
     }
-    let problem = missing_key(message)
-        .or_else(|| unknown_key(message))
+    let problem = unknown_key(message)
         .or_else(|| unknown_word(message))
         .or_else(|| wrong_type(message))
         .unwrap_or_else(|| Problem::new(message));
@@ -51,14 +53,13 @@ fn unknown_word(message: &str) -> Option<Problem> {
     Some(Problem::new(format!("unknown word `{word}`")).help(help))
 }
 
-fn missing_table(message: &str) -> Option<Problem> {
-    let missing = message == "missing field `server`";
-    missing.then(|| Problem::new("`server` is missing").help("add a table `[server]`"))
-}
-
-fn missing_key(message: &str) -> Option<Problem> {
+fn missing_key(message: &str) -> Option<(&str, Problem)> {
     let key = message.strip_prefix("missing field `")?.strip_suffix('`')?;
-    Some(Problem::new(format!("`{key}` is missing")).help(format!("add `{key} = …` to this table")))
+    let help = match key {
+        TABLE => format!("add a table `[{key}]`"),
+        _ => format!("add `{key} = …` to this table"),
+    };
+    Some((key, Problem::new(format!("`{key}` is missing")).help(help)))
 }
 
 fn wrong_type(message: &str) -> Option<Problem> {

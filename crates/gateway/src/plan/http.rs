@@ -96,13 +96,14 @@ impl HttpPlan {
         self.listen.ip().to_canonical().is_loopback()
     }
 
-    /// Lets relative paths begin at this folder.
-    pub(super) fn rebase(&mut self, folder: &Path) {
+    /// The same plan, with relative paths that begin at this folder.
+    pub(super) fn within(mut self, folder: &Path) -> Self {
         if let Some(tls) = &mut self.tls {
             // Joining an absolute path gives that path.
             tls.certificate = folder.join(&tls.certificate);
             tls.key = folder.join(&tls.key);
         }
+        self
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use creole::auth::Authenticator;
 use creole::transport::http::body::BodyLimits;
 use creole::transport::http::tls::Certificates;
 use creole::transport::http::{
@@ -49,8 +50,8 @@ fn permit(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(), Failu
 }
 
 /// Whether callers have to say who they are.
-fn is_guarded(_: &Plan) -> bool {
-    false
+fn is_guarded(plan: &Plan) -> bool {
+    plan.auth.is_some()
 }
 
 fn certificates(tls: &TlsPlan) -> Result<Arc<Certificates>, Failure> {
@@ -65,7 +66,8 @@ async fn listen(
     certificates: Option<Arc<Certificates>>,
 ) -> Result<(), Failure> {
     let drain = Drain::new();
-    let router = router(plan, reached, args, &drain)?;
+    let callers = plan.auth.as_ref().map(creole_cli::authenticator).transpose()?;
+    let router = router(plan, reached, args, &drain, callers.as_ref())?;
     let cannot =
         |error| Failure::Serve(format!("{} cannot be listened on: {error}", reached.listen));
     let mut listener = Listener::bind(reached.listen, limits(reached)).await.map_err(cannot)?;
@@ -74,6 +76,9 @@ async fn listen(
     if let Some(certificates) = certificates {
         listener = listener.tls(Arc::clone(&certificates));
         reloads.push(Box::new(move || reload(&certificates)));
+    }
+    if let Some(callers) = callers {
+        reloads.push(Box::new(move || reload_callers(&callers)));
     }
     let told = signals::listen(drain, reloads);
     told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
@@ -99,6 +104,12 @@ fn reload(certificates: &Certificates) {
     }
 }
 
+fn reload_callers(callers: &Authenticator) {
+    if let Err(error) = callers.reload() {
+        output::talk(&format!("error: {error}; users and keys stay as they were"));
+    }
+}
+
 /// What a person is told who wants to call.
 fn invitation(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
     let scheme = if reached.tls.is_some() { "https" } else { "http" };
@@ -111,14 +122,22 @@ fn router(
     reached: &HttpPlan,
     args: &ServeArgs,
     drain: &Drain,
+    callers: Option<&Authenticator>,
 ) -> Result<Router<Endpoint>, Failure> {
     let service = super::assemble(plan, args)?.start();
     let endpoint = Endpoint::new(service, settings(reached));
     let methods = [Method::POST, Method::GET, Method::DELETE];
+    let route = |path: &str, methods: &[Method]| {
+        let route = Route::new(path, methods, endpoint.clone());
+        match callers {
+            Some(callers) => route.gate(Arc::new(callers.clone())),
+            None => route,
+        }
+    };
     let mut router = Router::new(reached.guard(), drain.clone());
-    router = router.route(Route::new(&*reached.path, &methods, endpoint.clone()));
+    router = router.route(route(&reached.path, &methods));
     if let Some(path) = &reached.legacy_sse {
-        router = router.route(Route::new(&**path, &methods[..2], endpoint.clone()));
+        router = router.route(route(path, &methods[..2]));
     }
     let drain = drain.clone();
     tokio::spawn(async move {

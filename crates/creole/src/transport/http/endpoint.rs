@@ -30,6 +30,7 @@ use super::reply::{self, Body};
 use super::session::Session;
 use super::sessions::Sessions;
 use super::stream::Stream;
+use crate::auth::Principal;
 use crate::server::Service;
 use crate::state::{State, StateError};
 
@@ -256,8 +257,9 @@ impl Endpoint {
 }
 
 /// Whoever the layer that authenticates has found, if there is one.
-fn principal_of<B>(_request: &Request<B>) -> Arc<str> {
-    ANYBODY.into()
+fn principal_of<B>(request: &Request<B>) -> Arc<str> {
+    let known = request.extensions().get::<Principal>();
+    known.map_or_else(|| ANYBODY.into(), |principal| Arc::clone(&principal.id))
 }
 
 /// A header as it was sent; one that was sent several times is a list (RFC 9110, 5.3).

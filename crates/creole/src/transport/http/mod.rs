@@ -15,6 +15,7 @@ mod cors;
 mod drain;
 mod endpoint;
 mod exchange;
+mod gate;
 mod hub;
 mod limits;
 mod listener;

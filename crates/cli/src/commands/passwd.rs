@@ -1,0 +1,164 @@
+//! `creole passwd`: users and keys, added, changed and taken out.
+
+mod store;
+#[cfg(unix)]
+mod terminal;
+
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+
+use creole::auth::{AuthError, CredentialText, Expiry, Kind, NewKey, Secret, password};
+
+use crate::args::PasswdArgs;
+use crate::failure::Failure;
+use crate::output;
+use store::Store;
+
+/// The most bytes of stdin that are read for a password.
+const LONGEST: u64 = 4096;
+
+/// Runs the verb.
+pub(crate) fn run(args: &PasswdArgs) -> Result<(), Failure> {
+    let roles = Some(args.roles.as_slice()).filter(|roles| !roles.is_empty());
+    match (&args.user, &args.key, &args.remove) {
+        (Some(user), ..) => put_user(&args.file, user, roles),
+        (_, Some(name), _) => put_key(&args.file, name, roles, args.expires),
+        (_, _, Some(name)) => remove(&args.file, name),
+        // The command line asks for one of the three.
+        (None, None, None) => Ok(()),
+    }
+}
+
+fn put_user(file: &Path, user: &str, roles: Option<&[String]>) -> Result<(), Failure> {
+    // Mistakes are told before anybody types a password.
+    read(file, Kind::Users)?.check(user, roles).map_err(usage)?;
+    let password = password()?;
+    password::check(&password, user).map_err(Failure::Usage)?;
+    let hash = password::hash(&password)
+        .map_err(|error| Failure::Passwd(format!("the password cannot be hashed: {error}")))?;
+    let store = Store::open(file)?;
+    let mut text = read(file, Kind::Users)?;
+    let replaced = text.put_user(user, &hash, roles).map_err(usage)?;
+    store.write(&text.text())?;
+    let done = if replaced { "has a new password in" } else { "was added to" };
+    tell(&text, user, done, file);
+    Ok(())
+}
+
+fn put_key(
+    file: &Path,
+    name: &str,
+    roles: Option<&[String]>,
+    expires: Option<Expiry>,
+) -> Result<(), Failure> {
+    if expires.is_some_and(|end| end.has_passed(std::time::SystemTime::now())) {
+        return Err(Failure::Usage("the end of the key is in the past".to_owned()));
+    }
+    let key = NewKey::random();
+    let store = Store::open(file)?;
+    let mut text = read(file, Kind::Keys)?;
+    let replaced = text.put_key(name, &key, roles, expires).map_err(usage)?;
+    store.write(&text.text())?;
+    let done = if replaced { "has a new key in" } else { "was added to" };
+    tell(&text, name, done, file);
+    output::talk("creole: this is the key; it is shown only now:");
+    output::data(&format!("{}\n", String::from_utf8_lossy(key.key.expose())))
+}
+
+fn remove(file: &Path, name: &str) -> Result<(), Failure> {
+    let store = Store::open(file)?;
+    let written = creole::auth::text_of(file)?;
+    let kind = Kind::of(&written);
+    let mut text = CredentialText::parse(&written, kind, file)?;
+    if !text.remove(name) {
+        let what = format!("there is no `{name}` in {}", file.display());
+        return Err(Failure::Passwd(what));
+    }
+    store.write(&text.text())?;
+    output::talk(&format!("creole: `{name}` was taken out of {}", file.display()));
+    Ok(())
+}
+
+fn tell(text: &CredentialText, name: &str, done: &str, file: &Path) {
+    let roles = match text.roles_of(name).as_slice() {
+        [] => "no role".to_owned(),
+        [role] => format!("the role {role}"),
+        roles => format!("the roles {}", roles.join(", ")),
+    };
+    output::talk(&format!("creole: `{name}` {done} {}, with {roles}", file.display()));
+}
+
+/// What the file says; a file that there is not yet is empty.
+fn read(file: &Path, kind: Kind) -> Result<CredentialText, Failure> {
+    match file.try_exists() {
+        Ok(false) => Ok(CredentialText::new(kind)),
+        _ => Ok(CredentialText::parse(&creole::auth::text_of(file)?, kind, file)?),
+    }
+}
+
+/// A name or a role on the command line that cannot be used.
+fn usage(error: AuthError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+/// Asks for the password: twice at a terminal, without showing it; otherwise the first line of stdin.
+fn password() -> Result<Secret, Failure> {
+    if !io::stdin().is_terminal() {
+        return first_line(io::stdin().lock());
+    }
+    let password = terminal::ask("New password: ")?;
+    let again = terminal::ask("The same again: ")?;
+    if password.expose() != again.expose() {
+        return Err(Failure::Usage("the two passwords are not the same".to_owned()));
+    }
+    Ok(password)
+}
+
+/// Elsewhere there is no way to keep a terminal from showing what is typed.
+#[cfg(not(unix))]
+mod terminal {
+    use super::{Failure, Secret};
+
+    pub(super) fn ask(_prompt: &str) -> Result<Secret, Failure> {
+        let what = "a terminal would show the password here: write it to stdin";
+        Err(Failure::Usage(what.to_owned()))
+    }
+}
+
+fn first_line(input: impl Read) -> Result<Secret, Failure> {
+    let mut bytes = Vec::new();
+    input
+        .take(LONGEST)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::Passwd(format!("stdin cannot be read: {error}")))?;
+    if bytes.is_empty() {
+        let what = "stdin has no password: write it there, or run the command in a terminal";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    Ok(line_of(bytes))
+}
+
+/// The bytes up to the first line break.
+fn line_of(mut bytes: Vec<u8>) -> Secret {
+    let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    bytes.truncate(end);
+    if bytes.last() == Some(&b'\r') {
+        bytes.pop();
+    }
+    Secret::from(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_is_the_password() {
+        let read = |text: &str| first_line(text.as_bytes()).unwrap().expose().to_vec();
+        assert_eq!(read("correct horse\nbattery\n"), b"correct horse");
+        assert_eq!(read("correct horse\r\n"), b"correct horse");
+        assert_eq!(read("correct horse"), b"correct horse");
+        assert_eq!(read(" spaces stay \n"), b" spaces stay ");
+        assert!(first_line(&b""[..]).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! The answer to a caller who is not let in.
+//!
+//! It says what to do and not what was wrong: an unknown user, a wrong password, a header that cannot
+//! be read and a key that has expired get the same status, headers and body.
+
+use std::time::Duration;
+
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+/// Why a caller is not let in, as HTTP tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Challenge {
+    /// 401, 403, 429 or 503.
+    pub status: StatusCode,
+    /// `WWW-Authenticate`, `Retry-After` and what describes the body.
+    pub headers: HeaderMap,
+    /// A sentence for people, as plain text.
+    pub body: &'static str,
+}
+
+/// The ways to prove who one is that a server offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Schemes {
+    pub(super) basic: bool,
+    pub(super) bearer: bool,
+}
+
+impl Challenge {
+    /// 401: nobody is known by what was sent. `bearer_given`: it was a bearer key (RFC 6750, 3.1).
+    pub(super) fn unauthorized(schemes: Schemes, bearer_given: bool) -> Self {
+        let mut challenge = Self::new(StatusCode::UNAUTHORIZED, how_to(schemes));
+        let mut offer = |text| {
+            challenge.headers.append(WWW_AUTHENTICATE, HeaderValue::from_static(text));
+        };
+        if schemes.basic {
+            offer("Basic realm=\"creole\", charset=\"UTF-8\"");
+        }
+        if schemes.bearer && bearer_given {
+            offer("Bearer realm=\"creole\", error=\"invalid_token\"");
+        } else if schemes.bearer {
+            offer("Bearer realm=\"creole\"");
+        }
+        challenge
+    }
+
+    /// 403: the caller is known, and does not have the role.
+    pub(super) fn forbidden(role: &str, bearer_given: bool) -> Self {
+        let mut challenge = Self::new(StatusCode::FORBIDDEN, FORBIDDEN);
+        let text =
+            format!("Bearer realm=\"creole\", error=\"insufficient_scope\", scope=\"{role}\"");
+        if let Some(value) = HeaderValue::try_from(text).ok().filter(|_| bearer_given) {
+            challenge.headers.append(WWW_AUTHENTICATE, value);
+        }
+        challenge
+    }
+
+    /// 429: there were too many wrong attempts.
+    pub(super) fn too_many(wait: Duration) -> Self {
+        Self::later(StatusCode::TOO_MANY_REQUESTS, TOO_MANY, wait)
+    }
+
+    /// 503: more passwords wait to be checked than can be checked soon.
+    pub(super) fn busy() -> Self {
+        Self::later(StatusCode::SERVICE_UNAVAILABLE, BUSY, Duration::from_secs(1))
+    }
+
+    fn later(status: StatusCode, body: &'static str, wait: Duration) -> Self {
+        let mut challenge = Self::new(status, body);
+        // Rounded up: who comes back in time is let try.
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        challenge.headers.insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        challenge
+    }
+
+    fn new(status: StatusCode, body: &'static str) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Self { status, headers, body }
+    }
+
+    /// The challenge as a response.
+    pub fn into_response<B: From<&'static str>>(self) -> Response<B> {
+        let mut response = Response::new(B::from(self.body));
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
+
+fn how_to(schemes: Schemes) -> &'static str {
+    match schemes {
+        Schemes { basic: true, bearer: true } => BOTH,
+        Schemes { basic: true, bearer: false } => BASIC,
+        Schemes { basic: false, .. } => BEARER,
+    }
+}
+
+const BOTH: &str = "This server asks who you are. Send the header `Authorization: Basic` with your name and \
+password, or `Authorization: Bearer` with a key; whoever runs the server hands them out.\n";
+const BASIC: &str = "This server asks who you are. Send the header `Authorization: Basic` with your name and \
+password; whoever runs the server hands them out.\n";
+const BEARER: &str = "This server asks who you are. Send the header `Authorization: Bearer` with a key; \
+whoever runs the server hands them out.\n";
+const FORBIDDEN: &str = "You are known here, but you do not have the role that this server asks for; whoever \
+runs it can give it to you.\n";
+const TOO_MANY: &str =
+    "There were too many attempts. Wait as long as the header `Retry-After` says.\n";
+const BUSY: &str = "Too many callers prove who they are at this moment. Try again soon.\n";

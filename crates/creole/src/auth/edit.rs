@@ -1,0 +1,145 @@
+//! Changes to a file of users or keys that leave every other line as it is.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::AuthError;
+use super::expiry::Expiry;
+use super::file::{self, Entry, Kind};
+use super::keys::{self, NewKey};
+
+/// The text of a file of users or keys, to be changed and written back.
+#[derive(Clone, Debug)]
+pub struct CredentialText {
+    kind: Kind,
+    lines: Vec<String>,
+    entries: Vec<Entry>,
+}
+
+impl CredentialText {
+    /// A new file, with a line that explains it.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        let opening = match kind {
+            Kind::Users => "# Users: name:hash of the password:role,role",
+            Kind::Keys => "# Keys: name:hash of the key:role,role:end",
+        };
+        Self { kind, lines: vec![opening.to_owned()], entries: Vec::new() }
+    }
+
+    /// The text of a file that there is; `path` is only named in messages.
+    ///
+    /// # Errors
+    /// When a line is wrong: a file with mistakes is not changed.
+    pub fn parse(text: &str, kind: Kind, path: &Path) -> Result<Self, AuthError> {
+        let entries =
+            file::parse(text, kind).map_err(|error| file::explained(error, kind, path))?;
+        Ok(Self { kind, lines: text.lines().map(str::to_owned).collect(), entries })
+    }
+
+    /// Adds a user, or gives one a new password. Without `roles` the roles stay as they are. Tells whether
+    /// the user was there before.
+    ///
+    /// # Errors
+    /// When the name or a role is not a plain word, or the hash is none that is taken.
+    pub fn put_user(
+        &mut self,
+        name: &str,
+        hash: &str,
+        roles: Option<&[String]>,
+    ) -> Result<bool, AuthError> {
+        let roles = self.roles(name, roles)?;
+        self.put(name, format!("{name}:{hash}{}", tail(&roles, None)))
+    }
+
+    /// Adds a key, or replaces the one of that name. Without `roles` the roles stay as they are. Tells
+    /// whether the name was there before.
+    ///
+    /// # Errors
+    /// When the name or a role is not a plain word.
+    pub fn put_key(
+        &mut self,
+        name: &str,
+        key: &NewKey,
+        roles: Option<&[String]>,
+        expires: Option<Expiry>,
+    ) -> Result<bool, AuthError> {
+        let roles = self.roles(name, roles)?;
+        let hash = format!("{}{}", keys::PREFIX, key.sha256);
+        self.put(name, format!("{name}:{hash}{}", tail(&roles, expires)))
+    }
+
+    /// Whether a name and roles can be put in.
+    ///
+    /// # Errors
+    /// When the name or a role is not a plain word.
+    pub fn check(&self, name: &str, roles: Option<&[String]>) -> Result<(), AuthError> {
+        self.roles(name, roles).map(drop)
+    }
+
+    /// Takes a user or a key out. Tells whether there was one.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let Some(index) = self.index_of(name) else { return false };
+        let line = self.entries.remove(index).line;
+        self.lines.remove(line - 1);
+        for entry in self.entries.iter_mut().filter(|entry| entry.line > line) {
+            entry.line -= 1;
+        }
+        true
+    }
+
+    /// The names in the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.name.as_str())
+    }
+
+    /// The roles of a user or a key.
+    #[must_use]
+    pub fn roles_of(&self, name: &str) -> Vec<&str> {
+        let entry = self.index_of(name).map(|index| &self.entries[index]);
+        entry.map_or_else(Vec::new, |entry| entry.roles.iter().map(|role| &**role).collect())
+    }
+
+    /// The text, with a line break at its end.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
+    }
+
+    fn index_of(&self, name: &str) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.name == name)
+    }
+
+    fn roles(&self, name: &str, roles: Option<&[String]>) -> Result<Arc<[Arc<str>]>, AuthError> {
+        file::check_name("name", name)?;
+        match (roles, self.index_of(name)) {
+            (Some(roles), _) => file::check_roles(roles.iter().map(String::as_str)),
+            (None, Some(index)) => Ok(Arc::clone(&self.entries[index].roles)),
+            (None, None) => Ok(Arc::default()),
+        }
+    }
+
+    fn put(&mut self, name: &str, line: String) -> Result<bool, AuthError> {
+        let mut parsed = file::parse(&line, self.kind)?;
+        let place = self.index_of(name).map(|index| self.entries.remove(index).line);
+        let number = place.unwrap_or(self.lines.len() + 1);
+        for entry in &mut parsed {
+            entry.line = number;
+        }
+        self.entries.append(&mut parsed);
+        match self.lines.get_mut(number - 1) {
+            Some(old) => *old = line,
+            None => self.lines.push(line),
+        }
+        Ok(place.is_some())
+    }
+}
+
+fn tail(roles: &[Arc<str>], expires: Option<Expiry>) -> String {
+    let roles: Vec<&str> = roles.iter().map(|role| &**role).collect();
+    match expires {
+        Some(end) => format!(":{}:{end}", roles.join(",")),
+        None if roles.is_empty() => String::new(),
+        None => format!(":{}", roles.join(",")),
+    }
+}

@@ -1,0 +1,56 @@
+//! What is wrong with a file of users or keys, or with a key in the configuration.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Credentials that cannot be used, and what would be right. It never shows what stands in a line: that
+/// may be a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthError {
+    /// The file.
+    pub file: Option<PathBuf>,
+    /// The line, counted from one.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub what: String,
+    /// What would be right.
+    pub help: Option<String>,
+}
+
+impl AuthError {
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Self { file: None, line: None, what: what.into(), help: None }
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(super) fn at(mut self, line: usize) -> Self {
+        self.line = Some(line);
+        self
+    }
+
+    pub(super) fn within(mut self, file: &Path) -> Self {
+        self.file = Some(file.to_owned());
+        self
+    }
+}
+
+impl fmt::Display for AuthError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{}:{line}: ", file.display())?,
+            (Some(file), None) => write!(f, "{}: ", file.display())?,
+            (None, _) => {}
+        }
+        f.write_str(&self.what)?;
+        match &self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for AuthError {}

@@ -1,0 +1,256 @@
+//! Files of users and of keys: one a line, comments with `#`, and safe to edit by hand.
+//!
+//! ```text
+//! # name:hash of the password:roles
+//! alice:$argon2id$v=19$m=19456,t=2,p=1$…$…:mcp,admin
+//!
+//! # name:SHA-256 of the key:roles:end
+//! ci:$sha256$9f86d081…:mcp:2027-01-31T00:00:00Z
+//! ```
+//!
+//! Roles and the end may be left out. A hash has no colon in it, so the parts cannot be mistaken.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use argon2::password_hash::phc::PasswordHash;
+
+use super::error::AuthError;
+use super::expiry::Expiry;
+use super::{Digest, keys, password};
+
+/// The longest file that is read, in bytes.
+const LONGEST: u64 = 1024 * 1024;
+/// The longest name of a user, a key or a role.
+const LONGEST_NAME: usize = 64;
+/// The most roles of one user or key.
+const MOST_ROLES: usize = 32;
+
+/// What a file is a list of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// People with passwords.
+    Users,
+    /// Programs with keys.
+    Keys,
+}
+
+impl Kind {
+    /// What the text of a file is a list of, by its first entry; of an empty one, users.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let mut lines = text.lines().map(str::trim);
+        let entry = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+        let hash = entry.and_then(|line| line.split(':').nth(1)).unwrap_or_default();
+        if hash.trim().starts_with(keys::PREFIX) { Self::Keys } else { Self::Users }
+    }
+}
+
+/// One user or key.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) line: usize,
+    pub(super) name: String,
+    pub(super) proof: Proof,
+    pub(super) roles: Arc<[Arc<str>]>,
+}
+
+/// What is known of a secret.
+#[derive(Clone, Debug)]
+pub(super) enum Proof {
+    Password(Arc<PasswordHash>),
+    Key { digest: Digest, expires: Option<Expiry> },
+}
+
+/// Reads a file.
+pub(super) fn read(path: &Path, kind: Kind) -> Result<Vec<Entry>, AuthError> {
+    let text = text_of(path)?;
+    parse(&text, kind).map_err(|error| explained(error, kind, path))
+}
+
+/// The text of a file that is readable, of a sensible size, and can be changed by its owner only.
+///
+/// # Errors
+/// When it is not.
+pub fn text_of(path: &Path) -> Result<String, AuthError> {
+    read_text(path).map_err(|error| error.within(path))
+}
+
+fn read_text(path: &Path) -> Result<String, AuthError> {
+    let cannot = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => AuthError::new("there is no such file"),
+        _ => AuthError::new(format!("the file cannot be read: {error}")),
+    };
+    // Asked before it is opened, because opening a pipe would wait for a writer.
+    if !std::fs::metadata(path).map_err(cannot)?.is_file() {
+        return Err(AuthError::new("this is not a file"));
+    }
+    let file = File::open(path).map_err(cannot)?;
+    check_mode(path, &file)?;
+    let mut bytes = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(AuthError::new(format!("the file is longer than {LONGEST} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        AuthError::new("this is not UTF-8 text").help("save the file as UTF-8").at(line)
+    })
+}
+
+/// Who can write the file can let themselves in, so that is refused. Who can only read it can at most try
+/// passwords against the hashes, and secrets are often mounted readable for all: that is a warning.
+#[cfg(unix)]
+fn check_mode(path: &Path, file: &File) -> Result<(), AuthError> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let metadata = file.metadata();
+    let mode = metadata.map_or(0, |metadata| metadata.permissions().mode());
+    if mode & 0o022 != 0 {
+        let what = format!("others than its owner may write the file (mode {:03o})", mode & 0o777);
+        return Err(AuthError::new(what).help(format!("chmod 600 {}", path.display())));
+    }
+    if mode & 0o004 != 0 {
+        tracing::warn!(
+            file = %path.display(),
+            "everybody on this machine can read the hashes; chmod 600 would keep them private"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_mode(_path: &Path, _file: &File) -> Result<(), AuthError> {
+    Ok(())
+}
+
+/// The entries of a text.
+pub(super) fn parse(text: &str, kind: Kind) -> Result<Vec<Entry>, AuthError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut entries = Vec::new();
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for (index, line) in text.lines().enumerate() {
+        let (number, line) = (index + 1, line.trim());
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let entry = parse_line(number, line, kind).map_err(|error| error.at(number))?;
+        if let Some(first) = seen.insert(entry.name.clone(), number) {
+            let what = format!("`{}` stands in line {first} already", entry.name);
+            return Err(AuthError::new(what).at(number));
+        }
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+fn parse_line(number: usize, line: &str, kind: Kind) -> Result<Entry, AuthError> {
+    let parts = if kind == Kind::Users { 3 } else { 4 };
+    let mut parts = line.splitn(parts, ':').map(str::trim);
+    let name = parts.next().unwrap_or_default();
+    let Some(hash) = parts.next() else {
+        let right = match kind {
+            Kind::Users => "a line is `name:hash` or `name:hash:role,role`",
+            Kind::Keys => "a line is `name:hash`, `name:hash:role,role` or `name:hash:roles:end`",
+        };
+        return Err(AuthError::new("there is no colon").help(right));
+    };
+    check_name("name", name)?;
+    let roles = parse_roles(parts.next().unwrap_or_default())?;
+    let proof = match kind {
+        Kind::Users => user_proof(hash),
+        Kind::Keys => key_proof(hash, parts.next()),
+    };
+    let proof = proof.map_err(|mut error| {
+        error.what = format!("of `{name}`: {}", error.what);
+        error
+    })?;
+    Ok(Entry { line: number, name: name.to_owned(), proof, roles })
+}
+
+fn user_proof(hash: &str) -> Result<Proof, AuthError> {
+    if hash.starts_with(keys::PREFIX) {
+        let what = "a key in a file of users";
+        return Err(AuthError::new(what).help("keys have a file of their own, `keys_file`"));
+    }
+    password::parse(hash).map(|hash| Proof::Password(Arc::new(hash))).map_err(AuthError::new)
+}
+
+fn key_proof(hash: &str, expires: Option<&str>) -> Result<Proof, AuthError> {
+    if hash.starts_with("$argon2") {
+        let what = "a password in a file of keys";
+        return Err(AuthError::new(what).help("users have a file of their own, `users`"));
+    }
+    let digest =
+        hash.strip_prefix(keys::PREFIX).and_then(keys::digest_of_hex).ok_or_else(|| {
+            AuthError::new("where the hash should be stands something else, perhaps the key itself")
+        })?;
+    Ok(Proof::Key { digest, expires: expires.map(parse_expiry).transpose()? })
+}
+
+pub(super) fn parse_expiry(text: &str) -> Result<Expiry, AuthError> {
+    let right = "write it like 2027-01-31 or 2027-01-31T12:00:00Z";
+    text.parse().map_err(|_| AuthError::new("the end is not a date").help(right))
+}
+
+/// Names and roles are plain words, so that they mean the same in a header, a log and a list.
+pub(super) fn check_name(what: &str, name: &str) -> Result<(), AuthError> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+@".contains(&byte);
+    if name.is_empty() {
+        Err(AuthError::new(format!("the {what} is empty")))
+    } else if name.len() > LONGEST_NAME {
+        Err(AuthError::new(format!("the {what} is longer than {LONGEST_NAME} characters")))
+    } else if !name.bytes().all(is_plain) {
+        let what = format!("the {what} has a character that is not allowed");
+        Err(AuthError::new(what).help("letters from A to Z, digits and . _ - + @ are"))
+    } else {
+        Ok(())
+    }
+}
+
+fn parse_roles(text: &str) -> Result<Arc<[Arc<str>]>, AuthError> {
+    if text.is_empty() {
+        return Ok(Arc::default());
+    }
+    check_roles(text.split(',').map(str::trim))
+}
+
+pub(super) fn check_roles<'a>(
+    roles: impl Iterator<Item = &'a str>,
+) -> Result<Arc<[Arc<str>]>, AuthError> {
+    let mut checked: Vec<Arc<str>> = Vec::new();
+    for role in roles {
+        check_name("role", role)?;
+        if checked.iter().any(|each| &**each == role) {
+            return Err(AuthError::new(format!("the role `{role}` is named twice")));
+        }
+        checked.push(role.into());
+    }
+    if checked.len() > MOST_ROLES {
+        return Err(AuthError::new(format!("there are more than {MOST_ROLES} roles")));
+    }
+    Ok(checked.into())
+}
+
+/// The error with its file, and the command that would do it right.
+pub(super) fn explained(error: AuthError, kind: Kind, path: &Path) -> AuthError {
+    let shown = path.display();
+    let command = match kind {
+        Kind::Users => format!("`creole passwd {shown} NAME` stores the hash of a password"),
+        Kind::Keys => format!("`creole passwd {shown} --key NAME` makes a key and stores its hash"),
+    };
+    let error = if error.help.is_none() && error.what.contains("hash") {
+        error.help(command)
+    } else {
+        error
+    };
+    error.within(path)
+}
+
+#[cfg(test)]
+#[path = "file/tests.rs"]
+mod tests;

@@ -1,0 +1,115 @@
+//! What stands in files of users and keys, what is wrong in them, and how they are changed.
+
+use super::super::edit::CredentialText;
+use super::super::keys::NewKey;
+use super::*;
+
+const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
+                    AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+const KEY: &str = "$sha256$ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+fn said(text: &str, kind: Kind) -> String {
+    let error = parse(text, kind).unwrap_err();
+    explained(error, kind, Path::new("f")).to_string()
+}
+
+#[test]
+fn comments_blank_lines_and_spaces_are_no_fault() {
+    let text = format!(
+        "\u{feff}# Ours\r\n\r\n  alice : {HASH} : mcp , admin\r\nbob:{HASH}\n#x\ncarol:{HASH}:"
+    );
+    let entries = parse(&text, Kind::Users).unwrap();
+    let shown: Vec<String> = entries
+        .iter()
+        .map(|entry| format!("{} {} {}", entry.line, entry.name, entry.roles.join("+")))
+        .collect();
+    assert_eq!(shown, ["3 alice mcp+admin", "4 bob ", "6 carol "]);
+}
+
+#[test]
+fn each_mistake_is_told_with_its_line_and_without_what_stands_there() {
+    let user = |line: &str| said(&format!("# one\n{}", line.replace("HASH", HASH)), Kind::Users);
+    let key = |line: &str| said(&format!("# one\n{}", line.replace("KEY", KEY)), Kind::Keys);
+    let plain = "where the hash should be stands something else, perhaps the password itself; \
+                 `creole passwd f NAME` stores the hash of a password";
+    let cases = [
+        (user("hunter2"), "f:2: there is no colon; a line is `name:hash` or `name:hash:role,role`".to_owned()),
+        (user("alice:hunter2"), format!("f:2: of `alice`: {plain}")),
+        (user("alice:"), format!("f:2: of `alice`: {plain}")),
+        (user(":HASH"), "f:2: the name is empty".to_owned()),
+        (user("al ice:HASH"), "f:2: the name has a character that is not allowed; letters from A to Z, digits and . _ - + @ are".to_owned()),
+        (user(&format!("{}:HASH", "a".repeat(65))), "f:2: the name is longer than 64 characters".to_owned()),
+        (user("alice:HASH:mcp,,admin"), "f:2: the role is empty".to_owned()),
+        (user("alice:HASH:mcp,mcp"), "f:2: the role `mcp` is named twice".to_owned()),
+        (user("alice:HASH:m\"cp"), "f:2: the role has a character that is not allowed; letters from A to Z, digits and . _ - + @ are".to_owned()),
+        (user("alice:HASH\nbob:HASH\nalice:HASH"), "f:4: `alice` stands in line 2 already".to_owned()),
+        (user(&format!("ci:{KEY}")), "f:2: of `ci`: a key in a file of users; keys have a file of their own, `keys_file`".to_owned()),
+        (key(&format!("alice:{HASH}")), "f:2: of `alice`: a password in a file of keys; users have a file of their own, `users`".to_owned()),
+        (key("ci:creole_abc"), "f:2: of `ci`: where the hash should be stands something else, perhaps the key itself; `creole passwd f --key NAME` makes a key and stores its hash".to_owned()),
+        (key("ci:KEY0"), "f:2: of `ci`: where the hash should be stands something else, perhaps the key itself; `creole passwd f --key NAME` makes a key and stores its hash".to_owned()),
+        (key("ci:KEY:mcp:soon"), "f:2: of `ci`: the end is not a date; write it like 2027-01-31 or 2027-01-31T12:00:00Z".to_owned()),
+    ];
+    for (told, expected) in cases {
+        assert_eq!(told, expected);
+        assert!(!told.contains("hunter2") && !told.contains("creole_abc"));
+    }
+    let many = (0..33).map(|number| format!("r{number}")).collect::<Vec<_>>().join(",");
+    assert!(user(&format!("alice:HASH:{many}")).contains("more than 32 roles"));
+}
+
+#[test]
+fn what_is_no_readable_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let write = |name: &str, bytes: &[u8]| std::fs::write(path(name), bytes).unwrap();
+    write("latin1", b"# a\n# caf\xe9\n");
+    write("huge", &vec![b'#'; 1024 * 1024 + 1]);
+    let what = |name: &str| text_of(&path(name)).unwrap_err();
+    assert_eq!(what("none").what, "there is no such file");
+    assert_eq!(text_of(folder.path()).unwrap_err().what, "this is not a file");
+    assert_eq!(
+        (what("latin1").what.as_str(), what("latin1").line),
+        ("this is not UTF-8 text", Some(2))
+    );
+    assert_eq!(what("huge").what, "the file is longer than 1048576 bytes");
+}
+
+#[test]
+fn changes_leave_the_other_lines_as_they_are() {
+    let text = format!("# Ours\n\nalice:{HASH}:mcp\n# Bob is on leave.\nbob:{HASH}\ncarol:{HASH}");
+    let mut file = CredentialText::parse(&text, Kind::Users, Path::new("f")).unwrap();
+    let other = HASH.replace("t=2", "t=3");
+    assert!(file.put_user("bob", &other, Some(&["mcp".to_owned(), "admin".to_owned()])).unwrap());
+    assert!(file.put_user("alice", &other, None).unwrap(), "the roles stay");
+    assert!(!file.put_user("dave", HASH, None).unwrap());
+    assert!(file.remove("carol") && !file.remove("carol") && !file.remove("# Ours"));
+    let expected = format!(
+        "# Ours\n\nalice:{other}:mcp\n# Bob is on leave.\nbob:{other}:mcp,admin\ndave:{HASH}\n"
+    );
+    assert_eq!(file.text(), expected);
+    assert_eq!(file.roles_of("bob"), ["mcp", "admin"]);
+    assert!(file.put_user("dave", &other, Some(&["x".to_owned()])).unwrap());
+    assert!(file.remove("alice") && file.remove("dave") && file.remove("bob"));
+    assert_eq!(file.text(), "# Ours\n\n# Bob is on leave.\n");
+    assert!(file.put_user("a:b", HASH, None).is_err());
+    assert!(file.put_user("a", HASH, Some(&["x,y".to_owned()])).is_err());
+}
+
+#[test]
+fn what_is_written_is_what_is_read() {
+    let mut file = CredentialText::new(Kind::Keys);
+    let key = NewKey::random();
+    let end = "2027-01-31T12:00:00+02:00".parse().unwrap();
+    assert!(!file.put_key("ci", &key, None, Some(end)).unwrap());
+    assert!(!file.put_key("cd", &key, Some(&["mcp".to_owned()]), Some(end)).unwrap());
+    assert!(file.put_key("cd", &key, None, None).unwrap());
+    let expected = format!(
+        "# Keys: name:hash of the key:role,role:end\nci:$sha256${0}::2027-01-31T10:00:00Z\n\
+         cd:$sha256${0}:mcp\n",
+        key.sha256
+    );
+    assert_eq!(file.text(), expected);
+    let entries = parse(&expected, Kind::Keys).unwrap();
+    assert!(matches!(entries[0].proof, Proof::Key { expires: Some(moment), .. } if moment == end));
+    assert!(matches!(entries[1].proof, Proof::Key { expires: None, .. }));
+}

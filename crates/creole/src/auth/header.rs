@@ -1,0 +1,152 @@
+//! The `Authorization` header: what a caller offers as proof.
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
+
+use super::secret::Secret;
+
+/// Longer headers are not looked into.
+pub(super) const LONGEST: usize = 8 * 1024;
+
+/// Some clients leave out the padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The one `Authorization` header of a request. Of two, nobody could tell which one another program on
+/// the way has checked, so they are as good as none.
+#[must_use]
+pub fn authorization(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    match (values.next(), values.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    }
+}
+
+/// What a caller offers.
+#[derive(Debug)]
+pub(super) enum Offer {
+    /// Nothing, or something of a kind that is not known here.
+    Nothing,
+    /// A name and a password. Both are empty where they cannot be read: nobody has an empty name, and
+    /// checking it takes as long as checking another.
+    Basic { name: String, password: Secret },
+    /// A key.
+    Bearer(Secret),
+}
+
+impl Offer {
+    /// Reads the header.
+    pub(super) fn read(header: Option<&HeaderValue>) -> Self {
+        let Some(bytes) = header.map(HeaderValue::as_bytes) else { return Self::Nothing };
+        let end = bytes.iter().position(|byte| *byte == b' ').unwrap_or(bytes.len());
+        let (scheme, rest) = bytes.split_at(end);
+        // RFC 9110, 11.4: one space or several, and the name of the scheme in any case.
+        let start = rest.iter().position(|byte| *byte != b' ').unwrap_or(rest.len());
+        let rest = if bytes.len() > LONGEST { &[] } else { &rest[start..] };
+        if scheme.eq_ignore_ascii_case(b"basic") {
+            let (name, password) = user_and_password(rest).unwrap_or_default();
+            Self::Basic { name, password: Secret::from(password) }
+        } else if scheme.eq_ignore_ascii_case(b"bearer") {
+            Self::Bearer(rest.to_vec().into())
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
+/// RFC 7617: base64 of the name, a colon and the password; in UTF-8, as our challenge says, and without
+/// control characters.
+fn user_and_password(encoded: &[u8]) -> Option<(String, Vec<u8>)> {
+    let text = String::from_utf8(BASE64.decode(encoded).ok()?).ok()?;
+    if text.chars().any(char::is_control) {
+        return None;
+    }
+    let (name, password) = text.split_once(':')?;
+    Some((name.to_owned(), password.as_bytes().to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `name/password`, `key:…`, or `nothing`.
+    fn read(header: &[u8]) -> String {
+        let header = HeaderValue::from_bytes(header).unwrap();
+        let text = |secret: &Secret| String::from_utf8_lossy(secret.expose()).into_owned();
+        match Offer::read(Some(&header)) {
+            Offer::Nothing => "nothing".to_owned(),
+            Offer::Basic { name, password } => format!("{name}/{}", text(&password)),
+            Offer::Bearer(key) => format!("key:{}", text(&key)),
+        }
+    }
+
+    #[test]
+    fn right_headers_are_read() {
+        let right: [(&[u8], &str); 7] = [
+            (b"Basic YWxpY2U6c2VjcmV0", "alice/secret"),
+            (b"basic YWxpY2U6c2VjcmV0", "alice/secret"),
+            (b"BASIC   YWxpY2U6c2VjcmV0", "alice/secret"),
+            (b"Basic YWxpY2U6YTpi", "alice/a:b"),
+            (b"Basic YWxpY2U6", "alice/"),
+            (b"Basic YWxpY2U6ww", "/"),
+            (b"bEARER abc.def", "key:abc.def"),
+        ];
+        for (header, expected) in right {
+            assert_eq!(read(header), expected, "{}", String::from_utf8_lossy(header));
+        }
+        let accented = format!("Basic {}", BASE64.encode("zoë:pässword"));
+        assert_eq!(read(accented.as_bytes()), "zoë/pässword");
+        assert_eq!(read(accented.trim_end_matches('=').as_bytes()), "zoë/pässword");
+    }
+
+    #[test]
+    fn garbage_is_nothing_or_nobody() {
+        let encoded = |plain: &[u8]| [b"Basic ", BASE64.encode(plain).as_bytes()].concat();
+        let nobody: Vec<Vec<u8>> = vec![
+            b"Basic".to_vec(),
+            b"Basic ".to_vec(),
+            b"Basic !!!!".to_vec(),
+            b"Basic YWxpY2U6c2VjcmV0 x".to_vec(),
+            b"Basic YWxpY2U6c2VjcmV0, Bearer abc".to_vec(),
+            b"Basic \xff\xfe".to_vec(),
+            encoded(b"no colon"),
+            encoded(b"alice:\xff\xfe"),
+            encoded(b"alice:a\nb"),
+            encoded(b"al\0ice:secret"),
+            encoded(&[b'a'; 64 * 1024]),
+            encoded(&[b"alice:".as_slice(), &[b'a'; 64 * 1024]].concat()),
+        ];
+        for header in nobody {
+            assert_eq!(read(&header), "/", "{}", String::from_utf8_lossy(&header));
+        }
+        let nothing: [&[u8]; 6] = [
+            b"",
+            b" ",
+            b"Digest username=\"alice\"",
+            b"Basicx YWxpY2U6c2VjcmV0",
+            b"\xff\xfe",
+            b"Basic\tYWxpY2U6c2VjcmV0",
+        ];
+        for header in nothing {
+            assert_eq!(read(header), "nothing", "{}", String::from_utf8_lossy(header));
+        }
+        assert_eq!(read(&[b"Bearer ".as_slice(), &[b'a'; 64 * 1024]].concat()), "key:");
+        assert!(matches!(Offer::read(None), Offer::Nothing));
+    }
+
+    #[test]
+    fn two_headers_are_as_good_as_none() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(authorization(&headers), None);
+        headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer a"));
+        assert_eq!(authorization(&headers).unwrap(), "Bearer a");
+        headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer b"));
+        assert_eq!(authorization(&headers), None);
+    }
+}

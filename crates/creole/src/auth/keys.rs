@@ -1,0 +1,151 @@
+//! Bearer keys: long random texts, of which only the SHA-256 is stored.
+//!
+//! A key of 256 random bits cannot be guessed, so a fast hash is enough, and there is no key that is too
+//! short: people do not choose them.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use subtle::{ConditionallySelectable, ConstantTimeEq};
+
+use super::error::AuthError;
+use super::expiry::Expiry;
+use super::file::{self, Entry, Proof};
+use super::principal::Principal;
+use super::secret::Secret;
+use super::{Digest, random};
+use crate::seal::digest;
+
+/// What stands before the SHA-256 of a key in a file.
+pub(super) const PREFIX: &str = "$sha256$";
+
+/// A key that has just been made. It is shown once; only its SHA-256 is stored.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// The key as the caller sends it. The word at its beginning lets scanners find keys that leaked.
+    pub key: Secret,
+    /// Its SHA-256 in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl NewKey {
+    /// Makes a key.
+    ///
+    /// # Panics
+    /// When the system has no randomness to give.
+    #[must_use]
+    pub fn random() -> Self {
+        let key = format!("creole_{}", URL_SAFE_NO_PAD.encode(random()));
+        let mut sha256 = String::with_capacity(64);
+        for byte in digest(key.as_bytes()) {
+            let _ = write!(sha256, "{byte:02x}");
+        }
+        Self { key: key.as_str().into(), sha256 }
+    }
+}
+
+/// A key as a configuration names it: by its SHA-256.
+#[derive(Clone, Debug)]
+pub struct Key {
+    pub(super) name: String,
+    pub(super) digest: Digest,
+    pub(super) roles: Arc<[Arc<str>]>,
+    pub(super) expires: Option<Expiry>,
+}
+
+impl Key {
+    /// A key with this name and this SHA-256 in hexadecimal digits.
+    ///
+    /// # Errors
+    /// When the name or a role is not a plain word, or the SHA-256 is not 64 hexadecimal digits.
+    pub fn new(
+        name: &str,
+        sha256: &str,
+        roles: &[String],
+        expires: Option<&str>,
+    ) -> Result<Self, AuthError> {
+        file::check_name("name", name)?;
+        let wrong = || {
+            AuthError::new(format!("the SHA-256 of the key `{name}` is not 64 hexadecimal digits"))
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            digest: digest_of_hex(sha256).ok_or_else(wrong)?,
+            roles: file::check_roles(roles.iter().map(String::as_str))?,
+            expires: expires.map(file::parse_expiry).transpose()?,
+        })
+    }
+}
+
+/// The keys that are taken.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    keys: Vec<(Digest, Option<Expiry>, Principal)>,
+}
+
+impl Keys {
+    /// The keys of the configuration and those of the file together.
+    pub(super) fn new(written: &[Key], entries: Vec<Entry>) -> Result<Self, AuthError> {
+        let mut keys = Self::default();
+        for key in written {
+            let known = Principal::key(&key.name, &key.roles);
+            keys.add(key.digest, key.expires, known)?;
+        }
+        for Entry { line, name, proof, roles } in entries {
+            if let Proof::Key { digest, expires } = proof {
+                let known = Principal::key(&name, &roles);
+                keys.add(digest, expires, known).map_err(|error| error.at(line))?;
+            }
+        }
+        Ok(keys)
+    }
+
+    fn add(&mut self, key: Digest, end: Option<Expiry>, known: Principal) -> Result<(), AuthError> {
+        let name = known.id.trim_start_matches("key:");
+        if self.keys.iter().any(|(.., other)| other.id == known.id) {
+            return Err(AuthError::new(format!("there are two keys of the name `{name}`")));
+        }
+        if self.keys.iter().any(|(other, ..)| *other == key) {
+            let what = format!("`{name}` is the same key as another");
+            return Err(
+                AuthError::new(what).help("make a key for each, so that one can be taken back")
+            );
+        }
+        self.keys.push((key, end, known));
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whose key it is. Every key is compared, so that the time tells nothing.
+    pub(super) fn find(&self, key: &Secret, now: SystemTime) -> Option<&Principal> {
+        let given = digest(key.expose());
+        let mut found = u64::MAX;
+        for (index, (known, ..)) in (0..).zip(&self.keys) {
+            found.conditional_assign(&index, known.ct_eq(&given));
+        }
+        let (_, end, principal) = self.keys.get(usize::try_from(found).ok()?)?;
+        let expired = end.is_some_and(|end| end.has_passed(now));
+        (!expired).then_some(principal)
+    }
+}
+
+/// The digest that 64 hexadecimal digits are.
+pub(super) fn digest_of_hex(text: &str) -> Option<Digest> {
+    let nibble =
+        |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let bytes = text.as_bytes();
+    let mut digest = Digest::default();
+    if bytes.len() != digest.len() * 2 {
+        return None;
+    }
+    for (slot, pair) in digest.iter_mut().zip(bytes.chunks_exact(2)) {
+        *slot = nibble(pair[0])? << 4 | nibble(pair[1])?;
+    }
+    Some(digest)
+}

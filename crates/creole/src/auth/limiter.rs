@@ -1,0 +1,344 @@
+//! How often somebody may be wrong: a few times freely, then ever more slowly.
+//!
+//! Wrong attempts are counted by account and address, and by address alone. An attempt counts from its
+//! beginning, so that many at the same moment are not all free. Whether an account exists makes no
+//! difference.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Digest;
+
+/// How many subjects are remembered.
+const MOST: usize = 20_000;
+/// After so long without a wrong attempt, the earlier ones are forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(1800);
+
+/// How many wrong attempts are free, and how long one waits at most after more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    free: u32,
+    longest: Duration,
+}
+
+/// One account, from one address.
+pub(super) const ACCOUNT: Rule = Rule { free: 5, longest: Duration::from_secs(900) };
+/// Passwords from one address, whoever's: many people may share it.
+pub(super) const ADDRESS: Rule = Rule { free: 50, longest: Duration::from_secs(300) };
+/// Keys from one address. They cannot be guessed: this slows down a program that has an old one.
+pub(super) const KEYS: Rule = Rule { free: 20, longest: Duration::from_secs(60) };
+
+/// Remembers wrong attempts.
+#[derive(Debug, Default)]
+pub(super) struct Limiter {
+    table: Mutex<HashMap<Digest, Strikes>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Strikes {
+    failures: u32,
+    /// Attempts that are being checked.
+    pending: u32,
+    last: Instant,
+    until: Instant,
+}
+
+impl Limiter {
+    /// How long this subject must still wait.
+    pub(super) fn wait(&self, subject: &Digest) -> Option<Duration> {
+        let now = Instant::now();
+        self.table().get(subject).and_then(|strikes| strikes.wait(now))
+    }
+
+    /// Begins an attempt on an account from an address, or says how long to wait.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        account: Digest,
+        address: Digest,
+    ) -> Result<Attempt, Duration> {
+        let now = Instant::now();
+        let subjects = [(account, ACCOUNT), (address, ADDRESS)];
+        let mut table = self.table();
+        for (subject, rule) in &subjects {
+            if let Some(strikes) = table.get(subject) {
+                strikes.admit(*rule, now)?;
+            }
+        }
+        for (subject, _) in subjects {
+            entry(&mut table, subject, now).pending += 1;
+        }
+        drop(table);
+        Ok(Attempt { limiter: Arc::clone(self), account, address, is_open: true })
+    }
+
+    /// Counts a wrong attempt that is over already, or says how long to wait.
+    pub(super) fn strike(&self, subject: Digest, rule: Rule) -> Result<(), Duration> {
+        let now = Instant::now();
+        let mut table = self.table();
+        let strikes = entry(&mut table, subject, now);
+        if let Some(wait) = strikes.wait(now) {
+            return Err(wait);
+        }
+        strikes.fail(rule, now);
+        Ok(())
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<Digest, Strikes>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An attempt that is being checked. One that is dropped counts as wrong: hanging up is no way to try
+/// for free.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    limiter: Arc<Limiter>,
+    account: Digest,
+    address: Digest,
+    is_open: bool,
+}
+
+impl Attempt {
+    /// It was right: the account is free again. The address is not, or one account of one's own would
+    /// wash away the attempts on others.
+    pub(super) fn succeeded(mut self) {
+        self.is_open = false;
+        let mut table = self.limiter.table();
+        settle(&mut table, &self.account, |strikes| strikes.failures = 0);
+        settle(&mut table, &self.address, |_| ());
+    }
+
+    /// It was wrong.
+    pub(super) fn failed(self) {
+        drop(self);
+    }
+
+    /// It was not checked.
+    pub(super) fn withdrawn(mut self) {
+        self.is_open = false;
+        let mut table = self.limiter.table();
+        settle(&mut table, &self.account, |_| ());
+        settle(&mut table, &self.address, |_| ());
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if self.is_open {
+            let now = Instant::now();
+            let mut table = self.limiter.table();
+            settle(&mut table, &self.account, |strikes| strikes.fail(ACCOUNT, now));
+            settle(&mut table, &self.address, |strikes| strikes.fail(ADDRESS, now));
+        }
+    }
+}
+
+/// Ends an attempt; who has nothing against them is not remembered.
+fn settle(
+    table: &mut HashMap<Digest, Strikes>,
+    subject: &Digest,
+    change: impl FnOnce(&mut Strikes),
+) {
+    if let Some(strikes) = table.get_mut(subject) {
+        strikes.pending = strikes.pending.saturating_sub(1);
+        change(strikes);
+        if strikes.failures == 0 && strikes.pending == 0 {
+            table.remove(subject);
+        }
+    }
+}
+
+fn entry(table: &mut HashMap<Digest, Strikes>, subject: Digest, now: Instant) -> &mut Strikes {
+    if table.len() >= MOST && !table.contains_key(&subject) {
+        make_room(table, now);
+    }
+    let fresh = Strikes { failures: 0, pending: 0, last: now, until: now };
+    let strikes = table.entry(subject).or_insert(fresh);
+    if strikes.is_forgotten(now) {
+        strikes.failures = 0;
+    }
+    strikes
+}
+
+/// Lets go of what is forgotten; if that is not enough, of the half that was wrong least often.
+fn make_room(table: &mut HashMap<Digest, Strikes>, now: Instant) {
+    table.retain(|_, strikes| strikes.pending > 0 || !strikes.is_forgotten(now));
+    if table.len() < MOST {
+        return;
+    }
+    let mut ranks: Vec<_> =
+        table.iter().map(|(subject, it)| (it.failures, it.last, *subject)).collect();
+    let half = ranks.len() / 2;
+    let (least, ..) = ranks.select_nth_unstable(half);
+    for (.., subject) in least {
+        table.remove(subject);
+    }
+}
+
+impl Strikes {
+    fn is_forgotten(&self, now: Instant) -> bool {
+        now.duration_since(self.last) >= FORGOTTEN
+    }
+
+    fn wait(&self, now: Instant) -> Option<Duration> {
+        Some(self.until.saturating_duration_since(now)).filter(|wait| !wait.is_zero())
+    }
+
+    /// Whether one more may be tried: beyond the free ones, one at a time.
+    fn admit(&self, rule: Rule, now: Instant) -> Result<(), Duration> {
+        let failures = if self.is_forgotten(now) { 0 } else { self.failures };
+        match self.wait(now) {
+            Some(wait) => Err(wait),
+            None if self.pending > 0 && failures + self.pending >= rule.free => {
+                Err(Duration::from_secs(1))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The first one beyond the free ones costs a second, each further one twice as long.
+    fn fail(&mut self, rule: Rule, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        self.last = now;
+        if let Some(beyond) = self.failures.checked_sub(rule.free) {
+            let wait = Duration::from_secs(1 << beyond.min(20));
+            self.until = now + wait.min(rule.longest);
+        }
+    }
+}
+
+/// The part of an address that one party has to itself: of IPv6 the first 64 bits, because whoever has
+/// one such address has them all.
+pub(super) fn network(peer: Option<IpAddr>) -> [u8; 16] {
+    match peer.map(|address| address.to_canonical()) {
+        None => [0; 16],
+        Some(IpAddr::V4(address)) => address.to_ipv6_mapped().octets(),
+        Some(IpAddr::V6(address)) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).octets()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALICE: Digest = [1; 32];
+    const BOB: Digest = [2; 32];
+    const HERE: Digest = [3; 32];
+    const THERE: Digest = [4; 32];
+
+    fn limiter() -> Arc<Limiter> {
+        Arc::default()
+    }
+
+    fn fail(limiter: &Arc<Limiter>, account: Digest, address: Digest) -> Result<(), Duration> {
+        limiter.begin(account, address).map(Attempt::failed)
+    }
+
+    async fn pass(seconds: u64) {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_the_free_attempts_each_wait_is_twice_the_last_up_to_a_limit() {
+        let limiter = limiter();
+        for _ in 0..ACCOUNT.free {
+            fail(&limiter, ALICE, HERE).unwrap();
+        }
+        for expected in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900] {
+            let wait = Duration::from_secs(expected);
+            assert_eq!(fail(&limiter, ALICE, HERE), Err(wait));
+            assert_eq!(limiter.wait(&ALICE), Some(wait));
+            pass(expected).await;
+            assert_eq!(limiter.wait(&ALICE), None);
+            fail(&limiter, ALICE, HERE).unwrap();
+        }
+        fail(&limiter, BOB, HERE).expect("another account is free");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_is_limited_whatever_the_account() {
+        let limiter = limiter();
+        for number in 0..ADDRESS.free {
+            let mut account = [0; 32];
+            account[..4].copy_from_slice(&number.to_be_bytes());
+            account[31] = 9;
+            fail(&limiter, account, HERE).unwrap();
+        }
+        assert_eq!(fail(&limiter, ALICE, HERE), Err(Duration::from_secs(1)));
+        fail(&limiter, ALICE, THERE).expect("another address is free");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attempts_at_the_same_moment_are_not_all_free() {
+        let limiter = limiter();
+        let begun: Vec<_> = (0..100).filter_map(|_| limiter.begin(ALICE, HERE).ok()).collect();
+        assert_eq!(begun.len(), 5);
+        begun.into_iter().for_each(Attempt::withdrawn);
+        assert!(limiter.table().is_empty(), "what was not checked is not remembered");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_right_attempt_frees_the_account_and_not_the_address() {
+        let limiter = limiter();
+        for _ in 0..4 {
+            fail(&limiter, ALICE, HERE).unwrap();
+        }
+        limiter.begin(ALICE, HERE).unwrap().succeeded();
+        assert!(!limiter.table().contains_key(&ALICE));
+        assert_eq!(limiter.table()[&HERE].failures, 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_that_is_dropped_counts_as_wrong() {
+        let limiter = limiter();
+        for _ in 0..5 {
+            drop(limiter.begin(ALICE, HERE).unwrap());
+        }
+        assert!(limiter.begin(ALICE, HERE).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wrong_attempts_are_forgotten_in_time() {
+        let limiter = limiter();
+        for _ in 0..5 {
+            fail(&limiter, ALICE, HERE).unwrap();
+        }
+        pass(FORGOTTEN.as_secs()).await;
+        for _ in 0..5 {
+            fail(&limiter, ALICE, HERE).unwrap();
+        }
+        assert!(fail(&limiter, ALICE, HERE).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_table_is_bounded_and_keeps_who_was_wrong_most_often() {
+        let limiter = limiter();
+        for _ in 0..7 {
+            let _ = fail(&limiter, ALICE, HERE);
+            pass(4).await;
+        }
+        for number in 0_u32..100_000 {
+            let mut subject = [7; 32];
+            subject[..4].copy_from_slice(&number.to_be_bytes());
+            limiter.strike(subject, KEYS).unwrap();
+        }
+        let table = limiter.table();
+        assert!(table.len() <= MOST && table.contains_key(&ALICE), "{}", table.len());
+    }
+
+    #[test]
+    fn addresses_of_one_party_are_one() {
+        let of = |text: &str| network(Some(text.parse().unwrap()));
+        assert_eq!(of("2001:db8:1:2::3"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::3"), of("2001:db8:1:3::3"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+    }
+}

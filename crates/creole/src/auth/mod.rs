@@ -1,0 +1,334 @@
+//! Who a caller over HTTP is: people with passwords (Basic) and programs with keys (Bearer).
+//!
+//! [`Authenticator`] looks at the `Authorization` header and nothing else, never at the query. Who is
+//! refused learns what to do and not what was wrong: an unknown user costs the same work and gets the
+//! same answer as a wrong password. Passwords are stored as argon2id hashes and checked on a few threads
+//! of their own; keys are 256 random bits, stored as their SHA-256.
+
+mod challenge;
+mod edit;
+mod error;
+mod expiry;
+mod file;
+mod header;
+mod keys;
+mod limiter;
+pub mod password;
+mod pool;
+mod principal;
+mod recent;
+mod secret;
+mod users;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use argon2::password_hash::phc::PasswordHash;
+use http::HeaderValue;
+use sha2::Digest as _;
+
+pub use challenge::Challenge;
+pub use edit::CredentialText;
+pub use error::AuthError;
+pub use expiry::{Expiry, NotAMoment};
+pub use file::{Kind, text_of};
+pub use header::authorization;
+pub use keys::{Key, NewKey};
+pub use principal::{Principal, Requirement};
+pub use secret::Secret;
+
+use challenge::Schemes;
+use header::Offer;
+use keys::Keys;
+use limiter::Limiter;
+use pool::Pool;
+use recent::Recent;
+use users::Users;
+
+/// A SHA-256.
+type Digest = [u8; 32];
+
+/// How a password is compared with a hash.
+type Verify = Arc<dyn Fn(&[u8], &PasswordHash) -> bool + Send + Sync>;
+
+/// Whom a server lets in, and where it is written.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The file of users.
+    pub users: Option<PathBuf>,
+    /// Keys that stand in the configuration.
+    pub keys: Vec<Key>,
+    /// The file of keys.
+    pub keys_file: Option<PathBuf>,
+    /// What is asked of everybody.
+    pub requirement: Requirement,
+}
+
+/// Whether a caller is let in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Yes, and this is who it is.
+    Granted(Principal),
+    /// No, and this is the answer.
+    Refused(Challenge),
+}
+
+/// Says who a caller is; clones are the same one.
+#[derive(Clone)]
+pub struct Authenticator {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Settings,
+    fingerprints: Fingerprints,
+    /// What the files said when they were read last.
+    known: RwLock<Arc<Known>>,
+    pool: Pool,
+    limiter: Arc<Limiter>,
+    verify: Verify,
+}
+
+/// One reading of the files, and what was remembered since.
+#[derive(Debug)]
+struct Known {
+    users: Option<Users>,
+    keys: Option<Keys>,
+    recent: Recent<Checked>,
+}
+
+/// What came of checking a name and a password.
+#[derive(Clone, Debug)]
+enum Checked {
+    Right(Principal),
+    Wrong,
+    Wait(Duration),
+    Busy,
+}
+
+impl Authenticator {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// When a file cannot be read or a line in it is wrong, and when neither users nor keys are named.
+    pub fn new(settings: Settings) -> Result<Self, AuthError> {
+        Self::with(settings, Pool::usual(), Arc::new(password::verify))
+    }
+
+    fn with(settings: Settings, pool: Pool, verify: Verify) -> Result<Self, AuthError> {
+        let fingerprints = Fingerprints { key: random() };
+        let known = RwLock::new(Arc::new(Known::read(&settings, &fingerprints)?));
+        let limiter = Arc::default();
+        let shared = Shared { settings, fingerprints, known, pool, limiter, verify };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Reads the files again, in place. Passwords that were right are checked anew; who tried too often still
+    /// waits.
+    ///
+    /// # Errors
+    /// When a file cannot be read or a line in it is wrong: then everything stays as it was.
+    pub fn reload(&self) -> Result<(), AuthError> {
+        let known = Known::read(&self.shared.settings, &self.shared.fingerprints)?;
+        *self.shared.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+        Ok(())
+    }
+
+    /// How many users and how many keys are known.
+    #[must_use]
+    pub fn count(&self) -> (usize, usize) {
+        let known = self.known();
+        (known.users.as_ref().map_or(0, Users::len), known.keys.as_ref().map_or(0, Keys::len))
+    }
+
+    /// Says whether the caller with this `Authorization` header, from this address, is let in.
+    ///
+    /// [`authorization`] takes the header out of a request. A name and a password that were right are not
+    /// checked again for a minute.
+    pub async fn authenticate(
+        &self,
+        authorization: Option<&HeaderValue>,
+        peer: Option<IpAddr>,
+    ) -> Verdict {
+        let known = self.known();
+        let refused = |bearer_given| Err(Challenge::unauthorized(known.schemes(), bearer_given));
+        let found = match (Offer::read(authorization), &known.users, &known.keys) {
+            (Offer::Bearer(key), _, Some(keys)) => match keys.find(&key, SystemTime::now()) {
+                Some(principal) => Ok(principal.clone()),
+                None => self.wrong_key(peer).map_or_else(Err, |()| refused(true)),
+            },
+            (Offer::Basic { name, password }, Some(users), _) => {
+                let seen = Seen::new(&self.shared.fingerprints, authorization, &name, peer);
+                match self.basic(&known, users, password, &seen).await {
+                    Checked::Right(principal) => Ok(principal),
+                    Checked::Wrong => refused(false),
+                    Checked::Wait(wait) => Err(Challenge::too_many(wait)),
+                    Checked::Busy => Err(Challenge::busy()),
+                }
+            }
+            (Offer::Bearer(_), ..) => refused(true),
+            (Offer::Basic { .. } | Offer::Nothing, ..) => refused(false),
+        };
+        let allowed = found.and_then(|principal| {
+            self.shared.settings.requirement.check(&principal).map(|()| principal)
+        });
+        match allowed {
+            Ok(principal) => Verdict::Granted(principal),
+            Err(challenge) => {
+                // Neither the name nor the key: people type passwords where names belong.
+                tracing::info!(status = challenge.status.as_u16(), peer = ?peer, "a caller was refused");
+                Verdict::Refused(challenge)
+            }
+        }
+    }
+
+    /// A key that is right is never held up, so only wrong ones are counted.
+    fn wrong_key(&self, peer: Option<IpAddr>) -> Result<(), Challenge> {
+        let address = self.shared.fingerprints.of(b"keys", &[&limiter::network(peer)]);
+        self.shared.limiter.strike(address, limiter::KEYS).map_err(Challenge::too_many)
+    }
+
+    /// Whether an account is held up is asked before what was right a moment ago: otherwise who is held up
+    /// could go on guessing, and would see that a guess is right while its owner is at work.
+    async fn basic(&self, known: &Known, users: &Users, password: Secret, seen: &Seen) -> Checked {
+        if let Some(wait) = self.shared.limiter.wait(&seen.account) {
+            return Checked::Wait(wait);
+        }
+        if let Some(principal) = known.recent.find(&seen.attempt) {
+            return Checked::Right(principal);
+        }
+        let seat = known.recent.join(seen.attempt);
+        let check = || self.check(known, users, password, seen);
+        seat.cell.get_or_init(check).await.clone()
+    }
+
+    async fn check(&self, known: &Known, users: &Users, password: Secret, seen: &Seen) -> Checked {
+        let attempt = match self.shared.limiter.begin(seen.account, seen.address) {
+            Ok(attempt) => attempt,
+            Err(wait) => return Checked::Wait(wait),
+        };
+        let found = users.find(&seen.name);
+        let (verify, hash) = (Arc::clone(&self.shared.verify), found.hash);
+        let fits = self.shared.pool.run(move || verify(password.expose(), &hash)).await;
+        match (fits, found.principal) {
+            (Err(pool::Busy), _) => {
+                attempt.withdrawn();
+                Checked::Busy
+            }
+            (Ok(true), Some(principal)) => {
+                attempt.succeeded();
+                known.recent.keep(seen.attempt, &principal);
+                Checked::Right(principal)
+            }
+            (Ok(_), _) => {
+                attempt.failed();
+                Checked::Wrong
+            }
+        }
+    }
+
+    fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.shared.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (users, keys) = self.count();
+        f.debug_struct("Authenticator")
+            .field("users", &users)
+            .field("keys", &keys)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Known {
+    fn read(settings: &Settings, fingerprints: &Fingerprints) -> Result<Self, AuthError> {
+        let users = match &settings.users {
+            Some(path) => Some(Users::new(file::read(path, Kind::Users)?, fingerprints)),
+            None => None,
+        };
+        let keys = match &settings.keys_file {
+            Some(path) => {
+                let entries = file::read(path, Kind::Keys)?;
+                Some(Keys::new(&settings.keys, entries).map_err(|error| error.within(path))?)
+            }
+            None if settings.keys.is_empty() => None,
+            None => Some(Keys::new(&settings.keys, Vec::new())?),
+        };
+        if users.is_none() && keys.is_none() {
+            return Err(AuthError::new(
+                "neither users nor keys are named, so nobody could come in",
+            ));
+        }
+        if users.as_ref().map_or(0, Users::len) + keys.as_ref().map_or(0, Keys::len) == 0 {
+            tracing::warn!("there are no users and no keys, so nobody can come in");
+        }
+        Ok(Self { users, keys, recent: Recent::new() })
+    }
+
+    fn schemes(&self) -> Schemes {
+        Schemes { basic: self.users.is_some(), bearer: self.keys.is_some() }
+    }
+}
+
+/// The fingerprints of one attempt with a password.
+struct Seen {
+    name: Digest,
+    /// The name and where it is tried from.
+    account: Digest,
+    /// Where it is tried from.
+    address: Digest,
+    /// The whole header and where it came from.
+    attempt: Digest,
+}
+
+impl Seen {
+    fn new(
+        fingerprints: &Fingerprints,
+        header: Option<&HeaderValue>,
+        name: &str,
+        peer: Option<IpAddr>,
+    ) -> Self {
+        let (network, name) = (limiter::network(peer), name.as_bytes());
+        let header = header.map_or(&[][..], HeaderValue::as_bytes);
+        Self {
+            name: fingerprints.of(b"name", &[name]),
+            account: fingerprints.of(b"account", &[&network, name]),
+            address: fingerprints.of(b"address", &[&network]),
+            attempt: fingerprints.of(b"attempt", &[&network, header]),
+        }
+    }
+}
+
+/// Makes fingerprints that mean nothing outside of this process, so that a table of them, or the time it
+/// takes to look into it, tells nothing about what was sent. They never leave the process, which is why a
+/// hash of the key and the text is enough.
+struct Fingerprints {
+    key: Digest,
+}
+
+impl Fingerprints {
+    fn of(&self, purpose: &[u8], parts: &[&[u8]]) -> Digest {
+        let mut hasher = sha2::Sha256::new();
+        hasher.update(self.key);
+        for part in [&[purpose], parts].concat() {
+            hasher.update((part.len() as u64).to_be_bytes());
+            hasher.update(part);
+        }
+        hasher.finalize().into()
+    }
+}
+
+fn random() -> Digest {
+    let mut bytes = Digest::default();
+    // Anything but a panic here would make keys that can be guessed.
+    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    bytes
+}

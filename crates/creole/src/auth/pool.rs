@@ -1,0 +1,90 @@
+//! Where passwords are checked: on threads of their own, few at a time, with a short queue.
+//!
+//! A check is made to be slow and takes 19 MiB. Were each request allowed to start one, some hundred
+//! requests would hold up everything else.
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use tokio::sync::Semaphore;
+
+/// How many may wait while others are checked; with 20 ms each, nobody waits for much longer than a
+/// second.
+const QUEUE: usize = 64;
+
+/// Few checks at a time, few more that wait.
+#[derive(Debug)]
+pub(super) struct Pool {
+    /// One permit for each check that runs or waits.
+    places: Arc<Semaphore>,
+    /// One permit for each check that runs.
+    running: Arc<Semaphore>,
+}
+
+/// There was no place left to wait.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Busy;
+
+impl Pool {
+    /// Half of the processors check passwords, the others are left to serve.
+    pub(super) fn usual() -> Self {
+        let cores = available_parallelism().map_or(1, usize::from);
+        Self::new((cores / 2).max(1), QUEUE)
+    }
+
+    pub(super) fn new(at_once: usize, queue: usize) -> Self {
+        let (places, running) = (Semaphore::new(at_once + queue), Semaphore::new(at_once));
+        Self { places: Arc::new(places), running: Arc::new(running) }
+    }
+
+    /// Runs a check. It goes on when the caller is gone, and keeps its permit until it is done.
+    pub(super) async fn run(
+        &self,
+        check: impl FnOnce() -> bool + Send + 'static,
+    ) -> Result<bool, Busy> {
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Busy)?;
+        let permit = Arc::clone(&self.running).acquire_owned().await.map_err(|_| Busy)?;
+        let checked = tokio::task::spawn_blocking(move || {
+            let _held = (place, permit);
+            check()
+        });
+        // A check that panicked has not said yes; one that a stopping runtime refused has neither.
+        Ok(checked.await.unwrap_or(false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn beyond_the_queue_the_answer_comes_at_once() {
+        let pool = Arc::new(Pool::new(1, 1));
+        let (release, gate) = mpsc::channel::<()>();
+        let slow = {
+            let pool = Arc::clone(&pool);
+            tokio::spawn(async move { pool.run(move || gate.recv().is_ok()).await })
+        };
+        let waiting = {
+            let pool = Arc::clone(&pool);
+            tokio::spawn(async move { pool.run(|| true).await })
+        };
+        while pool.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(pool.run(|| true).await, Err(Busy));
+        release.send(()).unwrap();
+        assert_eq!((slow.await.unwrap(), waiting.await.unwrap()), (Ok(true), Ok(true)));
+        assert_eq!(pool.run(|| false).await, Ok(false));
+        assert_eq!(pool.places.available_permits(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_check_that_panics_does_not_let_anybody_in_and_gives_its_place_back() {
+        let pool = Pool::new(1, 0);
+        assert_eq!(pool.run(|| panic!("broken")).await, Ok(false));
+        assert_eq!(pool.run(|| true).await, Ok(true));
+    }
+}

@@ -1,0 +1,458 @@
+//! Who is let in and who is not, what it costs, and what nobody learns.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Condvar, Mutex};
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use http::StatusCode;
+use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::seal::digest;
+
+mod flood;
+mod silence;
+
+/// The usual cost of a hash.
+const USUAL: &str = "m=19456,t=2,p=1";
+
+/// Files of users and keys, and how their passwords are checked: quickly, and counted.
+struct Stage {
+    folder: TempDir,
+    work: Arc<Work>,
+}
+
+/// How passwords are checked in tests. The hash of a password is its SHA-256, so that a test can do
+/// hundreds; what is counted is what argon2 would have computed.
+#[derive(Default)]
+struct Work {
+    total: AtomicUsize,
+    running: AtomicUsize,
+    most: AtomicUsize,
+    costs: Mutex<Vec<String>>,
+    /// While it is closed, a check does not end.
+    closed: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Work {
+    fn verify(&self, password: &[u8], hash: &PasswordHash) -> bool {
+        self.total.fetch_add(1, SeqCst);
+        let running = self.running.fetch_add(1, SeqCst) + 1;
+        self.most.fetch_max(running, SeqCst);
+        self.costs.lock().unwrap().push(hash.params.to_string());
+        let closed = self.closed.lock().unwrap();
+        drop(self.opened.wait_while(closed, |closed| *closed).unwrap());
+        self.running.fetch_sub(1, SeqCst);
+        hash.hash.as_ref().unwrap().as_bytes() == digest(password)
+    }
+
+    fn total(&self) -> usize {
+        self.total.load(SeqCst)
+    }
+
+    fn close(&self, closed: bool) {
+        *self.closed.lock().unwrap() = closed;
+        self.opened.notify_all();
+    }
+}
+
+/// A line of a file of users whose password is checked by [`Work::verify`].
+fn user(name: &str, password: &str, cost: &str, roles: &str) -> String {
+    let hash = STANDARD_NO_PAD.encode(digest(password.as_bytes()));
+    format!("{name}:$argon2id$v=19${cost}$AAAAAAAAAAAAAAAAAAAAAA${hash}:{roles}\n")
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), work: Arc::default() }
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        private(&path);
+        path
+    }
+
+    /// A file with alice, who has the role `mcp`, and bob, who has none.
+    fn users(&self) -> PathBuf {
+        let text = user("alice", "sesame", USUAL, "mcp") + &user("bob", "open", USUAL, "");
+        self.write("users.txt", &text)
+    }
+
+    fn open(&self, settings: Settings) -> Result<Authenticator, AuthError> {
+        self.open_with(settings, 2, 64)
+    }
+
+    fn open_with(
+        &self,
+        settings: Settings,
+        at_once: usize,
+        queue: usize,
+    ) -> Result<Authenticator, AuthError> {
+        let work = Arc::clone(&self.work);
+        let verify = move |password: &[u8], hash: &PasswordHash| work.verify(password, hash);
+        Authenticator::with(settings, Pool::new(at_once, queue), Arc::new(verify))
+    }
+
+    fn with_users(&self) -> Authenticator {
+        self.open(Settings { users: Some(self.users()), ..Settings::default() }).unwrap()
+    }
+}
+
+#[cfg(unix)]
+fn private(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn basic(name: &str, password: &str) -> HeaderValue {
+    let encoded = STANDARD.encode(format!("{name}:{password}"));
+    HeaderValue::try_from(format!("Basic {encoded}")).unwrap()
+}
+
+fn bearer(key: &Secret) -> HeaderValue {
+    let bytes = [b"Bearer ", key.expose()].concat();
+    HeaderValue::from_bytes(&bytes).unwrap()
+}
+
+fn peer(number: u32) -> Option<IpAddr> {
+    Some(std::net::Ipv4Addr::from_bits(0x0a00_0000 + number).into())
+}
+
+fn granted(verdict: Verdict) -> Principal {
+    match verdict {
+        Verdict::Granted(principal) => principal,
+        Verdict::Refused(challenge) => panic!("{challenge:?}"),
+    }
+}
+
+#[track_caller]
+fn refused(verdict: Verdict) -> Challenge {
+    match verdict {
+        Verdict::Refused(challenge) => challenge,
+        Verdict::Granted(principal) => panic!("{principal:?}"),
+    }
+}
+
+fn offers(challenge: &Challenge) -> Vec<&str> {
+    let values = challenge.headers.get_all(WWW_AUTHENTICATE).iter();
+    values.map(|value| value.to_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_user_with_the_right_password_is_let_in() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    let alice = granted(authenticator.authenticate(Some(&basic("alice", "sesame")), peer(1)).await);
+    assert_eq!(
+        (&*alice.id, alice.has_role("mcp"), alice.has_role("admin")),
+        ("user:alice", true, false)
+    );
+    let bob = granted(authenticator.authenticate(Some(&basic("bob", "open")), None).await);
+    assert_eq!((&*bob.id, bob.roles.len()), ("user:bob", 0));
+}
+
+#[tokio::test]
+async fn a_real_hash_lets_in_its_password_only() {
+    let stage = Stage::new();
+    let hash = password::hash(&"correct horse battery".into()).unwrap();
+    let users = Some(stage.write("users.txt", &format!("# Ours.\n\n alice : {hash} : mcp \r\n")));
+    let authenticator = Authenticator::new(Settings { users, ..Settings::default() }).unwrap();
+    let right = basic("alice", "correct horse battery");
+    let verdict = authenticator.authenticate(Some(&right), None).await;
+    assert_eq!(&*granted(verdict).id, "user:alice");
+    let wrong = authenticator.authenticate(Some(&basic("alice", "correct horse")), None).await;
+    assert_eq!(refused(wrong).status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_key_lets_in_until_its_end() {
+    let stage = Stage::new();
+    let keys: Vec<NewKey> = (0..4).map(|_| NewKey::random()).collect();
+    let text = format!(
+        "# Keys\nci:$sha256${}:mcp,ci:2999-01-01\nold:$sha256${}:mcp:2001-01-01T00:00:00Z\nbare:$sha256${}\n",
+        keys[0].sha256,
+        keys[1].sha256,
+        keys[2].sha256.to_uppercase(),
+    );
+    let written = Key::new("inline", &keys[3].sha256, &["mcp".to_owned()], None).unwrap();
+    let settings = Settings {
+        keys_file: Some(stage.write("keys.txt", &text)),
+        keys: vec![written],
+        ..Settings::default()
+    };
+    let authenticator = stage.open(settings).unwrap();
+    let mut ids = Vec::new();
+    for index in [0, 2, 3] {
+        let header = bearer(&keys[index].key);
+        ids.push(granted(authenticator.authenticate(Some(&header), peer(1)).await).id);
+    }
+    assert_eq!(
+        ids.iter().map(|id| &**id).collect::<Vec<_>>(),
+        ["key:ci", "key:bare", "key:inline"]
+    );
+    let expired = refused(authenticator.authenticate(Some(&bearer(&keys[1].key)), peer(1)).await);
+    let unknown = NewKey::random().key;
+    let unknown = refused(authenticator.authenticate(Some(&bearer(&unknown)), peer(1)).await);
+    let garbage = HeaderValue::from_bytes(b"Bearer \xff, Basic x").unwrap();
+    let garbage = refused(authenticator.authenticate(Some(&garbage), peer(1)).await);
+    assert_eq!((&expired, &expired), (&unknown, &garbage));
+    assert_eq!(expired.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(stage.work.total(), 0, "keys cost no slow hash");
+    assert_eq!(authenticator.count(), (0, 4));
+}
+
+#[test]
+fn keys_are_long_and_random_and_end_as_they_should() {
+    let keys: Vec<NewKey> = (0..1000).map(|_| NewKey::random()).collect();
+    for NewKey { key, sha256 } in &keys {
+        let text = std::str::from_utf8(key.expose()).unwrap();
+        assert_eq!((text.len(), text.starts_with("creole_")), (50, true));
+        assert_eq!(keys::digest_of_hex(sha256), Some(digest(key.expose())));
+    }
+    let different: HashSet<&str> = keys.iter().map(|key| key.sha256.as_str()).collect();
+    assert_eq!(different.len(), keys.len());
+}
+
+#[tokio::test]
+async fn a_challenge_offers_what_is_configured() {
+    let stage = Stage::new();
+    let key = NewKey::random();
+    let keys = vec![Key::new("ci", &key.sha256, &[], None).unwrap()];
+    let settings = |users: bool, with_keys: bool| Settings {
+        users: Some(stage.users()).filter(|_| users),
+        keys: if with_keys { keys.clone() } else { Vec::new() },
+        ..Settings::default()
+    };
+    let (wrong_basic, wrong_bearer) = (basic("alice", "no"), HeaderValue::from_static("Bearer no"));
+    let ours = "Basic realm=\"creole\", charset=\"UTF-8\"";
+    let theirs = "Bearer realm=\"creole\"";
+    let invalid = "Bearer realm=\"creole\", error=\"invalid_token\"";
+    let cases = [
+        (true, false, None, vec![ours]),
+        (true, false, Some(&wrong_basic), vec![ours]),
+        (true, false, Some(&wrong_bearer), vec![ours]),
+        (false, true, None, vec![theirs]),
+        (false, true, Some(&wrong_basic), vec![theirs]),
+        (false, true, Some(&wrong_bearer), vec![invalid]),
+        (true, true, None, vec![ours, theirs]),
+        (true, true, Some(&wrong_basic), vec![ours, theirs]),
+        (true, true, Some(&wrong_bearer), vec![ours, invalid]),
+    ];
+    for (with_users, with_keys, header, expected) in cases {
+        let authenticator = stage.open(settings(with_users, with_keys)).unwrap();
+        let challenge = refused(authenticator.authenticate(header, peer(1)).await);
+        assert_eq!((challenge.status, offers(&challenge)), (StatusCode::UNAUTHORIZED, expected));
+        let response = challenge.into_response::<String>();
+        assert_eq!(response.headers()["content-type"], "text/plain; charset=utf-8");
+        assert_eq!(response.headers()["cache-control"], "no-store");
+        assert_eq!(response.body().contains("Authorization: Basic"), with_users);
+        assert_eq!(response.body().contains("Authorization: Bearer"), with_keys);
+    }
+}
+
+#[tokio::test]
+async fn who_lacks_the_role_is_known_and_not_let_in() {
+    let stage = Stage::new();
+    let (with_role, without) = (NewKey::random(), NewKey::random());
+    let keys = vec![
+        Key::new("good", &with_role.sha256, &["mcp".to_owned()], None).unwrap(),
+        Key::new("poor", &without.sha256, &["mcp2".to_owned()], None).unwrap(),
+    ];
+    let requirement = Requirement::role("mcp");
+    let settings = Settings { users: Some(stage.users()), keys, requirement, keys_file: None };
+    let authenticator = stage.open(settings).unwrap();
+    granted(authenticator.authenticate(Some(&basic("alice", "sesame")), None).await);
+    granted(authenticator.authenticate(Some(&bearer(&with_role.key)), None).await);
+    let bob = refused(authenticator.authenticate(Some(&basic("bob", "open")), None).await);
+    assert_eq!((bob.status, offers(&bob)), (StatusCode::FORBIDDEN, vec![]));
+    let poor = refused(authenticator.authenticate(Some(&bearer(&without.key)), None).await);
+    let scope = "Bearer realm=\"creole\", error=\"insufficient_scope\", scope=\"mcp\"";
+    assert_eq!((poor.status, offers(&poor)), (StatusCode::FORBIDDEN, vec![scope]));
+    assert_eq!(poor.body, bob.body);
+    // Who is not known does not learn that there is a role.
+    let wrong = refused(authenticator.authenticate(Some(&basic("bob", "no")), None).await);
+    assert_eq!(wrong.status, StatusCode::UNAUTHORIZED);
+    assert!(Requirement::none().check(&Principal::local()).is_ok());
+    assert!(Requirement::role("mcp").check(&Principal::local()).is_err());
+}
+
+#[tokio::test]
+async fn what_is_wrong_cannot_be_told_from_the_answer_or_the_work() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    let encoded = |plain: &[u8]| [b"Basic ", STANDARD.encode(plain).as_bytes()].concat();
+    let wrong: Vec<Vec<u8>> = vec![
+        encoded(b"alice:wrong"),
+        encoded(b"mallory:wrong"),
+        encoded(b"mallory:sesame"),
+        encoded(b":sesame"),
+        encoded(b"alice"),
+        encoded(b"Alice:sesame"),
+        encoded(b"alice:sesame "),
+        encoded(b"alice:\xff"),
+        encoded(&[b'a'; 64 * 1024]),
+        encoded(&[b"alice:sesame".as_slice(), &[b'e'; 64 * 1024]].concat()),
+        b"Basic".to_vec(),
+        b"Basic !!!".to_vec(),
+        b"Basic \xff".to_vec(),
+        b"Basic YWxpY2U6c2VzYW1l, Bearer x".to_vec(),
+        b"Basic YWxpY2U6c2VzYW1l YWxpY2U6c2VzYW1l".to_vec(),
+    ];
+    let mut answers = Vec::new();
+    for (number, header) in (0..).zip(&wrong) {
+        let header = HeaderValue::from_bytes(header).unwrap();
+        answers.push(refused(authenticator.authenticate(Some(&header), peer(number)).await));
+        assert_eq!(stage.work.total(), answers.len(), "one hash for each: {header:?}");
+    }
+    assert_eq!(answers[0].status, StatusCode::UNAUTHORIZED);
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+    assert!(stage.work.costs.lock().unwrap().iter().all(|cost| cost == USUAL));
+}
+
+#[tokio::test]
+async fn right_headers_are_taken_in_every_form_that_the_standard_allows() {
+    let authenticator = Stage::new().with_users();
+    for form in ["basic YWxpY2U6c2VzYW1l", "BASIC YWxpY2U6c2VzYW1l", "Basic   YWxpY2U6c2VzYW1l"] {
+        let verdict = authenticator.authenticate(Some(&HeaderValue::from_static(form)), None).await;
+        assert_eq!(&*granted(verdict).id, "user:alice", "{form}");
+    }
+}
+
+#[tokio::test]
+async fn where_costs_differ_an_unknown_user_costs_what_some_user_costs() {
+    let stage = Stage::new();
+    let dear = "m=65536,t=3,p=1";
+    let text = user("alice", "sesame", USUAL, "") + &user("bob", "open", dear, "");
+    let users = Some(stage.write("users.txt", &text));
+    let authenticator = stage.open(Settings { users, ..Settings::default() }).unwrap();
+    let mut seen = HashSet::new();
+    for number in 0..40 {
+        for from in [1, 2] {
+            let header = basic(&format!("nobody{number}"), "sesame");
+            refused(authenticator.authenticate(Some(&header), peer(number * 2 + from)).await);
+        }
+        let costs = std::mem::take(&mut *stage.work.costs.lock().unwrap());
+        assert_eq!(costs[0], costs[1], "a name always costs the same");
+        seen.extend(costs);
+    }
+    assert_eq!(seen, HashSet::from([USUAL.to_owned(), dear.to_owned()]));
+}
+
+#[tokio::test]
+async fn a_file_without_users_costs_the_usual_and_lets_nobody_in() {
+    let stage = Stage::new();
+    let users = Some(stage.write("users.txt", "# nobody\n"));
+    let authenticator = stage.open(Settings { users, ..Settings::default() }).unwrap();
+    refused(authenticator.authenticate(Some(&basic("", "")), None).await);
+    assert_eq!(*stage.work.costs.lock().unwrap(), [USUAL]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_password_is_not_checked_again_for_a_minute() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    let header = basic("alice", "sesame");
+    for _ in 0..100 {
+        granted(authenticator.authenticate(Some(&header), peer(1)).await);
+    }
+    assert_eq!(stage.work.total(), 1);
+    granted(authenticator.authenticate(Some(&header), peer(2)).await);
+    assert_eq!(stage.work.total(), 2, "another address is checked by itself");
+    tokio::time::advance(recent::KEPT).await;
+    granted(authenticator.authenticate(Some(&header), peer(1)).await);
+    assert_eq!(stage.work.total(), 3);
+}
+
+#[tokio::test]
+async fn reading_the_files_again_forgets_what_was_right() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    let (alice, bob) = (basic("alice", "sesame"), basic("bob", "open"));
+    granted(authenticator.authenticate(Some(&alice), None).await);
+    granted(authenticator.authenticate(Some(&bob), None).await);
+    authenticator.reload().unwrap();
+    granted(authenticator.authenticate(Some(&alice), None).await);
+    assert_eq!(stage.work.total(), 3, "checked anew");
+    stage.write("users.txt", &user("bob", "open", USUAL, "mcp"));
+    authenticator.clone().reload().unwrap();
+    refused(authenticator.authenticate(Some(&alice), None).await);
+    let bob = granted(authenticator.authenticate(Some(&bob), None).await);
+    assert!(bob.has_role("mcp"), "the new roles hold");
+}
+
+#[tokio::test]
+async fn a_check_that_began_before_a_reload_is_not_remembered_after_it() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    stage.work.close(true);
+    let begun = {
+        let authenticator = authenticator.clone();
+        tokio::spawn(async move {
+            authenticator.authenticate(Some(&basic("alice", "sesame")), None).await
+        })
+    };
+    while stage.work.total() == 0 {
+        tokio::task::yield_now().await;
+    }
+    stage.write("users.txt", &user("bob", "open", USUAL, ""));
+    authenticator.reload().unwrap();
+    stage.work.close(false);
+    granted(begun.await.unwrap());
+    refused(authenticator.authenticate(Some(&basic("alice", "sesame")), None).await);
+}
+
+#[tokio::test]
+async fn a_wrong_file_keeps_the_old_one_and_says_where() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    let path = stage.folder.path().join("users.txt");
+    let header = basic("alice", "sesame");
+    stage.write("users.txt", &(user("bob", "open", USUAL, "") + "\ncarol:hunter2\n"));
+    let error = authenticator.reload().unwrap_err();
+    assert_eq!((error.file.as_deref(), error.line), (Some(&*path), Some(3)));
+    let shown = path.display();
+    let expected = format!(
+        "{shown}:3: of `carol`: where the hash should be stands something else, perhaps the password \
+         itself; `creole passwd {shown} NAME` stores the hash of a password"
+    );
+    assert_eq!(error.to_string(), expected);
+    granted(authenticator.authenticate(Some(&header), None).await);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(
+        authenticator.reload().unwrap_err().to_string(),
+        format!("{shown}: there is no such file")
+    );
+    granted(authenticator.authenticate(Some(&header), None).await);
+}
+
+#[test]
+fn settings_that_let_nobody_in_or_confuse_keys_are_refused() {
+    let stage = Stage::new();
+    let said = |settings| stage.open(settings).unwrap_err().to_string();
+    assert!(said(Settings::default()).starts_with("neither users nor keys are named"));
+    let (one, two) = (NewKey::random().sha256, NewKey::random().sha256);
+    let key = |name: &str, sha256: &str| Key::new(name, sha256, &[], None).unwrap();
+    let keys = |keys: Vec<Key>| Settings { keys, ..Settings::default() };
+    let twice = said(keys(vec![key("ci", &one), key("ci", &two)]));
+    assert_eq!(twice, "there are two keys of the name `ci`");
+    let same = said(keys(vec![key("ci", &one), key("cd", &one)]));
+    assert!(same.starts_with("`cd` is the same key as another; "), "{same}");
+    let file = stage.write("keys.txt", &format!("\nci:$sha256${two}\n"));
+    let both = Settings { keys_file: Some(file.clone()), ..keys(vec![key("ci", &one)]) };
+    assert_eq!(said(both), format!("{}:2: there are two keys of the name `ci`", file.display()));
+    let wrong = Key::new("ci", "creole_secret", &[], None).unwrap_err().to_string();
+    assert_eq!(wrong, "the SHA-256 of the key `ci` is not 64 hexadecimal digits");
+    assert!(Key::new("ci", &one, &[], Some("soon")).unwrap_err().what.contains("not a date"));
+    assert!(Key::new("c:i", &one, &[], None).is_err());
+    assert!(Key::new("ci", &one, &["a b".to_owned()], None).is_err());
+}

@@ -1,0 +1,193 @@
+//! Many attempts at once, and many one after another.
+
+use super::*;
+
+/// Sends these headers at the same moment; the answers come in any order.
+async fn at_once(
+    authenticator: &Authenticator,
+    headers: impl Iterator<Item = (HeaderValue, Option<IpAddr>)>,
+) -> JoinSet<Verdict> {
+    let mut sent = JoinSet::new();
+    for (header, from) in headers {
+        let authenticator = authenticator.clone();
+        sent.spawn(async move { authenticator.authenticate(Some(&header), from).await });
+    }
+    tokio::task::yield_now().await;
+    sent
+}
+
+async fn statuses(mut sent: JoinSet<Verdict>) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    while let Some(verdict) = sent.join_next().await {
+        statuses.push(refused(verdict.unwrap()).status.as_u16());
+    }
+    statuses.sort_unstable();
+    statuses
+}
+
+fn counted(statuses: &[u16], status: u16) -> usize {
+    statuses.iter().filter(|each| **each == status).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_parallel_attempts_run_few_hashes_at_a_time_and_all_get_an_answer() {
+    let stage = Stage::new();
+    let settings = Settings { users: Some(stage.users()), ..Settings::default() };
+    let authenticator = stage.open_with(settings, 2, 64).unwrap();
+    stage.work.close(true);
+    let headers = (0..500).map(|number| (basic(&format!("user{number}"), "wrong"), peer(number)));
+    let mut sent = at_once(&authenticator, headers).await;
+    // While nothing ends, all but those that run and those that wait are told to come again.
+    for _ in 0..434 {
+        let challenge = refused(sent.join_next().await.unwrap().unwrap());
+        assert_eq!(challenge.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(challenge.headers[RETRY_AFTER], "1");
+    }
+    stage.work.close(false);
+    assert_eq!(statuses(sent).await, [401; 66]);
+    assert_eq!((stage.work.total(), stage.work.most.load(SeqCst)), (66, 2));
+    granted(authenticator.authenticate(Some(&basic("alice", "sesame")), peer(501)).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn parallel_guesses_at_one_account_are_limited_before_they_are_checked() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    stage.work.close(true);
+    let headers = (0..500).map(|number| (basic("alice", &format!("guess{number}")), peer(1)));
+    let mut sent = at_once(&authenticator, headers).await;
+    for _ in 0..495 {
+        let challenge = refused(sent.join_next().await.unwrap().unwrap());
+        assert_eq!(challenge.status, StatusCode::TOO_MANY_REQUESTS);
+    }
+    stage.work.close(false);
+    assert_eq!(statuses(sent).await, [401; 5]);
+    assert_eq!(stage.work.total(), 5);
+}
+
+#[tokio::test]
+async fn the_same_attempt_many_times_at_once_is_checked_once() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    stage.work.close(true);
+    let right =
+        at_once(&authenticator, (0..300).map(|_| (basic("alice", "sesame"), peer(1)))).await;
+    let wrong = at_once(&authenticator, (0..300).map(|_| (basic("bob", "no"), peer(1)))).await;
+    while authenticator.known().recent.seats() < 600 || stage.work.total() < 2 {
+        tokio::task::yield_now().await;
+    }
+    stage.work.close(false);
+    for verdict in right.join_all().await {
+        granted(verdict);
+    }
+    assert_eq!(statuses(wrong).await, [401; 300]);
+    assert_eq!(stage.work.total(), 2);
+}
+
+#[tokio::test]
+async fn a_caller_who_hangs_up_leaves_the_check_to_the_next() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    stage.work.close(true);
+    let mut first =
+        at_once(&authenticator, std::iter::once((basic("alice", "sesame"), None))).await;
+    while stage.work.total() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let second = at_once(&authenticator, std::iter::once((basic("alice", "sesame"), None))).await;
+    while authenticator.known().recent.seats() < 2 {
+        tokio::task::yield_now().await;
+    }
+    first.abort_all();
+    assert!(first.join_next().await.unwrap().unwrap_err().is_cancelled());
+    stage.work.close(false);
+    granted(second.join_all().await.remove(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_guesses_in_a_minute_check_only_a_few() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    let mut answers = Vec::new();
+    for number in 0..1000 {
+        let header = basic("alice", &format!("guess{number}"));
+        let challenge = refused(authenticator.authenticate(Some(&header), peer(1)).await);
+        let is_told_when = challenge.headers.contains_key(RETRY_AFTER);
+        assert_eq!(is_told_when, challenge.status == StatusCode::TOO_MANY_REQUESTS);
+        answers.push(challenge.status.as_u16());
+        tokio::time::advance(Duration::from_millis(60)).await;
+    }
+    // Five are free; then after 1, 2, 4, 8, 16 and 32 seconds one each, the last beyond the minute.
+    assert_eq!((stage.work.total(), counted(&answers, 401)), (10, 10));
+    assert_eq!(counted(&answers, 429), 990);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_account_is_held_up_like_a_known_one() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    let mut answers: Vec<Vec<Challenge>> = Vec::new();
+    for name in ["alice", "mallory"] {
+        let mut told = Vec::new();
+        for number in 0..20 {
+            let header = basic(name, &format!("guess{number}"));
+            told.push(refused(authenticator.authenticate(Some(&header), peer(1)).await));
+        }
+        answers.push(told);
+    }
+    assert_eq!(answers[0], answers[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_held_up_cannot_go_on_guessing_while_the_owner_is_at_work() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    let right = basic("alice", "sesame");
+    granted(authenticator.authenticate(Some(&right), peer(1)).await);
+    for number in 0..6 {
+        let header = basic("alice", &format!("guess{number}"));
+        refused(authenticator.authenticate(Some(&header), peer(1)).await);
+        refused(authenticator.authenticate(Some(&header), peer(2)).await);
+    }
+    for from in [1, 2] {
+        let held_up = refused(authenticator.authenticate(Some(&right), peer(from)).await);
+        assert_eq!(held_up.status, StatusCode::TOO_MANY_REQUESTS, "{from}");
+    }
+    granted(authenticator.authenticate(Some(&right), peer(3)).await);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    granted(authenticator.authenticate(Some(&right), peer(1)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_that_tries_many_accounts_is_held_up_but_not_who_is_at_work_there() {
+    let stage = Stage::new();
+    let authenticator = stage.with_users();
+    let right = basic("alice", "sesame");
+    granted(authenticator.authenticate(Some(&right), peer(1)).await);
+    let mut answers = Vec::new();
+    for number in 0..60 {
+        let header = basic(&format!("user{number}"), "password");
+        let challenge = refused(authenticator.authenticate(Some(&header), peer(1)).await);
+        answers.push(challenge.status.as_u16());
+    }
+    assert_eq!((counted(&answers, 401), counted(&answers, 429)), (50, 10));
+    granted(authenticator.authenticate(Some(&right), peer(1)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_keys_are_slowed_down_and_a_right_one_never_is() {
+    let stage = Stage::new();
+    let key = NewKey::random();
+    let keys = vec![Key::new("ci", &key.sha256, &[], None).unwrap()];
+    let settings = Settings { users: Some(stage.users()), keys, ..Settings::default() };
+    let authenticator = stage.open(settings).unwrap();
+    let mut answers = Vec::new();
+    for number in 0..30 {
+        let header = HeaderValue::try_from(format!("Bearer guess{number}")).unwrap();
+        let challenge = refused(authenticator.authenticate(Some(&header), peer(1)).await);
+        answers.push(challenge.status.as_u16());
+    }
+    assert_eq!((counted(&answers, 401), counted(&answers, 429)), (20, 10));
+    granted(authenticator.authenticate(Some(&bearer(&key.key)), peer(1)).await);
+    granted(authenticator.authenticate(Some(&basic("alice", "sesame")), peer(1)).await);
+}

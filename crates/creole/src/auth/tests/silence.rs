@@ -1,0 +1,109 @@
+//! Nothing that is secret shows in logs, in errors or in what is printed to debug.
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use super::*;
+
+/// Keeps all that is logged, on every level.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("creole")
+    }
+
+    fn new_span(&self, _span: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut Line(&mut self.0.lock().unwrap()));
+    }
+
+    fn enter(&self, _span: &Id) {}
+
+    fn exit(&self, _span: &Id) {}
+}
+
+struct Line<'a>(&'a mut String);
+
+impl Visit for Line<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let _ = writeln!(self.0, "{field}={value:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_callers_send_is_neither_logged_nor_printed() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let stage = Stage::new();
+    let key = NewKey::random();
+    let keys = vec![Key::new("ci", &key.sha256, &[], None).unwrap()];
+    let settings = Settings { users: Some(stage.users()), keys, ..Settings::default() };
+    let authenticator = stage.open(settings.clone()).unwrap();
+    let canary = "canary-in-the-mine";
+    let headers = [
+        basic("alice", "sesame"),
+        basic("alice", canary),
+        basic(canary, canary),
+        HeaderValue::from_static("Bearer canary-in-the-mine"),
+        HeaderValue::from_static("Basic canary-in-the-mine"),
+        HeaderValue::from_static("Canary canary-in-the-mine"),
+        bearer(&key.key),
+    ];
+    let mut printed = format!("{authenticator:?} {settings:?} {key:?}");
+    for header in &headers {
+        let verdict = authenticator.authenticate(Some(header), peer(1)).await;
+        let offer = Offer::read(Some(header));
+        // A name is no secret to whoever debugs the header's reader; a password is.
+        if !matches!(&offer, Offer::Basic { name, .. } if name == canary) {
+            let _ = write!(printed, "{offer:?}");
+        }
+        let _ = write!(printed, "{verdict:?} {:?}", authenticator.known());
+    }
+    let logged = log.0.lock().unwrap().clone();
+    assert!(logged.contains("a caller was refused") && logged.contains("status=401"), "{logged}");
+    let key = String::from_utf8(key.key.expose().to_vec()).unwrap();
+    let encoded = [STANDARD.encode("alice:sesame"), STANDARD.encode(format!("alice:{canary}"))];
+    for secret in [canary, "sesame", &key, &encoded[0], &encoded[1]] {
+        assert!(!logged.contains(secret), "{secret} in {logged}");
+        assert!(!printed.contains(secret), "{secret} in {printed}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_others_can_write_is_refused_and_one_that_they_can_read_is_warned_about() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let stage = Stage::new();
+    let path = stage.users();
+    let open = |mode| {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        stage.open(Settings { users: Some(path.clone()), ..Settings::default() })
+    };
+    for mode in [0o620, 0o602, 0o666] {
+        let said = open(mode).unwrap_err().to_string();
+        let shown = path.display();
+        let expected = format!(
+            "{shown}: others than its owner may write the file (mode {mode:03o}); chmod 600 {shown}"
+        );
+        assert_eq!(said, expected);
+    }
+    for mode in [0o600, 0o640, 0o400] {
+        open(mode).unwrap();
+    }
+    assert_eq!(*log.0.lock().unwrap(), "");
+    open(0o644).unwrap();
+    assert!(log.0.lock().unwrap().contains("everybody on this machine can read the hashes"));
+}

@@ -1,0 +1,72 @@
+//! Users with passwords, found in a time that does not tell whether they exist.
+
+use std::sync::Arc;
+
+use argon2::password_hash::phc::PasswordHash;
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+
+use super::file::{Entry, Proof};
+use super::password;
+use super::principal::Principal;
+use super::{Digest, Fingerprints};
+
+/// The users that are known.
+#[derive(Debug)]
+pub(super) struct Users {
+    users: Vec<User>,
+    /// What is checked where there is no user at all.
+    nobody: Arc<PasswordHash>,
+}
+
+#[derive(Debug)]
+struct User {
+    name: Digest,
+    hash: Arc<PasswordHash>,
+    principal: Principal,
+}
+
+/// What a password must be checked against.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) hash: Arc<PasswordHash>,
+    /// Nobody, whatever the password is, where the name is unknown.
+    pub(super) principal: Option<Principal>,
+}
+
+impl Users {
+    pub(super) fn new(entries: Vec<Entry>, fingerprints: &Fingerprints) -> Self {
+        let user = |entry: Entry| match entry.proof {
+            Proof::Password(hash) => Some(User {
+                name: fingerprints.of(b"name", &[entry.name.as_bytes()]),
+                principal: Principal::user(&entry.name, &entry.roles),
+                hash,
+            }),
+            Proof::Key { .. } => None,
+        };
+        let users = entries.into_iter().filter_map(user).collect();
+        Self { users, nobody: Arc::new(password::nobody()) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.users.len()
+    }
+
+    /// The hash that belongs to a name. For an unknown name it is the hash of some user, always the same
+    /// one: the work is then what it is for a user, also where hashes of different cost stand in the file.
+    pub(super) fn find(&self, name: &Digest) -> Found {
+        let [first, second, third, fourth, ..] = *name;
+        let number = u32::from_be_bytes([first, second, third, fourth]) as usize;
+        let Some(stand_in) = number.checked_rem(self.users.len()) else {
+            return Found { hash: Arc::clone(&self.nobody), principal: None };
+        };
+        let (mut index, mut known) = (stand_in as u64, Choice::from(0));
+        for (each, user) in (0..).zip(&self.users) {
+            let is_it = user.name.ct_eq(name);
+            index.conditional_assign(&each, is_it);
+            known |= is_it;
+        }
+        let user = &self.users[usize::try_from(index).unwrap_or(stand_in)];
+        let principal = user.principal.clone();
+        Found { hash: Arc::clone(&user.hash), principal: bool::from(known).then_some(principal) }
+    }
+}
