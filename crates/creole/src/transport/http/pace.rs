@@ -45,6 +45,11 @@ impl Pace {
         Arc::new(Self { limits, marks: Mutex::new(marks) })
     }
 
+    /// Time begins anew: what came before, such as a handshake, had its own.
+    pub(super) fn restart(&self) {
+        self.marks().quiet = Instant::now();
+    }
+
     /// A request begins; it lasts until what is given back is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> InFlight {
         let mut marks = self.marks();
