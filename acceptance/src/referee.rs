@@ -10,11 +10,15 @@
 //!   cannot be asked, no log message below the level asked for, no listener's notification without its
 //!   subscription or before its acknowledgement.
 //!
+//! Messages of an extension are in neither; `extension` judges them by the extension's own document, and by its
+//! schema where `MCP_SPEC_DIR` has it.
+//!
 //! A dialect that calls its protocol by a name of its own is judged as JSON-RPC and by the laws of the stream.
 //! Where a dialect differs on purpose although it claims a revision, `exceptions` says so with the reason.
 
 mod envelope;
 mod exceptions;
+mod extension;
 mod laws;
 pub mod schema;
 mod sent;
@@ -78,6 +82,10 @@ enum Kind<'a> {
     Asking {
         result: &'a Value,
     },
+    /// A result that hands out a task instead of answering.
+    Task {
+        result: &'a Value,
+    },
     Request {
         method: &'a str,
     },
@@ -133,7 +141,8 @@ impl Referee {
 
     fn note_open(&mut self, mut open: Open) {
         open.version = self.session.version;
-        let newest = ["server/discover", "subscriptions/listen"].contains(&open.method.as_str());
+        let newest = ["server/discover", "subscriptions/listen", "tasks/update"]
+            .contains(&open.method.as_str());
         open.stateless |= self.dialect.stateless && newest && open.version == Version::Open;
         if !open.stateless {
             self.session.used |= !open.method.is_empty();
@@ -215,7 +224,11 @@ impl Referee {
         }
         self.check_result(&open, result)?;
         let asking = open.stateless && result["resultType"] == "input_required";
-        let kind = if asking { Kind::Asking { result } } else { Kind::Answer { method, result } };
+        let kind = match result {
+            _ if asking => Kind::Asking { result },
+            _ if laws::is_task(&open, result) => Kind::Task { result },
+            _ => Kind::Answer { method, result },
+        };
         self.compare(&self.versions(&open), kind, message)
     }
 
@@ -277,6 +290,9 @@ impl Referee {
         let message = exceptions::without_excused_id(message, &self.dialect, revision);
         if message.get("id").is_some_and(Value::is_null) {
             return Err("an `id` that cannot be read is left out, not null".to_owned());
+        }
+        if extension::is_of(revision, kind) {
+            return extension::judge(revision, kind, &message);
         }
         types::judge(revision, kind, &message)
             .map_err(|reason| format!("the published types say: {reason}"))?;

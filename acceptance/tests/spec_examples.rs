@@ -315,6 +315,7 @@ fn carries(operation: &Operation, params: &Value) -> bool {
                 && filter.prompts == (wanted["promptsListChanged"] == true)
                 && filter.resources == (wanted["resourcesListChanged"] == true)
                 && json!(filter.uris) == uris
+                && filter.tasks.is_empty()
         }
         other => {
             let arguments = other.arguments().map(|raw| raw.decode::<Value>().unwrap());

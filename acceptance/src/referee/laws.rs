@@ -1,12 +1,23 @@
 //! The laws of the stream: who may be told what, and when.
 
 use creole::proto::meta;
-use creole::proto::model::Level;
+use creole::proto::model::{Level, TASKS_EXTENSION};
 use creole::proto::op::covers;
 use serde_json::Value;
 
 use super::sent::Open;
 use super::{Referee, Version};
+
+/// Whether a result hands out a task instead of answering.
+pub(super) fn is_task(open: &Open, result: &Value) -> bool {
+    let is_call = open.method == "tools/call";
+    is_call
+        && if open.stateless {
+            result["resultType"] == "task"
+        } else {
+            result.get("task").is_some()
+        }
+}
 
 /// The methods whose result may ask for input (2026-07-28 basic/patterns/mrtr).
 const MAY_ASK: [&str; 3] = ["tools/call", "resources/read", "prompts/get"];
@@ -78,7 +89,11 @@ impl Referee {
                 false => Err(format!("{} must not ask for input", open.method)),
             };
         }
+        if is_task(open, result) {
+            return check_task(open);
+        }
         match open.method.as_str() {
+            "tasks/result" if !open.stateless => check_related(open, result),
             "logging/setLevel" if !open.stateless => {
                 self.session.level = open.params["level"].as_str().and_then(Level::named);
                 Ok(())
@@ -213,6 +228,22 @@ impl Referee {
     }
 }
 
+/// A task goes only to who can follow it: a client that asked for one (2025-11-25 basic/utilities/tasks), or that
+/// declares the extension with this request (SEP-2663, capability negotiation).
+fn check_task(open: &Open) -> Result<(), String> {
+    let declared = &open.meta(meta::CLIENT_CAPABILITIES)["extensions"][TASKS_EXTENSION];
+    let may = if open.stateless { declared.is_object() } else { open.params["task"].is_object() };
+    if may { Ok(()) } else { Err("a task for a client that cannot follow it".to_owned()) }
+}
+
+/// What a task came to must name the task (2025-11-25 basic/utilities/tasks, related task metadata).
+fn check_related(open: &Open, result: &Value) -> Result<(), String> {
+    match result["_meta"][meta::RELATED_TASK]["taskId"] == open.params["taskId"] {
+        true => Ok(()),
+        false => Err("what a task came to does not name the task".to_owned()),
+    }
+}
+
 /// What is honoured must have been asked for.
 fn check_filter(honoured: &Value, wanted: &Value) -> Result<(), String> {
     for (key, value) in honoured.as_object().into_iter().flatten() {
@@ -238,6 +269,10 @@ fn is_wanted(method: &str, params: &Value, honoured: &Value) -> bool {
             let uri = params["uri"].as_str().unwrap_or_default();
             let watched = honoured["resourceSubscriptions"].as_array().into_iter().flatten();
             watched.filter_map(Value::as_str).any(|watched| covers(watched, uri))
+        }
+        "notifications/tasks" => {
+            let followed = honoured["taskIds"].as_array().into_iter().flatten();
+            followed.into_iter().any(|id| *id == params["taskId"])
         }
         _ => false,
     }

@@ -32,6 +32,11 @@ const RESULTS: &[(&str, &str)] = &[
     ("completion/complete", "CompleteResult"),
     ("logging/setLevel", "EmptyResult"),
     ("subscriptions/listen", "SubscriptionsListenResult"),
+    ("tasks/get", "GetTaskResult"),
+    ("tasks/list", "ListTasksResult"),
+    ("tasks/cancel", "CancelTaskResult"),
+    // The definition of the payload takes anything; all tasks here are tool calls.
+    ("tasks/result", "CallToolResult"),
 ];
 
 /// The definition of each message that a server may begin.
@@ -45,6 +50,7 @@ const MESSAGES: &[(&str, &str)] = &[
     ("notifications/resources/updated", "ResourceUpdatedNotification"),
     ("notifications/elicitation/complete", "ElicitationCompleteNotification"),
     ("notifications/subscriptions/acknowledged", "SubscriptionsAcknowledgedNotification"),
+    ("notifications/tasks/status", "TaskStatusNotification"),
     ("ping", "PingRequest"),
     ("roots/list", "ListRootsRequest"),
     ("sampling/createMessage", "CreateMessageRequest"),
@@ -71,7 +77,10 @@ pub fn folder() -> Option<&'static Path> {
 /// Judges a value by one definition of a revision's schema; without the schemas nothing is wrong.
 pub fn validate(revision: Revision, definition: &str, value: &Value) -> Result<(), String> {
     let Some(official) = official() else { return Ok(()) };
-    let validator = official.validator(revision, definition)?;
+    complaints(&*official.validator(revision, definition)?, definition, value)
+}
+
+fn complaints(validator: &Validator, definition: &str, value: &Value) -> Result<(), String> {
     let complaints: Vec<String> = validator
         .iter_errors(value)
         .take(3)
@@ -81,6 +90,18 @@ pub fn validate(revision: Revision, definition: &str, value: &Value) -> Result<(
         true => Ok(()),
         false => Err(format!("no `{definition}`: {}", complaints.join("; "))),
     }
+}
+
+/// Judges a value by one definition of the schema of the extension for tasks; where `MCP_SPEC_DIR` has none,
+/// nothing is wrong.
+pub(super) fn validate_extension(definition: &str, value: &Value) -> Result<(), String> {
+    static DOCUMENT: OnceLock<Option<Value>> = OnceLock::new();
+    let read = || {
+        let text = fs::read_to_string(folder()?.join("ext-tasks").join("schema.json")).ok()?;
+        Some(serde_json::from_str(&text).expect("the extension's schema is JSON"))
+    };
+    let Some(document) = DOCUMENT.get_or_init(read) else { return Ok(()) };
+    complaints(&compiled(document, definition)?, definition, value)
 }
 
 /// Judges one message of a server by the schema of a revision.
@@ -105,6 +126,7 @@ pub(super) fn judge(revision: Revision, kind: Kind<'_>, message: &Value) -> Resu
             validate(named(RESULTS, method)?, result)
         }
         Kind::Asking { result } => validate("InputRequiredResult", result),
+        Kind::Task { result } => validate("CreateTaskResult", result),
         Kind::Request { method } => {
             validate("JSONRPCRequest", message)?;
             validate("ServerRequest", message)?;
@@ -172,12 +194,7 @@ impl Official {
         if !self.has(revision, definition)? {
             return Err(format!("its schema has no `{definition}`"));
         }
-        let mut schema = Value::clone(&*self.document(revision)?);
-        schema["$ref"] = json!(format!("#/{}/{definition}", keyword(&schema)));
-        jsonschema::options()
-            .should_validate_formats(true)
-            .build(&schema)
-            .map_err(|error| format!("the schema of `{definition}` does not compile: {error}"))
+        compiled(&*self.document(revision)?, definition)
     }
 
     fn has(&self, revision: Revision, definition: &str) -> Result<bool, String> {
@@ -198,6 +215,15 @@ impl Official {
         known.insert(revision, Arc::clone(&document));
         Ok(document)
     }
+}
+
+fn compiled(document: &Value, definition: &str) -> Result<Validator, String> {
+    let mut schema = document.clone();
+    schema["$ref"] = json!(format!("#/{}/{definition}", keyword(&schema)));
+    jsonschema::options()
+        .should_validate_formats(true)
+        .build(&schema)
+        .map_err(|error| format!("the schema of `{definition}` does not compile: {error}"))
 }
 
 /// Where this schema keeps its definitions: the newer revisions use 2020-12, the older ones draft-07.

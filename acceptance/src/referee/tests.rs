@@ -201,3 +201,70 @@ fn a_line_may_be_sent_in_pieces_and_without_its_end() {
     assert_eq!(referee.observe(Direction::ToClient, answer), Ok(()));
     assert!(referee.observe(Direction::ToClient, answer).is_err());
 }
+
+const DECLARED: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+const HEAD: &str = r#""taskId":"0123456789abcdef","createdAt":"2026-07-28T00:00:00Z","lastUpdatedAt":"2026-07-28T00:00:00.5Z""#;
+
+/// The verdict on the result of a request that declares the extension.
+fn on_task(method: &str, result: &str) -> Result<(), String> {
+    let params = r#""name":"t","taskId":"0123456789abcdef","inputResponses":{}"#;
+    let request = format!(
+        r#"> {{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},"_meta":{{{DECLARED}}}}}}}"#
+    );
+    let answer = format!(r#"< {{"jsonrpc":"2.0","id":1,"result":{{{result}}}}}"#);
+    verdict(&[&request, &answer.replace("HEAD", HEAD)])
+}
+
+#[test]
+fn a_task_has_what_belongs_to_its_state_and_nothing_else() {
+    let result = r#""result":{"resultType":"complete","content":[]}"#;
+    let fair = [
+        ("tools/call", r#""resultType":"task",HEAD,"status":"working","ttlMs":1"#.to_owned()),
+        ("tasks/get", r#""resultType":"complete",HEAD,"status":"working","ttlMs":null"#.to_owned()),
+        (
+            "tasks/get",
+            format!(r#""resultType":"complete",HEAD,"status":"completed","ttlMs":1,{result}"#),
+        ),
+        ("tasks/cancel", r#""resultType":"complete""#.to_owned()),
+    ];
+    for (method, fair) in fair {
+        on_task(method, &fair).unwrap();
+    }
+    let unfair = [
+        ("tools/call", r#""resultType":"task",HEAD,"status":"working""#.to_owned(), "ttlMs"),
+        ("tools/call", format!(r#""resultType":"task",HEAD,"status":"completed","ttlMs":1,{result}"#), "`result`"),
+        ("tools/call", r#""resultType":"task","task":{HEAD,"status":"working","ttlMs":1}"#.to_owned(), "taskId"),
+        ("tasks/get", r#""resultType":"task",HEAD,"status":"working","ttlMs":1"#.to_owned(), "resultType"),
+        ("tasks/get", r#""resultType":"complete",HEAD,"status":"completed","ttlMs":1"#.to_owned(), "no `result`"),
+        ("tasks/get", format!(r#""resultType":"complete",HEAD,"status":"failed","ttlMs":1,{result}"#), "`result`"),
+        ("tasks/get", r#""resultType":"complete",HEAD,"status":"input_required","ttlMs":1,"inputRequests":{}"#.to_owned(), "asks nothing"),
+        ("tasks/get", r#""resultType":"complete",HEAD,"status":"input_required","ttlMs":1,"inputRequests":{"q":{"method":"ping"}}"#.to_owned(), ""),
+        ("tasks/get", r#""resultType":"complete",HEAD,"status":"done","ttlMs":1"#.to_owned(), "done"),
+        ("tasks/cancel", r#""resultType":"complete",HEAD,"status":"cancelled","ttlMs":1"#.to_owned(), "does not belong"),
+    ];
+    for (method, unfair, reason) in unfair {
+        let objection = on_task(method, &unfair).expect_err(&unfair);
+        assert!(objection.contains(reason), "{objection}");
+    }
+}
+
+#[test]
+fn a_task_goes_to_who_can_follow_it_and_its_result_names_it() {
+    let created = format!(
+        r#"< {{"jsonrpc":"2.0","id":1,"result":{{"resultType":"task",{HEAD},"status":"working","ttlMs":1}}}}"#
+    );
+    let call =
+        r#"> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{CLAIM},"name":"t"}}"#;
+    objects(&[call, &created], "cannot follow");
+    let created = format!(
+        r#"< {{"jsonrpc":"2.0","id":1,"result":{{"task":{{{HEAD},"status":"working","ttl":1}}}}}}"#
+    );
+    let wished =
+        r#"> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","task":{}}}"#;
+    verdict(&after_handshake(&V2025_11_25, &[wished, &created])).unwrap();
+    let plain = r#"> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#;
+    objects(&after_handshake(&V2025_11_25, &[plain, &created]), "cannot follow");
+    let waited = r#"> {"jsonrpc":"2.0","id":1,"method":"tasks/result","params":{"taskId":"a"}}"#;
+    let nameless = r#"< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
+    objects(&after_handshake(&V2025_11_25, &[waited, nameless]), "does not name");
+}

@@ -27,6 +27,8 @@ struct Types {
     notification: Reader,
     /// The result that asks instead of answering.
     asking: Option<Reader>,
+    /// The result that hands out a task instead of answering.
+    task: Option<Reader>,
     results: &'static [Row],
     messages: &'static [Row],
 }
@@ -43,6 +45,10 @@ pub(super) fn judge(revision: Revision, kind: Kind<'_>, message: &Value) -> Resu
         Kind::Asking { result } => {
             (types.answer)(message)?;
             types.asking.ok_or("its results cannot ask for input")?(result)
+        }
+        Kind::Task { result } => {
+            (types.answer)(message)?;
+            types.task.ok_or("its results cannot be tasks")?(result)
         }
         Kind::Request { method } => {
             (types.request)(message)?;
@@ -82,6 +88,7 @@ static TYPES_2024_11_05: Types = Types {
     request: read::<v2024_11_05::JsonrpcRequest>,
     notification: read::<v2024_11_05::JsonrpcNotification>,
     asking: None,
+    task: None,
     results: &[
         ("initialize", read::<v2024_11_05::InitializeResult>),
         ("ping", read::<v2024_11_05::EmptyResult>),
@@ -120,6 +127,7 @@ static TYPES_2025_03_26: Types = Types {
     request: read::<v2025_03_26::JsonrpcRequest>,
     notification: read::<v2025_03_26::JsonrpcNotification>,
     asking: None,
+    task: None,
     results: &[
         ("initialize", read::<v2025_03_26::InitializeResult>),
         ("ping", read::<v2025_03_26::EmptyResult>),
@@ -158,6 +166,7 @@ static TYPES_2025_06_18: Types = Types {
     request: read::<v2025_06_18::JsonrpcRequest>,
     notification: read::<v2025_06_18::JsonrpcNotification>,
     asking: None,
+    task: None,
     results: &[
         ("initialize", read::<v2025_06_18::InitializeResult>),
         ("ping", read::<v2025_06_18::EmptyResult>),
@@ -197,6 +206,7 @@ static TYPES_2025_11_25: Types = Types {
     request: read::<v2025_11_25::JsonrpcRequest>,
     notification: read::<v2025_11_25::JsonrpcNotification>,
     asking: None,
+    task: Some(read::<v2025_11_25::CreateTaskResult>),
     results: &[
         ("initialize", read::<v2025_11_25::InitializeResult>),
         ("ping", read::<v2025_11_25::EmptyResult>),
@@ -211,6 +221,11 @@ static TYPES_2025_11_25: Types = Types {
         ("prompts/get", read::<v2025_11_25::GetPromptResult>),
         ("completion/complete", read::<v2025_11_25::CompleteResult>),
         ("logging/setLevel", read::<v2025_11_25::EmptyResult>),
+        ("tasks/get", read::<v2025_11_25::GetTaskResult>),
+        ("tasks/list", read::<v2025_11_25::ListTasksResult>),
+        ("tasks/cancel", read::<v2025_11_25::CancelTaskResult>),
+        // The type of the payload takes anything; all tasks here are tool calls.
+        ("tasks/result", read::<v2025_11_25::CallToolResult>),
     ],
     messages: &[
         ("notifications/cancelled", read::<v2025_11_25::CancelledNotification>),
@@ -231,6 +246,7 @@ static TYPES_2025_11_25: Types = Types {
             "notifications/elicitation/complete",
             read::<v2025_11_25::ElicitationCompleteNotification>,
         ),
+        ("notifications/tasks/status", read::<v2025_11_25::TaskStatusNotification>),
     ],
 };
 
@@ -240,6 +256,7 @@ static TYPES_2026_07_28: Types = Types {
     request: read::<v2026_07_28::JsonrpcRequest>,
     notification: read::<v2026_07_28::JsonrpcNotification>,
     asking: Some(read::<v2026_07_28::InputRequiredResult>),
+    task: None,
     results: &[
         ("server/discover", read::<v2026_07_28::DiscoverResult>),
         ("tools/list", read::<v2026_07_28::ListToolsResult>),

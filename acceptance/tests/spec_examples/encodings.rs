@@ -1,5 +1,7 @@
 //! Every shape that the machine can write, in every revision, under the eyes of the referee.
 
+mod tasks;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use creole::proto::meta;
 use creole::proto::model::{
     Annotations, Ask, CacheHints, Completion, Content, Contents, Definition, Implementation, Level,
     ListKind, Prompt, PromptArgument, PromptMessage, PromptResult, Question, Resource,
-    ResourceTemplate, Role, ServerCapabilities, Tool, ToolAnnotations, ToolResult,
+    ResourceTemplate, Role, ServerCapabilities, TaskSupport, Tool, ToolAnnotations, ToolResult,
 };
 use creole::proto::op::{Change, Event, Filter, Outcome, Page, Payload, ServerCard};
 use creole::proto::revision::{Asking, Elicitation, Era, Revision};
@@ -106,7 +108,9 @@ fn every_fault_is_told_as_each_revision_asks() {
     for mut stage in Stage::of_each_revision() {
         for (kind, name) in FaultKind::ALL {
             let data = match kind {
-                FaultKind::MissingCapability => json!({"requiredCapabilities": {"roots": {}}}),
+                FaultKind::MissingCapability | FaultKind::TaskRequired => {
+                    json!({"requiredCapabilities": {"roots": {}}})
+                }
                 FaultKind::UnsupportedVersion => {
                     json!({"supported": ["2026-07-28"], "requested": "1"})
                 }
@@ -190,7 +194,8 @@ fn every_change_is_announced_as_each_revision_asks() {
             let wanted = json!({"toolsListChanged": true, "promptsListChanged": true,
                 "resourcesListChanged": true, "resourceSubscriptions": ["test://a"]});
             let uris = vec!["test://a".to_owned()];
-            let filter = Filter { tools: true, prompts: true, resources: true, uris };
+            let filter =
+                Filter { tools: true, prompts: true, resources: true, uris, ..Filter::default() };
             let listening = Outcome::Complete(Payload::Listening(filter));
             stage.answer("subscriptions/listen", json!({"notifications": wanted}), listening);
             stage.announce(&Change::Resource("test://a/part".into()));
@@ -240,7 +245,8 @@ impl Stage {
         self.last_id += 1;
         if self.era() == Era::Stateless {
             params["_meta"][meta::PROTOCOL_VERSION] = json!(self.revision.rules().name);
-            params["_meta"][meta::CLIENT_CAPABILITIES] = json!({});
+            params["_meta"][meta::CLIENT_CAPABILITIES] =
+                json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
             params["_meta"][meta::LOG_LEVEL] = json!("info");
         }
         json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params})
@@ -321,6 +327,7 @@ fn card() -> ServerCard {
             logging: true,
             list_changed: true,
             subscribe: true,
+            tasks: true,
         },
         instructions: Some("Use it well.".into()),
         cache: CacheHints { ttl_ms: 5, public: true },
@@ -351,6 +358,7 @@ fn tools() -> Vec<Tool> {
             "required": ["a"], "additionalProperties": false}),
         ),
         output_schema: Some(Raw::of(&json!({"type": "object", "properties": {"a": true}}))),
+        task_support: TaskSupport::Optional,
         annotations: Some(ToolAnnotations {
             title: Some("Full".into()),
             read_only_hint: Some(true),
@@ -366,6 +374,7 @@ fn tools() -> Vec<Tool> {
         description: String::new(),
         input_schema: Raw::of(&json!({"type": "object"})),
         output_schema: Some(Raw::of(&json!({"type": "array", "items": {"type": "integer"}}))),
+        task_support: TaskSupport::Forbidden,
         annotations: None,
         meta: None,
     };

@@ -37,7 +37,7 @@ use crate::seal::{Purpose, SealError, Sealer, digest};
 use crate::tool::ToolError;
 
 /// How often one call may ask a session's client before it is given up.
-const MOST_ROUNDS: usize = 8;
+pub(crate) const MOST_ROUNDS: usize = 8;
 
 /// How long a client may take to call again.
 const STATE_LIFE: Duration = Duration::from_secs(600);
@@ -156,8 +156,9 @@ impl Context {
     /// The fault of an answer that cannot be used: of the call that brings it, or of the question.
     fn unusable(&self, key: &str, why: &str) -> ToolError {
         let kind = match self.caller().rules.asking {
-            Asking::Reentrant => FaultKind::InvalidParams,
-            Asking::Inline => FaultKind::InputRefused,
+            Asking::Reentrant if !self.is_task() => FaultKind::InvalidParams,
+            // The request that brought the answer is not the one that fails.
+            Asking::Reentrant | Asking::Inline => FaultKind::InputRefused,
         };
         ToolError::Fault(Box::new(Fault::new(
             kind,
@@ -242,7 +243,7 @@ fn merge(into: &mut Value, from: Value) {
 }
 
 /// Whether the client's revision has a message for the question at all.
-fn is_known(question: &Question, rules: &Rules) -> bool {
+pub(crate) fn is_known(question: &Question, rules: &Rules) -> bool {
     match question {
         Question::Form { .. } => rules.elicitation != Elicitation::Absent,
         Question::Url { .. } => {
@@ -308,7 +309,7 @@ async fn ask_each(context: &Context, asks: Vec<Ask>) -> Result<Answers, Fault> {
 }
 
 /// A question as the client's revision can ask it.
-fn lowered(question: Question, rules: &Rules) -> (Question, Option<Lowered>) {
+pub(crate) fn lowered(question: Question, rules: &Rules) -> (Question, Option<Lowered>) {
     match question {
         Question::Form { message, schema } if rules.elicitation == Elicitation::Form => {
             let form = lower_form(&schema);
@@ -319,7 +320,7 @@ fn lowered(question: Question, rules: &Rules) -> (Question, Option<Lowered>) {
 }
 
 /// The answers that a client brings: those sealed in earlier rounds, and the new ones.
-fn opened(call: &Call, sealer: &Sealer) -> Result<Answers, Fault> {
+pub(crate) fn opened(call: &Call, sealer: &Sealer) -> Result<Answers, Fault> {
     let mut answers = Answers::new();
     let Some(reentry) = &call.context.caller().reentry else { return Ok(answers) };
     if let Some(state) = &reentry.state {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use creole_proto::model::{Level, Question};
+use creole_proto::model::{Level, Question, Tasking};
 use creole_proto::op::{Caller, Event, Operation};
 use creole_proto::server::{Answer, CallKey};
 use creole_proto::wire::Raw;
@@ -14,6 +14,7 @@ use serde::Serialize;
 use tokio::sync::Notify;
 
 use crate::chain::BoxFuture;
+use crate::tool::ToolError;
 
 /// One call as it travels through the chain.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ struct Shared {
     principal: Arc<str>,
     outlet: Arc<dyn Outlet>,
     debug: bool,
+    /// The task that the call runs as.
+    task: Option<Box<str>>,
     is_cancelled: AtomicBool,
     cancelled: Notify,
 }
@@ -62,7 +65,24 @@ impl Context {
         debug: bool,
     ) -> Self {
         let (is_cancelled, cancelled) = (AtomicBool::new(false), Notify::new());
-        let shared = Shared { key, caller, principal, outlet, debug, is_cancelled, cancelled };
+        let task = None;
+        let shared =
+            Shared { key, caller, principal, outlet, debug, task, is_cancelled, cancelled };
+        Self { shared: Arc::new(shared), answers: None }
+    }
+
+    /// A context for the same call as a task: its events go elsewhere, and the request's end is not its own.
+    pub(crate) fn for_task(&self, id: &str, outlet: Arc<dyn Outlet>) -> Self {
+        let shared = Shared {
+            key: self.shared.key,
+            caller: self.shared.caller.clone(),
+            principal: Arc::clone(&self.shared.principal),
+            outlet,
+            debug: self.shared.debug,
+            task: Some(id.into()),
+            is_cancelled: AtomicBool::new(false),
+            cancelled: Notify::new(),
+        };
         Self { shared: Arc::new(shared), answers: None }
     }
 
@@ -79,6 +99,19 @@ impl Context {
     /// Who is responsible for the call.
     pub fn principal(&self) -> &str {
         &self.shared.principal
+    }
+
+    /// Whether the call runs as a task.
+    pub fn is_task(&self) -> bool {
+        self.shared.task.is_some()
+    }
+
+    /// Goes on as a task, where the client can follow one: the handler is ended by `?` and run again from its
+    /// beginning, with the answers so far, while the client is told of the task. Elsewhere, and in a task,
+    /// it just goes on. For tools that [ask first](crate::Tool::asks_first).
+    pub fn detach(&self) -> Result<(), ToolError> {
+        let stays = self.is_task() || self.shared.caller.tasking == Tasking::Never;
+        if stays { Ok(()) } else { Err(ToolError::Detach) }
     }
 
     /// Whether the server was started to be debugged.

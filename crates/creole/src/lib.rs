@@ -41,6 +41,7 @@ pub mod schema;
 pub mod seal;
 pub mod server;
 pub mod state;
+pub mod task;
 mod telemetry;
 pub mod tool;
 pub mod transport;
@@ -52,6 +53,7 @@ pub use prompt::Prompt;
 pub use registry::{Registry, WeakRegistry};
 pub use resource::{Resource, Template};
 pub use server::{Server, Service};
+pub use task::{TaskLimits, TaskSupport};
 pub use tool::{Json, Tool, ToolError};
 
 pub use creole_proto as proto;

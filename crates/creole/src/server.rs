@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use creole_proto::dialect::{Dialect, builtin};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{CacheHints, Implementation};
-use creole_proto::op::Outcome;
+use creole_proto::model::{CacheHints, Implementation, Tasking};
+use creole_proto::op::{Operation, Outcome};
 use creole_proto::server::{Call as Started, Limits, Profile};
 
 use crate::ask;
@@ -16,9 +16,11 @@ use crate::chain::{BoxFuture, Middleware, Next};
 use crate::driver::{self, Ended};
 use crate::guard::CatchPanic;
 use crate::prompt::Prompt;
-use crate::registry::{Registry, Settings};
+use crate::registry::{Mode, Registry, Settings};
 use crate::resource::{Resource, Template};
 use crate::seal::Sealer;
+use crate::state::State;
+use crate::task::TaskLimits;
 use crate::telemetry;
 use crate::tool::Tool;
 use crate::transport::{Sink, Source, stdio};
@@ -34,6 +36,8 @@ pub struct Server {
     payloads: bool,
     cache: CacheHints,
     sealer: Option<Sealer>,
+    tasks: TaskLimits,
+    state: State,
     chain: Vec<Arc<dyn Middleware>>,
     items: Vec<Item>,
 }
@@ -63,6 +67,8 @@ impl Server {
             payloads: false,
             cache: CacheHints::NONE,
             sealer: None,
+            tasks: TaskLimits::default(),
+            state: State::default(),
             chain: Vec::new(),
             items: Vec::new(),
         }
@@ -138,6 +144,20 @@ impl Server {
         self
     }
 
+    /// Where tasks are kept. By default in memory; several replicas share what they keep in one file.
+    #[must_use]
+    pub fn state(mut self, state: State) -> Self {
+        self.state = state;
+        self
+    }
+
+    /// How much tasks may take.
+    #[must_use]
+    pub fn task_limits(mut self, limits: TaskLimits) -> Self {
+        self.tasks = limits;
+        self
+    }
+
     /// Adds a tool.
     #[must_use]
     pub fn tool(self, tool: Tool) -> Self {
@@ -188,6 +208,8 @@ impl Server {
             logging: true,
             cache: self.cache,
             sealer: sealer.clone(),
+            tasks: self.tasks,
+            state: self.state,
         });
         for item in self.items {
             item.add_to(&registry);
@@ -286,19 +308,56 @@ impl Service {
 }
 
 impl Shared {
-    /// Answers one call: its questions driven, its panics caught, its tool told to the telemetry.
-    async fn answer(&self, call: Call) -> Outcome {
-        let observed = telemetry::observed_tool(&call.operation).map(|tool| (tool, Instant::now()));
-        let next = Next::new(&self.chain, &self.registry);
-        let driven = std::pin::pin!(ask::drive(call, next, &self.sealer));
-        let outcome = match CatchPanic(driven).await {
-            Ok(outcome) => outcome,
-            // A panic's text may name files and values; outside of tools nobody asked for it.
-            Err(_) => Fault::new(FaultKind::Internal, "the server broke down").into(),
+    /// Answers one call: in place, or with a task in which it goes on.
+    async fn answer(self: Arc<Self>, call: Call) -> Outcome {
+        let caller = call.context.caller();
+        let mode = match &call.operation {
+            Operation::CallTool { name, .. } => self.registry.mode(name, caller),
+            _ => Ok(Mode::Here),
         };
-        if let Some((tool, started)) = observed {
-            telemetry::tool_ran(&tool, started.elapsed(), &outcome);
+        match mode {
+            Err(fault) => fault.into(),
+            Ok(Mode::Task) => self.make_task(call).await,
+            Ok(Mode::Here) if caller.tasking == Tasking::Never => self.answer_here(call).await,
+            Ok(Mode::Here) => match self.answer_here(call.clone()).await {
+                Outcome::Detach => self.make_task(call).await,
+                done => done,
+            },
         }
-        outcome
     }
+
+    /// Answers a call with a task, in which it is run through the whole chain.
+    async fn make_task(self: Arc<Self>, call: Call) -> Outcome {
+        let shared = Arc::clone(&self);
+        let run = move |call: Call| -> BoxFuture<'static, Outcome> {
+            let shared = Arc::clone(&shared);
+            Box::pin(async move {
+                let tool = telemetry::observed_tool(&call.operation);
+                let next = Next::new(&shared.chain, &shared.registry);
+                guarded(tool, next.call(call)).await
+            })
+        };
+        self.registry.tasks().make(call, Arc::new(run)).await
+    }
+
+    /// Answers one call: its questions driven, its panics caught, its tool told to the telemetry.
+    async fn answer_here(&self, call: Call) -> Outcome {
+        let tool = telemetry::observed_tool(&call.operation);
+        let next = Next::new(&self.chain, &self.registry);
+        guarded(tool, std::pin::pin!(ask::drive(call, next, &self.sealer))).await
+    }
+}
+
+/// Runs a call with its panics caught and its tool told to the telemetry.
+async fn guarded(tool: Option<String>, running: impl Future<Output = Outcome> + Unpin) -> Outcome {
+    let observed = tool.map(|tool| (tool, Instant::now()));
+    let outcome = match CatchPanic(running).await {
+        Ok(outcome) => outcome,
+        // A panic's text may name files and values; outside of tools nobody asked for it.
+        Err(_) => Fault::new(FaultKind::Internal, "the server broke down").into(),
+    };
+    if let Some((tool, started)) = observed {
+        telemetry::tool_ran(&tool, started.elapsed(), &outcome);
+    }
+    outcome
 }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{self, Ask, Content, ToolAnnotations, ToolResult};
+use creole_proto::model::{self, Ask, Content, TaskSupport, ToolAnnotations, ToolResult};
 use creole_proto::wire::Raw;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -23,6 +23,7 @@ type Run =
 #[derive(Clone)]
 pub struct Tool {
     pub(crate) definition: model::Tool,
+    pub(crate) asks_first: bool,
     pub(crate) run: Arc<Run>,
 }
 
@@ -61,9 +62,10 @@ impl Tool {
             input_schema,
             output_schema: None,
             annotations: None,
+            task_support: TaskSupport::Forbidden,
             meta: None,
         };
-        Self { definition, run: Arc::new(run) }
+        Self { definition, asks_first: false, run: Arc::new(run) }
     }
 
     /// The name for people.
@@ -86,6 +88,21 @@ impl Tool {
     #[must_use]
     pub fn hints(mut self, change: impl FnOnce(&mut ToolAnnotations)) -> Self {
         change(self.definition.annotations.get_or_insert_default());
+        self
+    }
+
+    /// Says whether the tool runs as a task (see [`crate::task`]).
+    #[must_use]
+    pub fn task(mut self, support: TaskSupport) -> Self {
+        self.definition.task_support = support;
+        self
+    }
+
+    /// Says that the tool asks before it becomes a task, where such questions can be answered: it is run in
+    /// place until it calls [`Context::detach`].
+    #[must_use]
+    pub fn asks_first(mut self) -> Self {
+        self.asks_first = true;
         self
     }
 
@@ -127,6 +144,8 @@ pub enum ToolError {
     Fault(Box<Fault>),
     /// The client has to answer something first.
     Ask(Vec<Ask>),
+    /// It goes on as a task.
+    Detach,
 }
 
 impl ToolError {

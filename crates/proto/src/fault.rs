@@ -8,6 +8,9 @@ use alloc::borrow::Cow;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::wire::{Raw, quote};
 
 /// What went wrong.
@@ -59,11 +62,21 @@ pub enum FaultKind {
     Timeout,
     /// Too many calls are in flight.
     Busy,
+    /// A task that does not exist, no longer exists or is another caller's: nobody is told which.
+    UnknownTask,
+    /// A task that is over and cannot be cancelled.
+    TaskOver,
+    /// What a cancelled task comes to.
+    TaskCancelled,
+    /// A tool that only runs as a task.
+    TaskRequired,
+    /// A tool that does not run as a task.
+    TaskForbidden,
 }
 
 impl FaultKind {
     /// Every kind with the name used in configuration and documents.
-    pub const ALL: [(Self, &'static str); 23] = [
+    pub const ALL: [(Self, &'static str); 28] = [
         (Self::Parse, "parse"),
         (Self::InvalidRequest, "invalid-request"),
         (Self::MissingMethod, "missing-method"),
@@ -87,6 +100,11 @@ impl FaultKind {
         (Self::InputRefused, "input-refused"),
         (Self::Timeout, "timeout"),
         (Self::Busy, "busy"),
+        (Self::UnknownTask, "unknown-task"),
+        (Self::TaskOver, "task-over"),
+        (Self::TaskCancelled, "task-cancelled"),
+        (Self::TaskRequired, "task-required"),
+        (Self::TaskForbidden, "task-forbidden"),
     ];
 
     /// The kind of that name.
@@ -100,8 +118,22 @@ impl FaultKind {
     }
 }
 
+impl Serialize for FaultKind {
+    /// As its name.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.name().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for FaultKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::named(&name).ok_or_else(|| D::Error::custom("no kind of fault has this name"))
+    }
+}
+
 /// One fault: its kind and what there is to say about it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
     /// What went wrong.
     pub kind: FaultKind,
@@ -231,6 +263,11 @@ pub const COMMON_ERRORS: &[ErrorRow] = &[
     result(FaultKind::InputRefused, -32603, "Input refused: {detail}"),
     given(FaultKind::Timeout, -32603, "Internal error: {detail}"),
     protocol(FaultKind::Busy, -32603, "Server busy: {detail}"),
+    protocol(FaultKind::UnknownTask, -32602, "Task not found"),
+    protocol(FaultKind::TaskOver, -32602, "Cannot cancel the task: {detail}"),
+    given(FaultKind::TaskCancelled, -32603, "Task cancelled: {detail}"),
+    given(FaultKind::TaskRequired, -32021, "{detail}"),
+    protocol(FaultKind::TaskForbidden, -32601, "Method not found: {detail}"),
 ];
 
 const fn protocol(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {

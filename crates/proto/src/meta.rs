@@ -14,3 +14,5 @@ pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The token that progress of a request is reported under.
 pub const PROGRESS_TOKEN: &str = "progressToken";
+/// The task that a message belongs to.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";

@@ -33,6 +33,16 @@ pub enum Method {
     SetLevel,
     /// Opens a stream of notifications (from 2026-07-28).
     Listen,
+    /// Asks how a task stands.
+    GetTask,
+    /// Waits for what a task comes to (2025-11-25).
+    TaskResult,
+    /// Lists tasks (2025-11-25).
+    ListTasks,
+    /// Answers the questions of a task (extension of 2026-07-28).
+    UpdateTask,
+    /// Cancels a task.
+    CancelTask,
     /// Ends the handshake.
     Initialized,
     /// Cancels a request.
@@ -45,7 +55,7 @@ pub enum Method {
 
 impl Method {
     /// Every method with its standard name.
-    pub const ALL: [(Self, &'static str); 19] = [
+    pub const ALL: [(Self, &'static str); 24] = [
         (Self::Initialize, "initialize"),
         (Self::Ping, "ping"),
         (Self::Discover, "server/discover"),
@@ -61,6 +71,11 @@ impl Method {
         (Self::Complete, "completion/complete"),
         (Self::SetLevel, "logging/setLevel"),
         (Self::Listen, "subscriptions/listen"),
+        (Self::GetTask, "tasks/get"),
+        (Self::TaskResult, "tasks/result"),
+        (Self::ListTasks, "tasks/list"),
+        (Self::UpdateTask, "tasks/update"),
+        (Self::CancelTask, "tasks/cancel"),
         (Self::Initialized, "notifications/initialized"),
         (Self::Cancelled, "notifications/cancelled"),
         (Self::Progress, "notifications/progress"),

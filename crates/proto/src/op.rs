@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::fault::Fault;
 use crate::model::{
     Ask, CacheHints, ClientCapabilities, Completion, CompletionRequest, Contents, Definition,
-    Implementation, Level, ListKind, PromptResult, ServerCapabilities, ToolResult,
+    Implementation, Level, ListKind, PromptResult, ServerCapabilities, Task, Tasking, ToolResult,
 };
 use crate::revision::Rules;
 use crate::wire::Raw;
@@ -52,6 +52,30 @@ pub enum Operation {
     },
     /// Open a stream of notifications; the answer is the part that is honoured.
     Listen(Filter),
+    /// Tell how a task stands.
+    GetTask {
+        /// Its id.
+        id: String,
+    },
+    /// Wait until a task is over and tell what its call came to.
+    TaskResult {
+        /// Its id.
+        id: String,
+    },
+    /// One page of the caller's tasks.
+    ListTasks(Option<String>),
+    /// Answer questions of a task.
+    UpdateTask {
+        /// Its id.
+        id: String,
+        /// The answers by the questions' keys: an object of objects.
+        answers: Raw,
+    },
+    /// Cancel a task.
+    CancelTask {
+        /// Its id.
+        id: String,
+    },
 }
 
 impl Operation {
@@ -70,14 +94,23 @@ impl Operation {
             Self::Subscribe { .. } => "resources/subscribe",
             Self::Unsubscribe { .. } => "resources/unsubscribe",
             Self::Listen(_) => "subscriptions/listen",
+            Self::GetTask { .. } => "tasks/get",
+            Self::TaskResult { .. } => "tasks/result",
+            Self::ListTasks(_) => "tasks/list",
+            Self::UpdateTask { .. } => "tasks/update",
+            Self::CancelTask { .. } => "tasks/cancel",
         }
     }
 
-    /// The tool, resource or prompt that it is about.
+    /// The tool, resource, prompt or task that it is about.
     pub fn target(&self) -> &str {
         match self {
             Self::CallTool { name, .. } | Self::GetPrompt { name, .. } => name,
             Self::ReadResource { uri } | Self::Subscribe { uri } | Self::Unsubscribe { uri } => uri,
+            Self::GetTask { id }
+            | Self::TaskResult { id }
+            | Self::UpdateTask { id, .. }
+            | Self::CancelTask { id } => id,
             _ => "",
         }
     }
@@ -114,6 +147,8 @@ pub struct Caller {
     pub progress: bool,
     /// The answers and state of an earlier round, when it calls again.
     pub reentry: Option<Reentry>,
+    /// Whether the answer may be a task.
+    pub tasking: Tasking,
 }
 
 /// What a client brings when it calls again.
@@ -137,6 +172,8 @@ pub enum Outcome {
         /// What to hand back with the answers.
         state: Option<String>,
     },
+    /// It is to go on as a task: whoever drives the call runs it again as one.
+    Detach,
     /// It failed.
     Fail(Fault),
 }
@@ -166,6 +203,12 @@ pub enum Payload {
     Completion(Completion),
     /// The part of a filter that is honoured.
     Listening(Filter),
+    /// The call became a task.
+    TaskCreated(Arc<Task>),
+    /// How a task stands.
+    Task(Arc<Task>),
+    /// A page of tasks.
+    Tasks(TaskPage),
 }
 
 /// Who the server is and what it has.
@@ -194,6 +237,15 @@ pub struct Page {
     pub cache: CacheHints,
 }
 
+/// A page of tasks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskPage {
+    /// The tasks.
+    pub tasks: Vec<Arc<Task>>,
+    /// The cursor of the next page.
+    pub next: Option<String>,
+}
+
 /// Which notifications a listener wants or gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -205,6 +257,8 @@ pub struct Filter {
     pub resources: bool,
     /// Updates of these resources.
     pub uris: Vec<String>,
+    /// News of these tasks.
+    pub tasks: Vec<String>,
 }
 
 impl Filter {
@@ -215,6 +269,7 @@ impl Filter {
             Change::List(ListKind::Prompts) => self.prompts,
             Change::List(ListKind::Resources | ListKind::Templates) => self.resources,
             Change::Resource(uri) => self.uris.iter().any(|watched| covers(watched, uri)),
+            Change::Task(task) => self.tasks.contains(&task.id),
         }
     }
 }
@@ -254,12 +309,14 @@ pub enum Event {
 }
 
 /// What happens to a server, whoever is calling.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// A list changed.
     List(ListKind),
     /// A resource changed.
     Resource(String),
+    /// A task changed. Only those who follow it are told; that they may is checked when they begin to.
+    Task(Arc<Task>),
 }
 
 #[cfg(test)]

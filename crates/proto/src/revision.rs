@@ -15,7 +15,7 @@ pub enum Revision {
     V2025_03_26,
     /// Brought structured results and elicitation; removed batches.
     V2025_06_18,
-    /// Brought elicitation by URL; argument errors became results.
+    /// Brought elicitation by URL and tasks; argument errors became results.
     V2025_11_25,
     /// Removed the handshake: every request stands alone.
     V2026_07_28,
@@ -90,6 +90,19 @@ pub enum Elicitation {
     FormAndUrl,
 }
 
+/// What kind of tasks there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tasks {
+    /// None.
+    Absent,
+    /// The client asks for a task; what it comes to is fetched by a request that waits
+    /// (2025-11-25 basic/utilities/tasks).
+    Wanted,
+    /// The server makes a task where the client declares the extension; what it comes to is part of how it
+    /// stands (SEP-2663, `io.modelcontextprotocol/tasks`).
+    Extension,
+}
+
 /// What stands for the id in an error about a message whose id could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnreadableId {
@@ -134,6 +147,8 @@ pub struct Rules {
     pub resource_links: bool,
     /// What a tool result may carry besides content blocks.
     pub structured: Structured,
+    /// What kind of tasks there are.
+    pub tasks: Tasks,
     /// What stands for an id that could not be read.
     pub unreadable_id: UnreadableId,
     /// The HTTP statuses of answers that tell a fault; one that is not listed is told with 200.
@@ -164,6 +179,9 @@ const SESSION_METHODS: MethodSet = MethodSet::of(&[
     Method::RootsChanged,
 ]);
 
+const WANTED_TASK_METHODS: MethodSet =
+    MethodSet::of(&[Method::GetTask, Method::TaskResult, Method::ListTasks, Method::CancelTask]);
+
 const STATELESS_METHODS: MethodSet = MethodSet::of(&[
     Method::Discover,
     Method::ListTools,
@@ -175,6 +193,9 @@ const STATELESS_METHODS: MethodSet = MethodSet::of(&[
     Method::GetPrompt,
     Method::Complete,
     Method::Listen,
+    Method::GetTask,
+    Method::UpdateTask,
+    Method::CancelTask,
     Method::Cancelled,
 ]);
 
@@ -203,6 +224,15 @@ const CAPABILITY_IS_A_RESULT: ErrorRow = ErrorRow::fixed(
     DataShape::None,
 );
 
+/// In 2025-11-25 a tool that only runs as a task does not exist for other calls (basic/utilities/tasks,
+/// tool-level negotiation).
+const TASK_IS_A_METHOD: ErrorRow = ErrorRow::fixed(
+    FaultKind::TaskRequired,
+    Channel::Protocol(-32601),
+    "Method not found: {detail}",
+    DataShape::None,
+);
+
 const OLD_ERRORS: &[ErrorRow] = &[ARGUMENTS_ARE_PROTOCOL, RESOURCE_CODE, CAPABILITY_IS_A_RESULT];
 
 /// In a session a status tells of the message and not of what came of it: 404 would end the session.
@@ -222,6 +252,7 @@ const STATELESS_STATUSES: &[(FaultKind, u16)] = &[
     (FaultKind::UnsupportedVersion, 400),
     (FaultKind::HeaderMismatch, 400),
     (FaultKind::MissingCapability, 400),
+    (FaultKind::TaskRequired, 400),
     (FaultKind::MethodNotFound, 404),
 ];
 
@@ -242,6 +273,7 @@ const HANDSHAKE: Rules = Rules {
     audio: false,
     resource_links: false,
     structured: Structured::Absent,
+    tasks: Tasks::Absent,
     unreadable_id: UnreadableId::Null,
     http_statuses: SESSION_STATUSES,
     primed_streams: false,
@@ -271,14 +303,16 @@ static RULES: [Rules; 5] = [
     Rules {
         revision: Revision::V2025_11_25,
         name: "2025-11-25",
+        methods: SESSION_METHODS.and(WANTED_TASK_METHODS),
         elicitation: Elicitation::FormAndNamedUrl,
         completions_capability: true,
         audio: true,
         resource_links: true,
         structured: Structured::Object,
+        tasks: Tasks::Wanted,
         unreadable_id: UnreadableId::Omit,
         primed_streams: true,
-        errors: &[RESOURCE_CODE, CAPABILITY_IS_A_RESULT],
+        errors: &[RESOURCE_CODE, CAPABILITY_IS_A_RESULT, TASK_IS_A_METHOD],
         ..HANDSHAKE
     },
     Rules {
@@ -298,6 +332,7 @@ static RULES: [Rules; 5] = [
         audio: true,
         resource_links: true,
         structured: Structured::Any,
+        tasks: Tasks::Extension,
         unreadable_id: UnreadableId::Omit,
         http_statuses: STATELESS_STATUSES,
         primed_streams: false,

@@ -50,7 +50,15 @@ impl Registry {
                 self.offers(ListKind::Resources, method)?;
                 Payload::Empty
             }
-            Operation::Listen(wanted) => Payload::Listening(self.honour(wanted)),
+            Operation::Listen(wanted) => Payload::Listening(self.honour(wanted, &context).await?),
+            Operation::GetTask { .. }
+            | Operation::TaskResult { .. }
+            | Operation::ListTasks(_)
+            | Operation::UpdateTask { .. }
+            | Operation::CancelTask { .. } => {
+                self.offers_tasks(&context, method)?;
+                return self.tasks().answer(&operation, &context).await;
+            }
         };
         Ok(Outcome::Complete(payload))
     }
@@ -78,6 +86,17 @@ impl Registry {
         }
         Err(Fault::new(FaultKind::MethodNotFound, format!("this server has no {name}"))
             .about(method))
+    }
+
+    /// Methods of tasks are unknown where no tool runs as one.
+    fn offers_tasks(&self, context: &Context, method: &str) -> Result<(), Fault> {
+        match self.has_tasks(context.caller().rules) {
+            true => Ok(()),
+            false => {
+                let detail = "this server has no tasks";
+                Err(Fault::new(FaultKind::MethodNotFound, detail).about(method))
+            }
+        }
     }
 
     fn page(
@@ -208,14 +227,19 @@ impl Registry {
     }
 
     /// The part of a filter that can be honoured.
-    fn honour(&self, wanted: Filter) -> Filter {
+    async fn honour(&self, wanted: Filter, context: &Context) -> Result<Filter, Fault> {
         let has = self.capabilities();
-        Filter {
+        let tasks = match self.has_tasks(context.caller().rules) {
+            true => self.tasks().followed(wanted.tasks, context).await?,
+            false => Vec::new(),
+        };
+        Ok(Filter {
             tools: wanted.tools && has.tools,
             prompts: wanted.prompts && has.prompts,
             resources: wanted.resources && has.resources,
             uris: wanted.uris.into_iter().filter(|uri| self.reader(uri).is_some()).collect(),
-        }
+            tasks,
+        })
     }
 }
 
@@ -246,6 +270,7 @@ fn sentence(violations: &[Violation]) -> String {
 fn stopped(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Fault> {
     match error {
         ToolError::Ask(asks) => Ok(Outcome::NeedInput { asks, state: None }),
+        ToolError::Detach => Ok(Outcome::Detach),
         ToolError::Fault(mut fault) => {
             if fault.subject.is_empty() {
                 subject.clone_into(&mut fault.subject);

@@ -8,15 +8,20 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use creole_proto::dialect::Dialect;
+use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::http::Mirror;
-use creole_proto::model::{CacheHints, Implementation, ListKind, ServerCapabilities};
-use creole_proto::op::Change;
+use creole_proto::model::{
+    CacheHints, Implementation, ListKind, ServerCapabilities, TaskSupport, Tasking,
+};
+use creole_proto::op::{Caller, Change};
+use creole_proto::revision::Rules;
 use tokio::sync::broadcast;
 
 use crate::prompt::Prompt;
 use crate::resource::{Resource, Template};
 use crate::schema::Schema;
 use crate::seal::Sealer;
+use crate::task::{self, TaskLimits, Tasks};
 use crate::tool::Tool;
 use catalogue::Catalogue;
 
@@ -46,6 +51,7 @@ struct Shared {
     settings: Settings,
     state: RwLock<State>,
     changes: broadcast::Sender<Change>,
+    tasks: Tasks,
 }
 
 /// What does not change while a server runs.
@@ -57,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) logging: bool,
     pub(crate) cache: CacheHints,
     pub(crate) sealer: Sealer,
+    pub(crate) tasks: TaskLimits,
+    pub(crate) state: crate::state::State,
 }
 
 #[derive(Default)]
@@ -65,6 +73,16 @@ struct State {
     resources: Catalogue<Resource>,
     templates: Catalogue<Template>,
     prompts: Catalogue<Prompt>,
+    /// Whether there is, or was once, a tool that runs as a task.
+    tasks: bool,
+}
+
+/// How a call is to be run.
+pub(crate) enum Mode {
+    /// In place.
+    Here,
+    /// As a task.
+    Task,
 }
 
 struct PreparedTool {
@@ -77,7 +95,10 @@ struct PreparedTool {
 impl Registry {
     pub(crate) fn new(settings: Settings) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
-        Self { shared: Arc::new(Shared { settings, state: RwLock::default(), changes }) }
+        let (state, sealer) = (settings.state.clone(), settings.sealer.clone());
+        let size = settings.page_size;
+        let tasks = Tasks::new(state, settings.tasks, sealer, size, changes.clone());
+        Self { shared: Arc::new(Shared { settings, state: RwLock::default(), changes, tasks }) }
     }
 
     /// A handle that does not keep the registry alive.
@@ -91,7 +112,10 @@ impl Registry {
         let definition = (&tool.definition).into();
         let schema = Schema::new(tool.definition.input_schema.as_str());
         let mirrors = mirrors_of(&tool);
-        self.write().tools.insert(definition, PreparedTool { tool, schema, mirrors });
+        let mut state = self.write();
+        state.tasks |= tool.definition.task_support != TaskSupport::Forbidden;
+        state.tools.insert(definition, PreparedTool { tool, schema, mirrors });
+        drop(state);
         self.changed(ListKind::Tools);
     }
 
@@ -160,6 +184,40 @@ impl Registry {
             logging: self.shared.settings.logging,
             list_changed: true,
             subscribe: resources,
+            tasks: state.tasks,
+        }
+    }
+
+    /// The server's tasks.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.shared.tasks
+    }
+
+    /// Whether calls may become tasks under these rules.
+    fn has_tasks(&self, rules: &Rules) -> bool {
+        self.shared.settings.dialect.has_tasks(rules) && self.read().tasks
+    }
+
+    /// How a call of a tool is to be run, or why it cannot be. A client that cannot follow tasks at all has
+    /// every tool run in place.
+    pub(crate) fn mode(&self, tool: &str, caller: &Caller) -> Result<Mode, Fault> {
+        if !self.has_tasks(caller.rules) {
+            return Ok(Mode::Here);
+        }
+        let Some(tool) = self.read().tools.get(tool) else { return Ok(Mode::Here) };
+        let name = &tool.tool.definition.name;
+        match (tool.tool.definition.task_support, caller.tasking) {
+            (TaskSupport::Forbidden, Tasking::Wanted { .. }) => {
+                let detail = format!("the tool {name} does not run as a task");
+                Err(Fault::new(FaultKind::TaskForbidden, detail).about(name))
+            }
+            (TaskSupport::Required, Tasking::Never) => {
+                let detail = format!("the tool {name} only runs as a task");
+                Err(task::missing_extension(FaultKind::TaskRequired, detail).about(name))
+            }
+            (TaskSupport::Forbidden, _) | (TaskSupport::Optional, Tasking::Never) => Ok(Mode::Here),
+            (_, Tasking::Allowed) if tool.tool.asks_first => Ok(Mode::Here),
+            _ => Ok(Mode::Task),
         }
     }
 

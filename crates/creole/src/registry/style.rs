@@ -1,7 +1,7 @@
 //! Tools announced in a dialect's style; what is announced is what arguments are checked against.
 
 use creole_proto::dialect::{Definitions, Dialect, SchemaStyle};
-use creole_proto::model::Tool;
+use creole_proto::model::{TaskSupport, Tool};
 use creole_proto::wire::Raw;
 use serde_json::Value;
 
@@ -13,6 +13,9 @@ pub(super) fn apply(tool: &mut Tool, dialect: &Dialect) {
         tool.output_schema = None;
         tool.annotations = None;
         tool.meta = None;
+    }
+    if dialect.definitions == Definitions::Plain || !dialect.shows("tasks", true) {
+        tool.task_support = TaskSupport::Forbidden;
     }
 }
 

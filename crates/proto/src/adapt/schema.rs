@@ -86,6 +86,7 @@ fn move_reference(members: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::TaskSupport;
 
     fn tool(input: Value, output: Option<Value>) -> Tool {
         Tool {
@@ -95,6 +96,7 @@ mod tests {
             input_schema: Raw::of(&input),
             output_schema: output.map(|schema| Raw::of(&schema)),
             annotations: None,
+            task_support: TaskSupport::Forbidden,
             meta: None,
         }
     }

@@ -12,7 +12,7 @@ use core::fmt;
 
 use crate::fault::{COMMON_ERRORS, ErrorRow, FaultKind};
 use crate::method::{Method, MethodSet};
-use crate::revision::{Era, Revision, Rules, UnreadableId};
+use crate::revision::{Era, Revision, Rules, Tasks, UnreadableId};
 use crate::wire::{Id, IdError};
 
 pub use builtin::{BUILTIN, Clause, builtin};
@@ -276,6 +276,13 @@ impl Dialect {
             Some(always) => listed(always),
             None => has && !listed(&self.conceal),
         }
+    }
+
+    /// Whether calls may become tasks under these rules, if the server has tools for it.
+    pub fn has_tasks(&self, rules: &Rules) -> bool {
+        rules.tasks != Tasks::Absent
+            && self.shows("tasks", true)
+            && self.method(Method::GetTask.name(), rules).is_some()
     }
 
     /// Whether list and resource changes may be announced to a session.

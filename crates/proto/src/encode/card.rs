@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use super::{comma, data, foreign_key, key, raw_member, text_member};
 use crate::dialect::{CapabilityShape, Dialect};
-use crate::model::ServerCapabilities;
+use crate::model::{ServerCapabilities, TASKS_EXTENSION};
 use crate::op::ServerCard;
-use crate::revision::{Era, Rules};
+use crate::revision::{Era, Rules, Tasks};
 use crate::wire::quote;
 
 /// Writes the members of the result that opens a conversation.
@@ -65,6 +65,9 @@ fn write_capabilities(
     if shown("logging", has.logging) {
         write_capability(out, "logging", &[], dialect);
     }
+    if dialect.has_tasks(rules) && has.tasks {
+        write_tasks_capability(out, rules);
+    }
     if let CapabilityShape::Flags(further) = &dialect.capabilities {
         for (name, value) in further.iter() {
             foreign_key(out, name);
@@ -72,6 +75,23 @@ fn write_capabilities(
         }
     }
     out.push(b'}');
+}
+
+/// Tasks are a capability of their own in one revision, and an extension in the next.
+fn write_tasks_capability(out: &mut Vec<u8>, rules: &Rules) {
+    match rules.tasks {
+        Tasks::Absent => {}
+        Tasks::Wanted => {
+            let all = r#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#;
+            raw_member(out, "tasks", all);
+        }
+        Tasks::Extension => {
+            key(out, "extensions");
+            out.push(b'{');
+            raw_member(out, TASKS_EXTENSION, "{}");
+            out.push(b'}');
+        }
+    }
 }
 
 fn write_capability(

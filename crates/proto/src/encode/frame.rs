@@ -28,8 +28,6 @@ pub(crate) fn write_error(
     dialect: &Dialect,
     rules: &'static Rules,
 ) {
-    let row = dialect.error(fault.kind, rules);
-    let (Channel::Protocol(code) | Channel::ToolResult { otherwise: code }) = row.channel;
     out.extend_from_slice(OPEN);
     match (id, dialect.unreadable_id(rules)) {
         (Some(id), _) => raw_member(out, "id", id.raw()),
@@ -37,13 +35,26 @@ pub(crate) fn write_error(
         (None, UnreadableId::Omit) => {}
     }
     key(out, "error");
+    write_fault(out, fault, dialect, rules);
+    out.push(b'}');
+}
+
+/// Writes the object that says what went wrong.
+pub(super) fn write_fault(
+    out: &mut Vec<u8>,
+    fault: &Fault,
+    dialect: &Dialect,
+    rules: &'static Rules,
+) {
+    let row = dialect.error(fault.kind, rules);
+    let (Channel::Protocol(code) | Channel::ToolResult { otherwise: code }) = row.channel;
     out.push(b'{');
     raw_member(out, "code", itoa(code).as_str());
     text_member(out, "message", &row.message(fault));
     if let Some(data) = row.data(fault) {
         raw_member(out, "data", &data);
     }
-    out.extend_from_slice(b"}}");
+    out.push(b'}');
 }
 
 /// Writes a notification whose params' members `body` writes, each beginning with [`key`].

@@ -4,10 +4,12 @@ mod card;
 mod frame;
 mod question;
 mod result;
+mod task;
 
 pub(crate) use frame::{notification, request, response, write_error};
 pub(crate) use question::{input_required, params as question_params};
 pub(crate) use result::{Target, write_filter, write_meta, write_result};
+pub(crate) use task::write_task;
 
 use alloc::vec::Vec;
 use serde::Serialize;

@@ -3,12 +3,17 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::result::write_related_task;
 use super::{foreign_key, key, raw_member, text_member};
 use crate::model::{Ask, Question};
 use crate::revision::{Elicitation, Rules};
 
 /// The params of a question.
-pub(crate) fn params(question: &Question, rules: &Rules) -> Option<String> {
+pub(crate) fn params(
+    question: &Question,
+    rules: &Rules,
+    related_task: Option<&str>,
+) -> Option<String> {
     let mut out = Vec::new();
     out.push(b'{');
     match question {
@@ -27,8 +32,23 @@ pub(crate) fn params(question: &Question, rules: &Rules) -> Option<String> {
                 text_member(&mut out, "elicitationId", id);
             }
         }
-        Question::Sample { params } => return Some(params.as_str().into()),
-        Question::Roots => return None,
+        Question::Sample { params } => match related_task.and(params.object()) {
+            None => return Some(params.as_str().into()),
+            Some(params) => {
+                for (name, value) in params.members().filter(|(name, _)| name != "_meta") {
+                    foreign_key(&mut out, &name);
+                    out.extend_from_slice(value.as_bytes());
+                }
+            }
+        },
+        Question::Roots if related_task.is_none() => return None,
+        Question::Roots => {}
+    }
+    if let Some(id) = related_task {
+        key(&mut out, "_meta");
+        out.push(b'{');
+        write_related_task(&mut out, id);
+        out.push(b'}');
     }
     out.push(b'}');
     String::from_utf8(out).ok()
@@ -38,21 +58,26 @@ pub(crate) fn params(question: &Question, rules: &Rules) -> Option<String> {
 pub(crate) fn input_required(out: &mut Vec<u8>, asks: &[Ask], state: Option<&str>, rules: &Rules) {
     text_member(out, "resultType", "input_required");
     if !asks.is_empty() {
-        key(out, "inputRequests");
-        out.push(b'{');
-        asks.iter().for_each(|ask| input_request(out, ask, rules));
-        out.push(b'}');
+        input_requests(out, asks, rules);
     }
     if let Some(state) = state {
         text_member(out, "requestState", state);
     }
 }
 
+/// Writes questions by their keys.
+pub(super) fn input_requests(out: &mut Vec<u8>, asks: &[Ask], rules: &Rules) {
+    key(out, "inputRequests");
+    out.push(b'{');
+    asks.iter().for_each(|ask| input_request(out, ask, rules));
+    out.push(b'}');
+}
+
 fn input_request(out: &mut Vec<u8>, ask: &Ask, rules: &Rules) {
     foreign_key(out, &ask.key);
     out.push(b'{');
     text_member(out, "method", ask.question.method());
-    if let Some(params) = params(&ask.question, rules) {
+    if let Some(params) = params(&ask.question, rules, None) {
         raw_member(out, "params", &params);
     }
     out.push(b'}');

@@ -3,30 +3,34 @@
 use alloc::vec::Vec;
 
 use super::card::write_card;
-use super::{data, foreign_key, key, raw_member, text_member};
+use super::task::{write_task, write_task_head};
+use super::{comma, data, foreign_key, key, raw_member, text_member};
 use crate::adapt::{lower_blocks, lower_structured};
 use crate::dialect::{Dialect, IsError};
 use crate::meta;
 use crate::model::{CacheHints, Content, ToolResult};
-use crate::op::{Filter, Page, Payload};
-use crate::revision::Rules;
+use crate::op::{Filter, Page, Payload, TaskPage};
+use crate::revision::{Rules, Tasks};
 use crate::wire::{Object, Raw, quote};
 
 /// What a result is written for.
 pub(crate) struct Target<'a> {
     pub(crate) dialect: &'a Dialect,
-    pub(crate) rules: &'a Rules,
+    pub(crate) rules: &'static Rules,
     /// The version that `initialize` answers with.
     pub(crate) version: &'a str,
     /// The server's self-description, as JSON.
     pub(crate) identity: Option<&'a Raw>,
+    /// The task that the result belongs to.
+    pub(crate) related_task: Option<&'a str>,
 }
 
 /// Writes a whole result object; `members` writes what is particular to it.
 pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
-    let opening: &[u8] = match target.rules.result_type {
-        true => br#"{"resultType":"complete""#,
-        false => b"{",
+    let opening: &[u8] = match (target.rules.result_type, payload) {
+        (true, Payload::TaskCreated(_)) => br#"{"resultType":"task""#,
+        (true, _) => br#"{"resultType":"complete""#,
+        (false, _) => b"{",
     };
     out.extend_from_slice(opening);
     write_payload(out, payload, target);
@@ -60,6 +64,17 @@ fn write_payload(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
             data(out, completion);
         }
         Payload::Listening(filter) => write_filter(out, filter),
+        Payload::TaskCreated(task) => match target.rules.tasks {
+            Tasks::Extension => write_task_head(out, task, target),
+            Tasks::Wanted | Tasks::Absent => {
+                key(out, "task");
+                out.push(b'{');
+                write_task_head(out, task, target);
+                out.push(b'}');
+            }
+        },
+        Payload::Task(task) => write_task(out, task, target),
+        Payload::Tasks(page) => write_tasks(out, page, target),
     }
 }
 
@@ -77,7 +92,7 @@ pub(crate) fn write_meta(out: &mut Vec<u8>, own: Option<&Raw>, target: &Target<'
     let own = own.and_then(Raw::object);
     let named = own.is_some_and(|own| own.get(meta::SERVER_INFO).is_some());
     let identity = target.identity.filter(|_| target.rules.identity_in_results && !named);
-    if own.is_none() && identity.is_none() {
+    if own.is_none() && identity.is_none() && target.related_task.is_none() {
         return;
     }
     key(out, "_meta");
@@ -85,11 +100,37 @@ pub(crate) fn write_meta(out: &mut Vec<u8>, own: Option<&Raw>, target: &Target<'
     if let Some(identity) = identity {
         raw_member(out, meta::SERVER_INFO, identity.as_str());
     }
+    if let Some(id) = target.related_task {
+        write_related_task(out, id);
+    }
     for (name, value) in own.map(Object::members).into_iter().flatten() {
         foreign_key(out, &name);
         out.extend_from_slice(value.as_bytes());
     }
     out.push(b'}');
+}
+
+/// Writes the member of `_meta` that names a task.
+pub(super) fn write_related_task(out: &mut Vec<u8>, id: &str) {
+    key(out, meta::RELATED_TASK);
+    out.push(b'{');
+    text_member(out, "taskId", id);
+    out.push(b'}');
+}
+
+fn write_tasks(out: &mut Vec<u8>, page: &TaskPage, target: &Target<'_>) {
+    key(out, "tasks");
+    out.push(b'[');
+    for task in &page.tasks {
+        comma(out);
+        out.push(b'{');
+        write_task_head(out, task, target);
+        out.push(b'}');
+    }
+    out.push(b']');
+    if let Some(next) = &page.next {
+        text_member(out, "nextCursor", next);
+    }
 }
 
 fn write_page(out: &mut Vec<u8>, page: &Page, rules: &Rules) {
@@ -179,6 +220,10 @@ pub(crate) fn write_filter(out: &mut Vec<u8>, filter: &Filter) {
     if !filter.uris.is_empty() {
         key(out, "resourceSubscriptions");
         data(out, &filter.uris);
+    }
+    if !filter.tasks.is_empty() {
+        key(out, "taskIds");
+        data(out, &filter.tasks);
     }
     out.push(b'}');
 }

@@ -132,7 +132,7 @@ pub fn check_alone(
     Ok(Some(method))
 }
 
-/// What `Mcp-Name` repeats: the tool, the prompt or the resource.
+/// What `Mcp-Name` repeats: the tool, the prompt, the resource or the task (SEP-2663, routing headers).
 fn subject<'a>(method: Method, fields: &Fields<'a>) -> Result<Option<Cow<'a, str>>, Fault> {
     let inside = |key: &'static str| {
         let params = fields.params.and_then(Object::new).unwrap_or(Object::EMPTY);
@@ -141,6 +141,7 @@ fn subject<'a>(method: Method, fields: &Fields<'a>) -> Result<Option<Cow<'a, str
     Ok(match method {
         Method::CallTool | Method::GetPrompt => as_string("name", fields.inside.name)?,
         Method::ReadResource => inside("uri")?,
+        Method::GetTask | Method::UpdateTask | Method::CancelTask => inside("taskId")?,
         _ => None,
     })
 }

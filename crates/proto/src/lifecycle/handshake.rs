@@ -46,6 +46,8 @@ pub struct Session {
     pub level: Level,
     /// Resources that are watched.
     pub watched: BTreeSet<String>,
+    /// Tasks that this session asked for and that are not over.
+    pub tasks: BTreeSet<String>,
     /// The version that `initialize` was or will be answered with.
     pub version: String,
     /// Whether anything of this changed since somebody wrote it down.
@@ -63,6 +65,7 @@ impl Session {
             client: None,
             level: FIRST_LEVEL,
             watched: BTreeSet::new(),
+            tasks: BTreeSet::new(),
             version: rules.name.to_string(),
             changed: false,
         }
@@ -120,6 +123,7 @@ impl Session {
         self.client = client.map(Arc::new);
         self.level = FIRST_LEVEL;
         self.watched.clear();
+        self.tasks.clear();
         self.phase = Phase::Initializing;
         self.changed = true;
         Ok(())
@@ -170,6 +174,7 @@ impl Session {
             && match change {
                 Change::List(_) => self.rules.unsolicited_changes,
                 Change::Resource(uri) => self.watched.iter().any(|watched| covers(watched, uri)),
+                Change::Task(task) => self.tasks.contains(&task.id),
             }
     }
 }

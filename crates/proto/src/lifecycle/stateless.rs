@@ -12,7 +12,7 @@ use crate::dialect::Dialect;
 use crate::fault::{Fault, FaultKind};
 use crate::meta;
 use crate::method::Method;
-use crate::model::{ClientCapabilities, Level};
+use crate::model::{ClientCapabilities, Level, Tasking};
 use crate::op::{Caller, Reentry};
 use crate::revision::{Era, Revision, Rules};
 use crate::wire::{Inside, Object, Raw, as_object, as_required_string, as_string};
@@ -32,9 +32,15 @@ pub fn caller(inside: &Inside<'_>, dialect: &Dialect) -> Result<(Caller, Option<
     let (version, capabilities) = claims(inside)?;
     let client = as_object(meta::CLIENT_INFO, inside.client)?.map(implementation).transpose()?;
     let token = progress_token(inside.progress_token)?;
+    let rules = supported(&version, dialect)?;
+    let capabilities = ClientCapabilities::read(capabilities);
     let caller = Caller {
-        rules: supported(&version, dialect)?,
-        capabilities: Arc::new(ClientCapabilities::read(capabilities)),
+        rules,
+        tasking: match capabilities.tasks && dialect.has_tasks(rules) {
+            true => Tasking::Allowed,
+            false => Tasking::Never,
+        },
+        capabilities: Arc::new(capabilities),
         client: client.map(Arc::new),
         log: log_level(inside.level)?,
         progress: token.is_some(),

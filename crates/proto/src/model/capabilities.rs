@@ -1,5 +1,6 @@
 //! What each side can do.
 
+use super::TASKS_EXTENSION;
 use crate::wire::{Object, Raw};
 
 /// What a server has to offer; how it is written depends on revision and dialect.
@@ -19,6 +20,8 @@ pub struct ServerCapabilities {
     pub list_changed: bool,
     /// Its resources can be subscribed to.
     pub subscribe: bool,
+    /// It has tools that run as tasks.
+    pub tasks: bool,
 }
 
 /// What a client can be asked for.
@@ -32,6 +35,8 @@ pub struct ClientCapabilities {
     pub sampling: bool,
     /// It tells its roots.
     pub roots: bool,
+    /// It follows tasks that the server makes of its calls.
+    pub tasks: bool,
     /// What it said, as it said it.
     pub raw: Option<Raw>,
 }
@@ -40,8 +45,8 @@ impl ClientCapabilities {
     /// Reads a capabilities object; a capability given as `true` counts as `{}` and `false` as absent,
     /// because hand-written clients send booleans.
     pub fn read(object: Object<'_>) -> Self {
-        let given = object.pick(["elicitation", "sampling", "roots"]);
-        let [elicitation, sampling, roots] =
+        let given = object.pick(["elicitation", "sampling", "roots", "extensions"]);
+        let [elicitation, sampling, roots, extensions] =
             given.map(|text| text.filter(|text| *text != "false" && *text != "null"));
         let modes = elicitation.and_then(Object::new);
         let has_mode = |mode| modes.is_some_and(|modes| modes.get(mode).is_some());
@@ -52,9 +57,14 @@ impl ClientCapabilities {
             elicitation_url: url,
             sampling: sampling.is_some(),
             roots: roots.is_some(),
+            tasks: extensions.and_then(Object::new).is_some_and(declares_tasks),
             raw: Some(Raw::trusted(object.text())),
         }
     }
+}
+
+fn declares_tasks(extensions: Object<'_>) -> bool {
+    extensions.get(TASKS_EXTENSION).is_some_and(|text| text != "false" && text != "null")
 }
 
 #[cfg(test)]
@@ -77,6 +87,13 @@ mod tests {
     fn only_the_named_modes_are_offered() {
         let client = read(r#"{"elicitation":{"url":{}}}"#);
         assert!(!client.elicitation_form && client.elicitation_url);
+    }
+
+    #[test]
+    fn tasks_are_an_extension_among_others() {
+        assert!(read(r#"{"extensions":{"a/b":{},"io.modelcontextprotocol/tasks":{}}}"#).tasks);
+        assert!(!read(r#"{"extensions":{"a/b":{}},"tasks":{}}"#).tasks);
+        assert!(!read(r#"{"extensions":true}"#).tasks);
     }
 
     #[test]

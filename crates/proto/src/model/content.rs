@@ -1,7 +1,8 @@
 //! Content blocks of tool results and prompt messages, and the contents of resources.
 
 use alloc::string::String;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::wire::Raw;
 
@@ -86,8 +87,49 @@ impl Content {
     }
 }
 
+/// The members of all kinds of blocks. A block is read through this and not by its tag, because a tagged
+/// value is kept in between in a form that raw JSON does not survive.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnyBlock {
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+    annotations: Option<Annotations>,
+    data: Option<String>,
+    mime_type: Option<String>,
+    resource: Option<Contents>,
+    uri: Option<String>,
+    name: Option<String>,
+    description: Option<String>,
+}
+
+impl AnyBlock {
+    fn block(self) -> Option<Content> {
+        let mime_type = self.mime_type;
+        Some(match self.kind.as_str() {
+            "text" => Content::Text { text: self.text?, annotations: self.annotations },
+            "image" => Content::Image { data: self.data?, mime_type: mime_type? },
+            "audio" => Content::Audio { data: self.data?, mime_type: mime_type? },
+            "resource" => Content::Resource { resource: self.resource? },
+            "resource_link" => {
+                let (uri, name, description) = (self.uri?, self.name?, self.description);
+                Content::ResourceLink { uri, name, description, mime_type }
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let block = AnyBlock::deserialize(deserializer)?.block();
+        block.ok_or_else(|| D::Error::custom("no content block of a known kind"))
+    }
+}
+
 /// What a resource holds: text, or bytes in base64.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contents {
     /// Where it is.
@@ -125,5 +167,32 @@ impl Contents {
             blob: Some(base64.into()),
             ..Self::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_block_is_read_as_it_was_written() {
+        let meta = Some(Raw::parse(r#"{"a":1.0}"#).unwrap());
+        let resource = Contents { meta, ..Contents::text("test://a", "text/plain", "t") };
+        let blocks = vec![
+            Content::text("t"),
+            Content::Image { data: "AA==".into(), mime_type: "image/png".into() },
+            Content::Audio { data: "AA==".into(), mime_type: "audio/wav".into() },
+            Content::Resource { resource },
+            Content::ResourceLink {
+                uri: "test://a".into(),
+                name: "a".into(),
+                description: None,
+                mime_type: Some("text/plain".into()),
+            },
+        ];
+        assert_eq!(Raw::of(&blocks).decode::<Vec<Content>>().unwrap(), blocks);
     }
 }

@@ -3,9 +3,9 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use super::{Prompt, Resource, ResourceTemplate, Tool};
+use super::{Prompt, Resource, ResourceTemplate, TaskSupport, Tool};
 use crate::adapt;
-use crate::revision::{Rules, Structured};
+use crate::revision::{Rules, Structured, Tasks};
 
 /// A definition encoded once, so that a list of a thousand tools costs a copy and not an encoding.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Definition {
     handshake: Option<Box<str>>,
     /// The text for revisions without structured results, where it differs.
     unstructured: Option<Box<str>>,
+    /// The text for revisions whose tools say that they run as tasks, for one that does.
+    tasked: Option<Box<str>>,
 }
 
 impl Definition {
@@ -26,6 +28,9 @@ impl Definition {
 
     /// The text for a peer with these rules.
     pub fn text(&self, rules: &Rules) -> &str {
+        if let (Tasks::Wanted, Some(tasked)) = (rules.tasks, &self.tasked) {
+            return tasked;
+        }
         let older = match rules.structured {
             Structured::Absent => self.unstructured.as_deref().or(self.handshake.as_deref()),
             Structured::Object => self.handshake.as_deref(),
@@ -35,12 +40,30 @@ impl Definition {
     }
 
     fn of<T: serde::Serialize>(name: &str, item: &T) -> Self {
-        Self { name: name.into(), newest: encode(item), handshake: None, unstructured: None }
+        Self {
+            name: name.into(),
+            newest: encode(item),
+            handshake: None,
+            unstructured: None,
+            tasked: None,
+        }
+    }
+}
+
+impl Definition {
+    /// A tool that runs as a task: only some revisions have a member for that.
+    fn tasked(tool: &Tool) -> Self {
+        let plain = Tool { task_support: TaskSupport::Forbidden, ..tool.clone() };
+        let lowered = adapt::lower_tool(tool);
+        Self { tasked: Some(encode(lowered.as_ref().unwrap_or(tool))), ..Self::from(&plain) }
     }
 }
 
 impl From<&Tool> for Definition {
     fn from(tool: &Tool) -> Self {
+        if tool.task_support != TaskSupport::Forbidden {
+            return Self::tasked(tool);
+        }
         let mut definition = Self::of(&tool.name, tool);
         let lowered = adapt::lower_tool(tool);
         definition.handshake = lowered.as_ref().map(encode);

@@ -1,12 +1,13 @@
 //! Questions that a server asks the client in the middle of a call.
 
 use alloc::string::String;
+use serde::{Deserialize, Serialize};
 
 use super::ClientCapabilities;
 use crate::wire::Raw;
 
 /// One question, under a key that its answer comes back with.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
     /// The key, unique within the call.
     pub key: String,
@@ -15,7 +16,7 @@ pub struct Ask {
 }
 
 /// What is asked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Question {
     /// Fill in a form (`elicitation/create`, form mode).
     Form {

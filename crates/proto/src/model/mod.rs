@@ -10,6 +10,7 @@ mod elicitation;
 mod level;
 mod prompts;
 mod resources;
+mod task;
 mod tools;
 
 pub use capabilities::{ClientCapabilities, ServerCapabilities};
@@ -20,6 +21,7 @@ pub use elicitation::{Ask, Question};
 pub use level::Level;
 pub use prompts::{Prompt, PromptArgument, PromptMessage, PromptResult};
 pub use resources::{Resource, ResourceTemplate};
+pub use task::{TASKS_EXTENSION, Task, TaskEnd, TaskState, TaskSupport, Tasking};
 pub use tools::{Tool, ToolAnnotations, ToolResult};
 
 use alloc::string::String;

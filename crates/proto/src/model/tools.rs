@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use super::Content;
+use super::{Content, TaskSupport};
 use crate::wire::Raw;
 
 /// How a tool is announced.
@@ -27,6 +27,9 @@ pub struct Tool {
     /// Hints about its behaviour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
+    /// Whether it runs as a task.
+    #[serde(rename = "execution", skip_serializing_if = "TaskSupport::is_default")]
+    pub task_support: TaskSupport,
     /// Facts for programs.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Raw>,
@@ -54,7 +57,7 @@ pub struct ToolAnnotations {
 }
 
 /// What a tool answers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// Blocks for the model.
     pub content: Vec<Content>,

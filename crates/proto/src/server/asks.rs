@@ -61,7 +61,7 @@ impl Machine {
         self.asks.last += 1;
         let ask = AskKey(self.asks.last);
         let id = Id::from_text(&format!("creole-{}", self.asks.last));
-        let params = question_params(question, pending.rules);
+        let params = question_params(question, pending.rules, pending.related_task());
         out.frame(Route::Call(call), |bytes| {
             encode::request(bytes, &id, question.method(), params.as_deref());
         });
@@ -132,8 +132,7 @@ impl Machine {
         if let Some(pending) = self.calls.get_mut(open.call) {
             pending.open_asks -= 1;
             // The time that a person took to answer is not the call's.
-            pending.idle_end = now + limits.call_idle;
-            pending.total_end = now + limits.call_total;
+            pending.begin_anew(&limits, now);
         }
         out.act(Action::Answer(ask, answer));
     }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::Now;
+use super::{Limits, Now};
 use crate::model::Level;
 use crate::revision::Rules;
 use crate::wire::Id;
@@ -26,6 +26,8 @@ pub(super) enum Purpose {
     Unwatch(String),
     /// A stream of notifications is opened.
     Listen,
+    /// What this task's call came to: failures may be told inside, and it is waited for longer.
+    TaskResult(String),
 }
 
 /// A call in flight.
@@ -52,6 +54,24 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// The task that messages of this call belong to.
+    pub(super) fn related_task(&self) -> Option<&str> {
+        match &self.purpose {
+            Purpose::TaskResult(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Gives it all its time again. The result of a task is waited for until the task is over
+    /// (2025-11-25 basic/utilities/tasks, result retrieval).
+    pub(super) fn begin_anew(&mut self, limits: &Limits, now: Now) {
+        let (idle, total) = match self.purpose {
+            Purpose::TaskResult(_) => (limits.task_result, limits.task_result),
+            _ => (limits.call_idle, limits.call_total),
+        };
+        (self.idle_end, self.total_end) = (now + idle, now + total);
+    }
+
     fn deadline(&self) -> Option<Now> {
         (self.open_asks == 0).then(|| self.idle_end.min(self.total_end))
     }
@@ -78,6 +98,12 @@ impl Calls {
 
     pub(super) fn is_in_flight(&self, id: &Id) -> bool {
         self.open.iter().any(|(_, pending)| pending.id == *id)
+    }
+
+    /// Whether somebody may begin to follow a task when an answer is there.
+    pub(super) fn may_follow(&self) -> bool {
+        let may = |purpose: &Purpose| matches!(purpose, Purpose::Tool | Purpose::Listen);
+        self.open.iter().any(|(_, pending)| may(&pending.purpose))
     }
 
     pub(super) fn insert(&mut self, pending: Pending) -> CallKey {

@@ -9,7 +9,7 @@ use super::calls::Purpose;
 use crate::dialect::Dialect;
 use crate::fault::{Fault, FaultKind};
 use crate::method::Method;
-use crate::model::{CompletionRequest, ListKind};
+use crate::model::{CompletionRequest, ListKind, Tasking};
 use crate::op::{Filter, Operation};
 use crate::wire::{
     FieldError, Inside, Object, Problem, Raw, as_object, as_required_string, unquote,
@@ -57,6 +57,17 @@ pub(super) fn operation(
             Ok((Operation::Unsubscribe { uri: uri.clone() }, Purpose::Unwatch(uri)))
         }
         Method::Listen => Ok((Operation::Listen(filter(params)?), Purpose::Listen)),
+        Method::GetTask => plain(Operation::GetTask { id: required(params, "taskId")? }),
+        Method::CancelTask => plain(Operation::CancelTask { id: required(params, "taskId")? }),
+        Method::ListTasks => plain(Operation::ListTasks(cursor(params)?)),
+        Method::TaskResult => {
+            let id = required(params, "taskId")?;
+            Ok((Operation::TaskResult { id: id.clone() }, Purpose::TaskResult(id)))
+        }
+        Method::UpdateTask => {
+            let id = required(params, "taskId")?;
+            plain(Operation::UpdateTask { id, answers: answers(given.inside.answers)? })
+        }
         other => Err(Fault::new(FaultKind::MethodNotFound, "").about(other.name())),
     }
 }
@@ -79,6 +90,28 @@ fn arguments(raw: Option<&str>, needed: bool) -> Result<Option<Raw>, FieldError>
     }
 }
 
+/// The answers to a task's questions; that each is an object was checked with the caller.
+fn answers(raw: Option<&str>) -> Result<Raw, FieldError> {
+    match as_object("inputResponses", raw)? {
+        Some(answers) => Ok(Raw::trusted(answers.text())),
+        None => Err(FieldError { key: "inputResponses".to_owned(), problem: Problem::Missing }),
+    }
+}
+
+/// The wish of a tool call to become a task.
+pub(super) fn tasking(params: Object<'_>) -> Result<Tasking, FieldError> {
+    let Some(task) = params.object("task")? else { return Ok(Tasking::Never) };
+    let whole = |raw: &str| raw.parse::<u64>().ok();
+    match task.get("ttl").map(|raw| whole(raw).ok_or(raw)) {
+        None => Ok(Tasking::Wanted { ttl_ms: None }),
+        Some(Ok(ttl)) => Ok(Tasking::Wanted { ttl_ms: Some(ttl) }),
+        Some(Err(_)) => Err(FieldError {
+            key: "task.ttl".to_owned(),
+            problem: Problem::MustBe("a whole number of milliseconds"),
+        }),
+    }
+}
+
 /// A prompt's arguments are strings (every revision, GetPromptRequest).
 fn prompt_arguments(params: Object<'_>) -> Result<Option<Raw>, FieldError> {
     let Some(arguments) = params.object("arguments")? else { return Ok(None) };
@@ -95,18 +128,20 @@ fn filter(params: Object<'_>) -> Result<Filter, FieldError> {
     let Some(wanted) = params.object("notifications")? else {
         return Err(FieldError { key: "notifications".to_owned(), problem: Problem::Missing });
     };
-    let mut uris = Vec::new();
-    for element in wanted.array("resourceSubscriptions")?.unwrap_or_default() {
-        let uri = unquote(element).ok_or_else(|| FieldError {
-            key: "resourceSubscriptions".to_owned(),
-            problem: Problem::MustBe("an array of strings"),
-        })?;
-        uris.push(uri.to_string());
-    }
     Ok(Filter {
         tools: wanted.bool("toolsListChanged")?.unwrap_or(false),
         prompts: wanted.bool("promptsListChanged")?.unwrap_or(false),
         resources: wanted.bool("resourcesListChanged")?.unwrap_or(false),
-        uris,
+        uris: strings(wanted, "resourceSubscriptions")?,
+        tasks: strings(wanted, "taskIds")?,
+    })
+}
+
+fn strings(object: Object<'_>, key: &str) -> Result<Vec<String>, FieldError> {
+    let elements = object.array(key)?.unwrap_or_default().into_iter();
+    let strings = elements.map(|element| unquote(element).map(|text| text.to_string()));
+    strings.collect::<Option<_>>().ok_or_else(|| FieldError {
+        key: key.to_owned(),
+        problem: Problem::MustBe("an array of strings"),
     })
 }

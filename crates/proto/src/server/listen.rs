@@ -1,21 +1,29 @@
 //! Announcing changes: to sessions of the handshake generation, and to listeners of the stateless one.
 
 use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::calls::Pending;
 use super::outbox::{Outbox, Route};
 use super::{CallKey, Machine};
-use crate::encode::{self, key, write_filter, write_meta};
+use crate::encode::{self, Target, key, write_filter, write_meta, write_task};
 use crate::meta;
-use crate::op::{Change, Filter};
-use crate::revision::Rules;
+use crate::model::Task;
+use crate::op::{Change, Filter, Payload};
+use crate::revision::{Rules, Tasks};
 use crate::wire::{Id, Raw, quote};
+
+/// News that are kept for a task that the client does not know of yet.
+const MOST_EARLY: usize = 64;
 
 /// Open streams of notifications.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     open: BTreeMap<CallKey, Listener>,
+    /// News of tasks that nobody followed, which came while somebody might begin to.
+    early: Vec<Arc<Task>>,
 }
 
 #[derive(Debug)]
@@ -38,6 +46,14 @@ impl Listeners {
         self.open.values().any(|listener| listener.id == *id)
     }
 
+    /// News that came too early for tasks that are followed from now on.
+    fn take_early(&mut self, is_followed: impl Fn(&String) -> bool) -> Vec<Arc<Task>> {
+        let early = core::mem::take(&mut self.early).into_iter();
+        let (taken, left) = early.partition(|task| is_followed(&task.id));
+        self.early = left;
+        taken
+    }
+
     /// Closes the listener with the client's id; tells whether there was one.
     pub(super) fn close(&mut self, id: &Id) -> bool {
         let found = self.open.iter().find(|(_, listener)| listener.id == *id).map(|(key, _)| *key);
@@ -49,13 +65,46 @@ impl Machine {
     /// Tells everybody who wants to know of a change.
     pub fn announce(&mut self, change: &Change, out: &mut Outbox) {
         if self.profile.dialect.announces_changes() && self.session.wants(change) {
-            out.frame(Route::Session, |bytes| write_change(bytes, change, None));
+            let target = self.target(self.session.rules);
+            out.frame(Route::Session, |bytes| write_change(bytes, change, None, &target));
+        }
+        if let Change::Task(task) = change {
+            self.note_task(task);
         }
         for (call, listener) in &self.listeners.open {
             if listener.filter.wants(change) {
-                let route = Route::Call(*call);
-                out.frame(route, |bytes| write_change(bytes, change, Some(&listener.id)));
+                let (route, target) = (Route::Call(*call), self.target(listener.rules));
+                out.frame(route, |bytes| write_change(bytes, change, Some(&listener.id), &target));
             }
+        }
+    }
+
+    /// Remembers a task that a session asked for, to tell of its news; beyond the limit clients have to look
+    /// for themselves, which they must be ready to do anyway.
+    pub(super) fn follow(&mut self, payload: &Payload, rules: &Rules, out: &mut Outbox) {
+        let Payload::TaskCreated(task) = payload else { return };
+        let has_room = self.session.tasks.len() < self.profile.limits.subscriptions;
+        if rules.tasks == Tasks::Wanted && has_room {
+            self.session.tasks.insert(task.id.clone());
+            for task in self.listeners.take_early(|id| *id == task.id) {
+                self.announce(&Change::Task(task), out);
+            }
+        }
+    }
+
+    /// Takes note of news of a task: one that is over has no more, and one that nobody follows may be one that
+    /// somebody is about to follow, who is told that first.
+    fn note_task(&mut self, task: &Arc<Task>) {
+        if self.session.tasks.contains(&task.id) {
+            if task.state.is_terminal() {
+                self.session.tasks.remove(&task.id);
+            }
+        } else if self.calls.may_follow() {
+            let early = &mut self.listeners.early;
+            early.drain(..(early.len() + 1).saturating_sub(MOST_EARLY));
+            early.push(Arc::clone(task));
+        } else {
+            self.listeners.early.clear();
         }
     }
 
@@ -74,6 +123,12 @@ impl Machine {
                 write_filter(bytes, &filter);
             });
         });
+        let target = self.target(pending.rules);
+        for task in self.listeners.early.iter().filter(|task| filter.tasks.contains(&task.id)) {
+            let (route, change) = (Route::Call(call), Change::Task(Arc::clone(task)));
+            out.frame(route, |bytes| write_change(bytes, &change, Some(&pending.id), &target));
+        }
+        self.listeners.take_early(|id| filter.tasks.contains(id));
         self.listeners.open.insert(call, Listener { id: pending.id, filter, rules: pending.rules });
     }
 
@@ -93,18 +148,24 @@ impl Machine {
     }
 }
 
-fn write_change(bytes: &mut Vec<u8>, change: &Change, listener: Option<&Id>) {
-    let method = match change {
-        Change::List(kind) => kind.changed(),
-        Change::Resource(_) => "notifications/resources/updated",
+fn write_change(bytes: &mut Vec<u8>, change: &Change, listener: Option<&Id>, target: &Target<'_>) {
+    let method = match (change, target.rules.tasks) {
+        (Change::List(kind), _) => kind.changed(),
+        (Change::Resource(_), _) => "notifications/resources/updated",
+        (Change::Task(_), Tasks::Extension) => "notifications/tasks",
+        (Change::Task(_), _) => "notifications/tasks/status",
     };
     encode::notification(bytes, method, |bytes| {
         if let Some(id) = listener {
             write_subscription(bytes, id);
         }
-        if let Change::Resource(uri) = change {
-            key(bytes, "uri");
-            quote(bytes, uri);
+        match change {
+            Change::List(_) => {}
+            Change::Resource(uri) => {
+                key(bytes, "uri");
+                quote(bytes, uri);
+            }
+            Change::Task(task) => write_task(bytes, task, target),
         }
     });
 }

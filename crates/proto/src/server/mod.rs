@@ -71,6 +71,9 @@ pub struct Limits {
     pub call_idle: Duration,
     /// How long a call may run at all.
     pub call_total: Duration,
+    /// How long a request may wait for the end of a task. Tasks end by their own time; this is for one whose
+    /// end is never told.
+    pub task_result: Duration,
     /// How long the client may take to answer a question.
     pub question: Duration,
     /// Subscriptions and listeners at the same time.
@@ -84,6 +87,7 @@ impl Default for Limits {
             calls: 1000,
             call_idle: Duration::from_secs(60),
             call_total: Duration::from_secs(600),
+            task_result: Duration::from_secs(25 * 3600),
             question: Duration::from_secs(600),
             subscriptions: 1000,
         }

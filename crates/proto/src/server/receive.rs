@@ -15,7 +15,7 @@ use crate::framing::Line;
 use crate::lifecycle::{self, Phase, progress_token};
 use crate::message::{Message, Refusal, classify};
 use crate::method::Method;
-use crate::model::Level;
+use crate::model::{Level, Tasking};
 use crate::op::{Caller, Payload};
 use crate::revision::{Era, Revision, Rules};
 use crate::wire::{self, Fields, Frame, Id, Object, ScanError, as_object, unquote};
@@ -231,6 +231,12 @@ impl Machine {
             log: logs.then_some(self.session.level),
             progress: token.is_some(),
             reentry: None,
+            tasking: match method {
+                Method::CallTool if dialect.has_tasks(self.session.rules) => {
+                    decode::tasking(params.all)?
+                }
+                _ => Tasking::Never,
+            },
         };
         self.start(id, method, params, caller, token, place, out)
     }
@@ -252,7 +258,7 @@ impl Machine {
             self.batches.wait(batch);
         }
         let limits = self.profile.limits;
-        let key = self.calls.insert(Pending {
+        let mut pending = Pending {
             id: id.clone(),
             batch: place.batch,
             rules: caller.rules,
@@ -263,10 +269,12 @@ impl Machine {
             cancellable: method != Method::Initialize,
             method: method.name(),
             started: place.now,
-            idle_end: place.now + limits.call_idle,
-            total_end: place.now + limits.call_total,
+            idle_end: place.now,
+            total_end: place.now,
             open_asks: 0,
-        });
+        };
+        pending.begin_anew(&limits, place.now);
+        let key = self.calls.insert(pending);
         out.act(Action::Start(Call { key, operation, caller }));
         Ok(())
     }

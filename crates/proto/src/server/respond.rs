@@ -42,6 +42,10 @@ impl Machine {
             (Outcome::NeedInput { asks, state }, _) => {
                 self.finish_asking(call, &pending, &asks, state.as_deref(), out);
             }
+            (Outcome::Detach, _) => {
+                let fault = Fault::new(FaultKind::Internal, "a call was not made a task");
+                self.finish_failed(call, &pending, &fault, out);
+            }
             (Outcome::Fail(fault), _) => self.finish_failed(call, &pending, &fault, out),
         }
     }
@@ -207,9 +211,11 @@ impl Machine {
             _ => {}
         }
         self.send_for(call, pending, None, out, |machine, bytes| {
-            let target = machine.target(pending.rules);
+            let related_task = pending.related_task();
+            let target = Target { related_task, ..machine.target(pending.rules) };
             encode::response(bytes, &pending.id, |bytes| write_result(bytes, payload, &target));
         });
+        self.follow(payload, pending.rules, out);
     }
 
     fn finish_asking(
@@ -237,7 +243,7 @@ impl Machine {
     fn finish_failed(&mut self, call: CallKey, pending: &Pending, fault: &Fault, out: &mut Outbox) {
         let row = self.profile.dialect.error(fault.kind, pending.rules);
         let in_result = matches!(row.channel, Channel::ToolResult { .. });
-        if in_result && pending.purpose == Purpose::Tool {
+        if in_result && matches!(pending.purpose, Purpose::Tool | Purpose::TaskResult(_)) {
             let result = ToolResult::error(row.message(fault));
             return self.finish_complete(call, pending, &Payload::Tool(result), out);
         }
@@ -285,6 +291,7 @@ impl Machine {
             rules,
             version: &self.session.version,
             identity: self.profile.identity.as_ref(),
+            related_task: None,
         }
     }
 }

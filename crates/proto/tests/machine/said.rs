@@ -8,9 +8,9 @@ use creole_proto::meta;
 use creole_proto::method::Method;
 use creole_proto::model::{
     Ask, CacheHints, Completion, Contents, Implementation, Level, ListKind, PromptResult, Question,
-    ServerCapabilities, ToolResult,
+    ServerCapabilities, Task, TaskEnd, TaskState, ToolResult,
 };
-use creole_proto::op::{Change, Event, Filter, Outcome, Page, Payload, ServerCard};
+use creole_proto::op::{Change, Event, Filter, Outcome, Page, Payload, ServerCard, TaskPage};
 use creole_proto::wire::Raw;
 use proptest::collection::vec;
 use proptest::option;
@@ -185,6 +185,7 @@ fn names() -> Vec<String> {
 fn params() -> impl Strategy<Value = Value> {
     let full = json!({
         "name": "t", "uri": "test://a", "level": "debug", "arguments": {}, "cursor": "c",
+        "taskId": "t", "inputResponses": {}, "task": {"ttl": 1},
         "protocolVersion": "2025-03-26", "clientInfo": {"name": "c"}, "capabilities": {},
         "ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""},
         "notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://a"]},
@@ -254,6 +255,9 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
         )),
         Just(Payload::Prompt(PromptResult::default())),
         Just(Payload::Completion(Completion::default())),
+        Just(Payload::TaskCreated(task(false))),
+        Just(Payload::Task(task(true))),
+        Just(Payload::Tasks(TaskPage { tasks: vec![task(true)], next: None })),
         Just(Payload::Listening(Filter {
             tools: true,
             uris: vec!["test://a".to_owned()],
@@ -266,7 +270,7 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
         let asks = vec![Ask { key: "q".to_owned(), question }];
         Outcome::NeedInput { asks, state: Some("s".to_owned()) }
     });
-    prop_oneof![6 => payload.prop_map(Outcome::Complete), 2 => fault, 1 => asking]
+    prop_oneof![6 => payload.prop_map(Outcome::Complete), 2 => fault, 1 => asking, 1 => Just(Outcome::Detach)]
 }
 
 fn card() -> ServerCard {
@@ -276,6 +280,15 @@ fn card() -> ServerCard {
         instructions: None,
         cache: CacheHints::NONE,
     }
+}
+
+fn task(is_over: bool) -> Arc<Task> {
+    let state = match is_over {
+        true => TaskState::Ended(TaskEnd::Result(ToolResult::error("a\nb"))),
+        false => TaskState::Working,
+    };
+    let (id, message) = ("t".to_owned(), Some("m\n".to_owned()));
+    Arc::new(Task { id, state, message, created_ms: 0, updated_ms: 1, ttl_ms: 2, poll_ms: 3 })
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -311,5 +324,6 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         select(kinds.to_vec()).prop_map(Change::List),
         Just(Change::Resource("test://a/b".to_owned())),
+        any::<bool>().prop_map(|is_over| Change::Task(task(is_over))),
     ]
 }

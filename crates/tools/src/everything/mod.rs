@@ -11,6 +11,7 @@ mod resources;
 mod rounds;
 mod samples;
 mod schemas;
+mod tasks;
 
 use creole::Server;
 
@@ -18,7 +19,7 @@ use creole::Server;
 /// both.
 pub(crate) fn add(mut server: Server) -> Server {
     let tools = content::tools().into_iter().chain(behaviour::tools()).chain(schemas::tools());
-    for tool in tools.chain(asking::tools()).chain(rounds::tools()) {
+    for tool in tools.chain(asking::tools()).chain(rounds::tools()).chain(tasks::tools()) {
         server = server.tool(tool);
     }
     for prompt in prompts::all() {

@@ -1,0 +1,165 @@
+//! The referee of the extension for tasks (SEP-2663), whose messages no revision's schema has.
+//!
+//! They are judged by what the extension's document says of each member and, where `MCP_SPEC_DIR` has a folder
+//! `ext-tasks`, by the `schema.json` in it. What a message carries of the protocol itself (the result of the call,
+//! the questions) is judged by the revision, like the message that would have carried it otherwise.
+
+use creole::proto::revision::{Revision, Tasks};
+use serde_json::{Map, Value, json};
+
+use super::{Kind, schema, types};
+
+/// The results of the extension's methods and its messages, with their definitions in its schema.
+const DEFINITIONS: &[(&str, &str)] = &[
+    ("tasks/get", "GetTaskResult"),
+    ("tasks/update", "UpdateTaskResult"),
+    ("tasks/cancel", "CancelTaskResult"),
+    ("notifications/tasks", "TaskStatusNotification"),
+];
+
+/// The members of every task, and of each kind of state.
+const HEAD: [&str; 7] =
+    ["taskId", "status", "statusMessage", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"];
+const STATES: &[(&str, Option<&str>)] = &[
+    ("working", None),
+    ("input_required", Some("inputRequests")),
+    ("completed", Some("result")),
+    ("failed", Some("error")),
+    ("cancelled", None),
+];
+
+/// Whether a message is one of the extension's.
+pub(super) fn is_of(revision: Revision, kind: Kind<'_>) -> bool {
+    let named = |method: &str| DEFINITIONS.iter().any(|(name, _)| *name == method);
+    revision.rules().tasks == Tasks::Extension
+        && match kind {
+            Kind::Task { .. } => true,
+            Kind::Answer { method, .. } | Kind::Notification { method } => named(method),
+            Kind::Error | Kind::Asking { .. } | Kind::Request { .. } => false,
+        }
+}
+
+/// Judges one message of the extension.
+pub(super) fn judge(revision: Revision, kind: Kind<'_>, message: &Value) -> Result<(), String> {
+    let definition = |method: &str| {
+        DEFINITIONS
+            .iter()
+            .find(|(name, _)| *name == method)
+            .map_or("", |(_, definition)| definition)
+    };
+    let (definition, judged) = match kind {
+        Kind::Task { result } => {
+            check_created(result)?;
+            ("CreateTaskResult", result)
+        }
+        Kind::Answer { method: "tasks/get", result } => {
+            check_result_type(result, "complete")?;
+            check_detailed(revision, result, &["resultType", "_meta"])?;
+            ("GetTaskResult", result)
+        }
+        Kind::Answer { method, result } => {
+            check_result_type(result, "complete")?;
+            check_members(result, &["resultType", "_meta"])?;
+            (definition(method), result)
+        }
+        Kind::Notification { method } => {
+            check_detailed(revision, &message["params"], &["_meta"])?;
+            (definition(method), message)
+        }
+        Kind::Error | Kind::Asking { .. } | Kind::Request { .. } => return Ok(()),
+    };
+    schema::validate_extension(definition, judged)
+        .map_err(|reason| format!("the extension's schema says: {reason}"))
+}
+
+/// What hands a task out has its head, and nothing of what comes later.
+fn check_created(result: &Value) -> Result<(), String> {
+    check_result_type(result, "task")?;
+    check_head(result)?;
+    let allowed: Vec<&str> = HEAD.into_iter().chain(["resultType", "_meta"]).collect();
+    check_members(result, &allowed)
+}
+
+/// A task with what belongs to its state, and nothing of another one.
+fn check_detailed(revision: Revision, task: &Value, around: &[&str]) -> Result<(), String> {
+    check_head(task)?;
+    let status = task["status"].as_str().unwrap_or_default();
+    let state = STATES.iter().find(|(name, _)| *name == status);
+    let (_, detail) = state.ok_or_else(|| format!("a task cannot be {status:?}"))?;
+    let allowed: Vec<&str> =
+        HEAD.into_iter().chain(*detail).chain(around.iter().copied()).collect();
+    check_members(task, &allowed)?;
+    let Some(detail) = *detail else { return Ok(()) };
+    let value = task.get(detail).ok_or_else(|| format!("a {status} task has no `{detail}`"))?;
+    match detail {
+        "error" => {
+            let error = json!({"jsonrpc": "2.0", "id": 1, "error": value});
+            check_by_revision(revision, Kind::Error, &error)
+        }
+        "result" => {
+            let answer = json!({"jsonrpc": "2.0", "id": 1, "result": value});
+            let kind = Kind::Answer { method: "tools/call", result: value };
+            check_by_revision(revision, kind, &answer)
+        }
+        _ => {
+            if value.as_object().is_none_or(Map::is_empty) {
+                return Err(format!("an {status} task asks nothing"));
+            }
+            let asking = json!({"resultType": "input_required", "inputRequests": value});
+            let answer = json!({"jsonrpc": "2.0", "id": 1, "result": asking});
+            check_by_revision(revision, Kind::Asking { result: &asking }, &answer)
+        }
+    }
+}
+
+fn check_by_revision(revision: Revision, kind: Kind<'_>, message: &Value) -> Result<(), String> {
+    types::judge(revision, kind, message)?;
+    schema::judge(revision, kind, message)
+}
+
+fn check_head(task: &Value) -> Result<(), String> {
+    if task["taskId"].as_str().is_none_or(|id| id.len() < 16) {
+        return Err("`taskId` must be a string that nobody can guess".to_owned());
+    }
+    for key in ["createdAt", "lastUpdatedAt"] {
+        if !task[key].as_str().is_some_and(is_moment) {
+            return Err(format!("`{key}` must be an ISO 8601 time"));
+        }
+    }
+    let positive = |value: &Value| value.as_u64().is_some_and(|number| number > 0);
+    if task.get("ttlMs").is_none_or(|ttl| !ttl.is_null() && !positive(ttl)) {
+        return Err("`ttlMs` must be a number of milliseconds or null".to_owned());
+    }
+    if task.get("pollIntervalMs").is_some_and(|poll| !positive(poll)) {
+        return Err("`pollIntervalMs` must be a number of milliseconds".to_owned());
+    }
+    Ok(())
+}
+
+fn check_result_type(result: &Value, expected: &str) -> Result<(), String> {
+    match result["resultType"] == expected {
+        true => Ok(()),
+        false => Err(format!("`resultType` must be {expected:?}")),
+    }
+}
+
+fn check_members(value: &Value, allowed: &[&str]) -> Result<(), String> {
+    let members = value.as_object().ok_or("it must be an object")?;
+    match members.keys().find(|key| !allowed.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(stranger) => Err(format!("`{stranger}` does not belong here")),
+    }
+}
+
+/// `2026-07-28T12:34:56.789Z`, with or without the fraction.
+fn is_moment(text: &str) -> bool {
+    let pattern = "dddd-dd-ddTdd:dd:dd";
+    let Some((whole, rest)) = text.split_at_checked(pattern.len()) else { return false };
+    let fits = |(expected, letter): (char, char)| match expected {
+        'd' => letter.is_ascii_digit(),
+        other => letter == other,
+    };
+    let fraction = rest.strip_suffix('Z').and_then(|rest| rest.strip_prefix('.').or(Some(rest)));
+    pattern.chars().zip(whole.chars()).all(fits)
+        && fraction.is_some_and(|digits| digits.chars().all(|letter| letter.is_ascii_digit()))
+}

@@ -1,0 +1,80 @@
+//! Every shape of a task, in the revisions that have tasks.
+
+use std::sync::Arc;
+
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::model::{Ask, Question, Task, TaskEnd, TaskState, ToolResult};
+use creole::proto::op::{Change, Filter, Outcome, Payload, TaskPage};
+use creole::proto::revision::Tasks;
+use serde_json::json;
+
+use super::Stage;
+
+#[test]
+fn every_task_is_written_as_each_revision_asks() {
+    for mut stage in Stage::of_each_revision() {
+        let tasks = stage.revision.rules().tasks;
+        if tasks == Tasks::Absent {
+            continue;
+        }
+        let created = Outcome::Complete(Payload::TaskCreated(task(TaskState::Working)));
+        stage.answer("tools/call", json!({"name": "t", "task": {}}), created);
+        if tasks == Tasks::Extension {
+            let filter = Filter { tasks: vec![ID.to_owned()], ..Filter::default() };
+            let listening = Outcome::Complete(Payload::Listening(filter));
+            let wanted = json!({"notifications": {"taskIds": [ID]}});
+            stage.answer("subscriptions/listen", wanted, listening);
+        }
+        let about = || json!({"taskId": ID});
+        for state in states() {
+            let task = task(state);
+            stage.answer("tasks/get", about(), Outcome::Complete(Payload::Task(Arc::clone(&task))));
+            // The session is told of a task until it is over.
+            if tasks == Tasks::Extension || !task.state.is_terminal() {
+                stage.announce(&Change::Task(task));
+            }
+        }
+        match tasks {
+            Tasks::Extension => {
+                let empty = || Outcome::Complete(Payload::Empty);
+                stage.answer("tasks/cancel", about(), empty());
+                let answers = json!({"taskId": ID, "inputResponses": {"q": {}}});
+                stage.answer("tasks/update", answers, empty());
+            }
+            Tasks::Wanted | Tasks::Absent => {
+                let cancelled = Payload::Task(task(TaskState::Cancelled));
+                stage.answer("tasks/cancel", about(), Outcome::Complete(cancelled));
+                let tasks = states().into_iter().map(task).collect();
+                let page = Payload::Tasks(TaskPage { tasks, next: Some("n".into()) });
+                stage.answer("tasks/list", json!({}), Outcome::Complete(page));
+                let result = Payload::Tool(ToolResult::text("t"));
+                stage.answer("tasks/result", about(), Outcome::Complete(result));
+                let failed = Fault::new(FaultKind::ToolFailed, "no");
+                stage.answer("tasks/result", about(), failed.into());
+            }
+        }
+    }
+}
+
+const ID: &str = "0123456789abcdef0123456789abcdef";
+
+fn task(state: TaskState) -> Arc<Task> {
+    let message = Some("m".to_owned());
+    let (created_ms, updated_ms) = (1_785_000_000_000, 1_785_000_000_001);
+    let (ttl_ms, poll_ms) = (60_000, 1000);
+    Arc::new(Task { id: ID.into(), state, message, created_ms, updated_ms, ttl_ms, poll_ms })
+}
+
+fn states() -> Vec<TaskState> {
+    let ask = Ask { key: "q".into(), question: Question::Roots };
+    let fault = |kind| TaskState::Ended(TaskEnd::Fault(Fault::new(kind, "no").about("t")));
+    vec![
+        TaskState::Working,
+        TaskState::InputRequired(vec![ask]),
+        TaskState::Ended(TaskEnd::Result(ToolResult::text("t"))),
+        TaskState::Ended(TaskEnd::Result(ToolResult::error("t"))),
+        fault(FaultKind::ToolFailed),
+        fault(FaultKind::Internal),
+        TaskState::Cancelled,
+    ]
+}

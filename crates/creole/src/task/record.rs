@@ -1,0 +1,179 @@
+//! What is kept of a task, and the ways in which it may change.
+//!
+//! Each change is a function of the record alone and says whether it changed anything; the store applies it
+//! under compare-and-set, so of two that exclude each other (an end and a cancellation, say) the first one
+//! wins and the second one finds nothing to do.
+
+use std::collections::BTreeMap;
+
+use creole_proto::model::{Ask, Task, TaskEnd, TaskState};
+use creole_proto::wire::Raw;
+use serde::{Deserialize, Serialize};
+
+/// The longest status message, in characters.
+const LONGEST_MESSAGE: usize = 256;
+
+/// The client's answers by the questions' keys.
+pub(crate) type Answers = BTreeMap<String, Raw>;
+
+/// A task as it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// What clients see.
+    pub(crate) task: Task,
+    /// All answers so far.
+    pub(crate) answers: Answers,
+    /// Why a question will not be answered.
+    pub(crate) refused: Option<String>,
+    /// The process that works on it.
+    pub(crate) worker: String,
+}
+
+impl Record {
+    /// Lets the task wait for answers.
+    pub(crate) fn park(&mut self, asks: Vec<Ask>, now_ms: u64) -> bool {
+        let works = self.task.state == TaskState::Working;
+        works && self.becomes(TaskState::InputRequired(asks), None, now_ms)
+    }
+
+    /// Takes the answers to open questions and ignores others (SEP-2663, task update requests). The last one
+    /// lets the task go on.
+    pub(crate) fn answer(&mut self, mut given: Answers, now_ms: u64) -> bool {
+        let TaskState::InputRequired(asks) = &mut self.task.state else { return false };
+        let open = asks.len();
+        let answers = &mut self.answers;
+        asks.retain(|ask| match given.remove(&ask.key) {
+            Some(answer) => {
+                answers.insert(ask.key.clone(), answer);
+                false
+            }
+            None => true,
+        });
+        match asks.len() {
+            0 => self.becomes(TaskState::Working, None, now_ms),
+            left => {
+                self.task.updated_ms = now_ms;
+                left < open
+            }
+        }
+    }
+
+    /// Notes that a question will not be answered, which lets the task go on to its end.
+    pub(crate) fn refuse(&mut self, reason: &str, now_ms: u64) -> bool {
+        let waits = matches!(self.task.state, TaskState::InputRequired(_));
+        if waits {
+            self.refused = Some(reason.to_owned());
+        }
+        waits && self.becomes(TaskState::Working, None, now_ms)
+    }
+
+    /// Ends the task with what its call came to.
+    pub(crate) fn end(&mut self, end: TaskEnd, now_ms: u64) -> bool {
+        let message = match &end {
+            TaskEnd::Result(result) if !result.is_error => None,
+            TaskEnd::Result(_) => Some("The tool reported an error."),
+            TaskEnd::Fault(fault) => Some(fault.detail.as_str()),
+        };
+        let message = message.filter(|text| !text.is_empty()).map(shortened);
+        !self.task.state.is_terminal() && self.becomes(TaskState::Ended(end), message, now_ms)
+    }
+
+    /// Ends the task because the client wants it to.
+    pub(crate) fn cancel(&mut self, now_ms: u64) -> bool {
+        let message = Some("The task was cancelled by request.".to_owned());
+        !self.task.state.is_terminal() && self.becomes(TaskState::Cancelled, message, now_ms)
+    }
+
+    fn becomes(&mut self, state: TaskState, message: Option<String>, now_ms: u64) -> bool {
+        self.task.state = state;
+        self.task.message = message;
+        self.task.updated_ms = now_ms;
+        true
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(LONGEST_MESSAGE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use creole_proto::fault::{Fault, FaultKind};
+    use creole_proto::model::{Question, ToolResult};
+
+    use super::*;
+
+    fn record() -> Record {
+        let task = Task {
+            id: "t".into(),
+            state: TaskState::Working,
+            message: None,
+            created_ms: 1,
+            updated_ms: 1,
+            ttl_ms: 10,
+            poll_ms: 1,
+        };
+        Record { task, answers: Answers::new(), refused: None, worker: "w".into() }
+    }
+
+    fn parked(keys: &[&str]) -> Record {
+        let asks = keys.iter().map(|key| Ask { key: (*key).into(), question: Question::Roots });
+        let mut record = record();
+        assert!(record.park(asks.collect(), 2));
+        record
+    }
+
+    fn answers(keys: &[&str]) -> Answers {
+        keys.iter().map(|key| ((*key).to_owned(), Raw::parse("{}").unwrap())).collect()
+    }
+
+    fn result() -> TaskEnd {
+        TaskEnd::Result(ToolResult::text("done"))
+    }
+
+    #[test]
+    fn a_part_of_the_answers_leaves_the_rest_open() {
+        let mut record = parked(&["a", "b"]);
+        assert!(record.answer(answers(&["a", "unknown"]), 3));
+        let TaskState::InputRequired(open) = &record.task.state else { panic!("{record:?}") };
+        assert_eq!(open.iter().map(|ask| &ask.key).collect::<Vec<_>>(), ["b"]);
+        assert!(!record.answer(answers(&["a"]), 4), "an answer counts once");
+        assert!(record.answer(answers(&["b"]), 5));
+        assert_eq!((record.task.state, record.answers.len()), (TaskState::Working, 2));
+    }
+
+    #[test]
+    fn what_is_over_stays_as_it_is() {
+        let mut cancelled = parked(&["a"]);
+        assert!(cancelled.cancel(3));
+        let mut ended = record();
+        assert!(ended.end(result(), 3));
+        for mut over in [cancelled, ended] {
+            let before = over.clone();
+            assert!(!over.cancel(4) && !over.end(result(), 4) && !over.park(Vec::new(), 4));
+            assert!(!over.answer(answers(&["a"]), 4) && !over.refuse("no", 4));
+            assert_eq!(over, before);
+        }
+    }
+
+    #[test]
+    fn a_refusal_lets_the_task_go_on_to_its_end() {
+        let mut record = parked(&["a"]);
+        assert!(record.refuse("no", 3));
+        assert_eq!(
+            (record.task.state, record.refused.as_deref()),
+            (TaskState::Working, Some("no"))
+        );
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let mut record = parked(&["a"]);
+        let text = serde_json::to_vec(&record).unwrap();
+        assert_eq!(serde_json::from_slice::<Record>(&text).unwrap(), record);
+        let fault = Fault::new(FaultKind::ToolFailed, "no").about("t");
+        assert!(record.end(TaskEnd::Fault(fault), 3));
+        let text = serde_json::to_vec(&record).unwrap();
+        assert_eq!(serde_json::from_slice::<Record>(&text).unwrap(), record);
+    }
+}

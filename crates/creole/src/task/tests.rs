@@ -1,0 +1,484 @@
+//! Tasks under races, limits and strangers, in memory and in a file.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{ClientCapabilities, Question, Task, TaskEnd, TaskState, Tasking};
+use creole_proto::op::{Caller, Event, Operation, Outcome, Payload};
+use creole_proto::revision::{Era, Revision};
+use creole_proto::server::{Answer, CallKey};
+use creole_proto::wire::Raw;
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use tokio::time::timeout;
+
+use super::record::Answers;
+use super::store::{Changed, TaskKey, TaskStore};
+use super::work::Run;
+use super::{TaskLimits, Tasks};
+use crate::ask::form;
+use crate::call::{Call, Context, Outlet};
+use crate::chain::BoxFuture;
+use crate::seal::Sealer;
+use crate::state::State;
+use crate::tool::ToolError;
+
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+struct Deaf;
+
+impl Outlet for Deaf {
+    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn tasks_in(state: State, limits: TaskLimits) -> Tasks {
+    Tasks::new(state, limits, Sealer::from_key(&[7; 32]), 2, broadcast::channel(64).0)
+}
+
+fn tasks(limits: TaskLimits) -> Tasks {
+    tasks_in(State::default(), limits)
+}
+
+fn context(principal: &str, era: Era, tasking: Tasking) -> Context {
+    let capabilities =
+        ClientCapabilities { elicitation_form: true, tasks: true, ..ClientCapabilities::default() };
+    let caller = Caller {
+        rules: Revision::newest(era).rules(),
+        capabilities: Arc::new(capabilities),
+        client: None,
+        log: None,
+        progress: false,
+        reentry: None,
+        tasking,
+    };
+    Context::new(CallKey(1), caller, principal.into(), Arc::new(Deaf), false)
+}
+
+fn modern(principal: &str) -> Context {
+    context(principal, Era::Stateless, Tasking::Allowed)
+}
+
+fn older(principal: &str) -> Context {
+    context(principal, Era::Handshake, Tasking::Wanted { ttl_ms: None })
+}
+
+async fn make(tasks: &Tasks, context: Context, run: Run) -> Result<Task, Fault> {
+    let operation = Operation::CallTool { name: "t".into(), arguments: None };
+    match tasks.make(Call { operation, context }, run).await {
+        Outcome::Complete(Payload::TaskCreated(task)) => Ok((*task).clone()),
+        Outcome::Fail(fault) => Err(fault),
+        other => panic!("no task: {other:?}"),
+    }
+}
+
+async fn ask(tasks: &Tasks, operation: Operation, context: &Context) -> Result<Payload, Fault> {
+    match timeout(PATIENCE, tasks.answer(&operation, context)).await.expect("an answer in time")? {
+        Outcome::Complete(payload) => Ok(payload),
+        other => panic!("no payload: {other:?}"),
+    }
+}
+
+async fn get(tasks: &Tasks, id: &str, context: &Context) -> Result<TaskState, Fault> {
+    match ask(tasks, Operation::GetTask { id: id.into() }, context).await? {
+        Payload::Task(task) => Ok(task.state.clone()),
+        other => panic!("no task: {other:?}"),
+    }
+}
+
+/// Looks until the state is one that is wanted.
+async fn until(tasks: &Tasks, id: &str, wanted: fn(&TaskState) -> bool) -> TaskState {
+    let looked = async {
+        loop {
+            let state = get(tasks, id, &modern("ada")).await.expect("a task");
+            if wanted(&state) {
+                return state;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(PATIENCE, looked).await.expect("the state in time")
+}
+
+fn never() -> Run {
+    Arc::new(|_| Box::pin(std::future::pending()))
+}
+
+fn at_once(text: &'static str) -> Run {
+    Arc::new(move |_| Box::pin(std::future::ready(done(text))))
+}
+
+fn done(text: &str) -> Outcome {
+    Outcome::Complete(Payload::Tool(creole_proto::model::ToolResult::text(text)))
+}
+
+/// Asks one question, then tells the answer.
+fn asking() -> Run {
+    Arc::new(|call| {
+        let answered = call.context.elicit("q", form("Which?", &json!({"type": "object"})));
+        Box::pin(std::future::ready(match answered {
+            Ok(answer) => done(&answer.content.unwrap_or(Value::Null).to_string()),
+            Err(ToolError::Ask(asks)) => Outcome::NeedInput { asks, state: None },
+            Err(other) => panic!("{other:?}"),
+        }))
+    })
+}
+
+fn update(id: &str, answer: &Value) -> Operation {
+    let answers = Raw::of(&json!({"q": {"action": "accept", "content": answer}}));
+    Operation::UpdateTask { id: id.into(), answers }
+}
+
+fn text(state: &TaskState) -> String {
+    match state {
+        TaskState::Ended(TaskEnd::Result(result)) => Raw::of(&result.content).as_str().to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn kind<T: std::fmt::Debug>(result: Result<T, Fault>) -> FaultKind {
+    result.expect_err("a fault").kind
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strangers_task_is_an_unknown_one_for_every_method() {
+    let tasks = tasks(TaskLimits::default());
+    let id = make(&tasks, older("ada"), asking()).await.unwrap().id;
+    until(&tasks, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
+    let id = || id.clone();
+    for stranger in [modern("eve"), older("eve"), older("")] {
+        let operations = [
+            Operation::GetTask { id: id() },
+            Operation::TaskResult { id: id() },
+            Operation::CancelTask { id: id() },
+            update(&id(), &json!({})),
+        ];
+        for operation in operations {
+            let unknown = ask(&tasks, operation, &stranger).await;
+            assert_eq!(unknown, Err(Fault::new(FaultKind::UnknownTask, "")));
+        }
+        assert_eq!(tasks.followed(vec![id()], &stranger).await, Ok(Vec::new()));
+        let Ok(Payload::Tasks(page)) = ask(&tasks, Operation::ListTasks(None), &stranger).await
+        else {
+            panic!("no list");
+        };
+        assert!(page.tasks.is_empty() && page.next.is_none());
+    }
+    assert!(matches!(get(&tasks, &id(), &modern("ada")).await, Ok(TaskState::InputRequired(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_are_long_and_never_the_same() {
+    let tasks = tasks(TaskLimits::default());
+    let mut ids = std::collections::HashSet::new();
+    for _ in 0..50 {
+        let id = make(&tasks, modern("ada"), at_once("x")).await.unwrap().id;
+        assert_eq!(id.len(), 32);
+        assert!(ids.insert(id));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_are_bounded_for_each_caller_and_in_all_until_they_expire() {
+    let limits = TaskLimits { per_principal: 2, total: 3, ..TaskLimits::default() };
+    let tasks = tasks(limits);
+    for _ in 0..2 {
+        make(&tasks, modern("ada"), at_once("x")).await.unwrap();
+    }
+    let refused = make(&tasks, modern("ada"), at_once("x")).await.unwrap_err();
+    assert!(refused.kind == FaultKind::Busy && refused.detail.contains('2'), "{refused:?}");
+    make(&tasks, modern("eve"), at_once("x")).await.unwrap();
+    let refused = make(&tasks, modern("bob"), at_once("x")).await.unwrap_err();
+    assert!(refused.kind == FaultKind::Busy && refused.detail.contains('3'), "{refused:?}");
+    tokio::time::sleep(limits.ttl + Duration::from_secs(1)).await;
+    make(&tasks, modern("bob"), at_once("x")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_task_gives_its_place_back() {
+    let tasks = tasks(TaskLimits { per_principal: 1, total: 2, ..TaskLimits::default() });
+    make(&tasks, modern("ada"), at_once("x")).await.unwrap();
+    for _ in 0..5 {
+        assert_eq!(kind(make(&tasks, modern("ada"), at_once("x")).await), FaultKind::Busy);
+    }
+    make(&tasks, modern("eve"), at_once("x")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_task_is_stopped_and_gone_and_ends_who_waits_for_it() {
+    struct Stopped(Arc<AtomicUsize>);
+    impl Drop for Stopped {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let stopped = Arc::new(AtomicUsize::new(0));
+    let flag = Arc::clone(&stopped);
+    let run: Run = Arc::new(move |_| {
+        let stopped = Stopped(Arc::clone(&flag));
+        Box::pin(async move {
+            let _stopped = stopped;
+            std::future::pending().await
+        })
+    });
+    let tasks = tasks(TaskLimits::default());
+    let id = make(&tasks, older("ada"), run).await.unwrap().id;
+    let waited = ask(&tasks, Operation::TaskResult { id: id.clone() }, &older("ada")).await;
+    assert_eq!(kind(waited), FaultKind::UnknownTask);
+    assert_eq!(stopped.load(Ordering::SeqCst), 1);
+    assert_eq!(kind(get(&tasks, &id, &modern("ada")).await), FaultKind::UnknownTask);
+    assert_eq!(
+        kind(ask(&tasks, update(&id, &json!({})), &modern("ada")).await),
+        FaultKind::UnknownTask
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_dropped_leaves_no_task_or_a_whole_one() {
+    let tasks = tasks(TaskLimits { per_principal: 1000, ..TaskLimits::default() });
+    for polls in 0..6 {
+        let mut making = Box::pin(make(&tasks, modern("ada"), at_once("x")));
+        for _ in 0..polls {
+            if polled_once(&mut making).await.is_some() {
+                making = Box::pin(make(&tasks, modern("ada"), at_once("x")));
+            }
+        }
+        drop(making);
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let ids = tasks.shared.store.list("ada").await.unwrap();
+    for id in ids {
+        if let Some(record) = tasks.shared.store.read(&TaskKey::new("ada", &id)).await.unwrap() {
+            assert!(record.task.state.is_terminal(), "nobody works on it: {record:?}");
+        }
+    }
+}
+
+/// Polls a future once and lets others run.
+async fn polled_once<T>(future: &mut (impl Future<Output = T> + Unpin)) -> Option<T> {
+    let polled = std::future::poll_fn(|context| {
+        std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(context) {
+            std::task::Poll::Ready(done) => Some(done),
+            std::task::Poll::Pending => None,
+        })
+    });
+    let done = polled.await;
+    tokio::task::yield_now().await;
+    done
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_too_long_to_keep_fails_the_task() {
+    let tasks = tasks(TaskLimits { record_bytes: 2000, ..TaskLimits::default() });
+    let long: &'static str = "x".repeat(3000).leak();
+    let id = make(&tasks, modern("ada"), at_once(long)).await.unwrap().id;
+    let state = until(&tasks, &id, TaskState::is_terminal).await;
+    let TaskState::Ended(TaskEnd::Fault(fault)) = state else { panic!("{state:?}") };
+    assert!(fault.kind == FaultKind::ToolFailed && fault.detail.contains("2000"), "{fault:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_too_long_to_keep_are_refused_and_others_are_taken() {
+    let tasks = tasks(TaskLimits { record_bytes: 2000, ..TaskLimits::default() });
+    let id = make(&tasks, modern("ada"), asking()).await.unwrap().id;
+    until(&tasks, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
+    let long = json!({"a": "x".repeat(3000)});
+    assert_eq!(
+        kind(ask(&tasks, update(&id, &long), &modern("ada")).await),
+        FaultKind::InvalidParams
+    );
+    ask(&tasks, update(&id, &json!({"a": 1})), &modern("ada")).await.unwrap();
+    let state = until(&tasks, &id, TaskState::is_terminal).await;
+    assert!(text(&state).contains(r#"{\"a\":1}"#), "{state:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_asked_again_after_its_answer_ends_the_task() {
+    let run: Run = Arc::new(|call| {
+        let schema = json!({"type": "object"});
+        let question = form("Again?", &schema);
+        let asks = vec![creole_proto::model::Ask { key: "q".into(), question }];
+        drop(call);
+        Box::pin(std::future::ready(Outcome::NeedInput { asks, state: None }))
+    });
+    let tasks = tasks(TaskLimits::default());
+    let id = make(&tasks, modern("ada"), run).await.unwrap().id;
+    until(&tasks, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
+    ask(&tasks, update(&id, &json!({})), &modern("ada")).await.unwrap();
+    let state = until(&tasks, &id, TaskState::is_terminal).await;
+    let TaskState::Ended(TaskEnd::Fault(fault)) = state else { panic!("{state:?}") };
+    assert_eq!(fault.kind, FaultKind::Internal);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_list_comes_in_pages_that_only_their_owner_can_turn() {
+    let tasks = tasks(TaskLimits::default());
+    let mut made = Vec::new();
+    for _ in 0..5 {
+        made.push(make(&tasks, older("ada"), at_once("x")).await.unwrap().id);
+    }
+    let (mut seen, mut cursor) = (Vec::new(), None);
+    for _ in 0..3 {
+        let listed = ask(&tasks, Operation::ListTasks(cursor.take()), &older("ada")).await;
+        let Ok(Payload::Tasks(page)) = listed else { panic!("{listed:?}") };
+        seen.extend(page.tasks.iter().map(|task| task.id.clone()));
+        cursor = page.next;
+        if let Some(next) = &cursor {
+            let stolen = ask(&tasks, Operation::ListTasks(Some(next.clone())), &older("eve")).await;
+            assert_eq!(kind(stolen), FaultKind::InvalidParams);
+        }
+    }
+    assert_eq!((seen, cursor), (made, None));
+}
+
+/// Runs two changes of one task at the same time on two threads, many times.
+async fn race<A, B>(
+    state: &State,
+    rounds: usize,
+    first: impl Fn(TaskStore, TaskKey) -> A,
+    second: impl Fn(TaskStore, TaskKey) -> B,
+    check: impl Fn(&Changed, &Changed, &TaskState),
+) where
+    A: Future<Output = Changed> + Send + 'static,
+    B: Future<Output = Changed> + Send + 'static,
+{
+    let limits = TaskLimits { per_principal: 10_000, ..TaskLimits::default() };
+    let tasks = tasks_in(state.clone(), limits);
+    for _ in 0..rounds {
+        let id = make(&tasks, modern("ada"), asking()).await.unwrap().id;
+        until(&tasks, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
+        let key = TaskKey::new("ada", &id);
+        let store = tasks.shared.store.clone();
+        let one = tokio::spawn(first(store.clone(), key.clone()));
+        let other = tokio::spawn(second(store.clone(), key.clone()));
+        let (one, other) = (one.await.unwrap(), other.await.unwrap());
+        let over = until(&tasks, &id, TaskState::is_terminal).await;
+        check(&one, &other, &over);
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+        let later = get(&tasks, &id, &modern("ada")).await.unwrap();
+        assert_eq!(later, over, "what is over stays as it is");
+    }
+}
+
+async fn cancelled(store: TaskStore, key: TaskKey) -> Changed {
+    store.change(&key, super::record::Record::cancel).await.unwrap()
+}
+
+async fn ended(store: TaskStore, key: TaskKey) -> Changed {
+    let end = TaskEnd::Result(creole_proto::model::ToolResult::text("end"));
+    store.change(&key, |record, now| record.end(end.clone(), now)).await.unwrap()
+}
+
+async fn answered(store: TaskStore, key: TaskKey) -> Changed {
+    let answer = Raw::of(&json!({"action": "accept", "content": {}}));
+    let given = Answers::from([("q".to_owned(), answer)]);
+    store.change(&key, |record, now| record.answer(given.clone(), now)).await.unwrap()
+}
+
+fn has_won(changed: &Changed) -> bool {
+    matches!(changed, Changed::To(_))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_an_end_and_a_cancellation_one_wins_and_stays() {
+    let state = State::default();
+    race(&state, 100, cancelled, ended, |cancel, end, over| {
+        assert!(has_won(cancel) != has_won(end), "{cancel:?} {end:?}");
+        assert_eq!(*over == TaskState::Cancelled, has_won(cancel));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_and_a_cancellation_never_bring_a_cancelled_task_back() {
+    let state = State::default();
+    race(&state, 100, cancelled, answered, |cancel, _, over| {
+        // The answer may have let the task end before the cancellation came.
+        assert_eq!(*over == TaskState::Cancelled, has_won(cancel), "{cancel:?} {over:?}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_same_answers_one_counts() {
+    let state = State::default();
+    race(&state, 100, answered, answered, |one, other, over| {
+        assert!(has_won(one) != has_won(other), "{one:?} {other:?}");
+        assert!(matches!(over, TaskState::Ended(TaskEnd::Result(_))), "{over:?}");
+    })
+    .await;
+}
+
+#[cfg(feature = "sqlite")]
+mod in_a_file {
+    use super::*;
+    use crate::state::Limits;
+
+    async fn opened(folder: &tempfile::TempDir) -> State {
+        State::sqlite(folder.path().join("state.db"), Limits::default()).await.unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn races_end_in_the_same_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = opened(&folder).await;
+        race(&state, 10, cancelled, ended, |cancel, end, over| {
+            assert!(has_won(cancel) != has_won(end), "{cancel:?} {end:?}");
+            assert_eq!(*over == TaskState::Cancelled, has_won(cancel));
+        })
+        .await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_task_can_be_asked_answered_and_waited_for_through_another_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = tasks_in(opened(&folder).await, TaskLimits::default());
+        let there = tasks_in(opened(&folder).await, TaskLimits::default());
+        let id = make(&here, modern("ada"), asking()).await.unwrap().id;
+        until(&there, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
+        let operation = Operation::TaskResult { id: id.clone() };
+        let waiting = {
+            let (there, operation) = (there.clone(), operation.clone());
+            // A client that cannot be asked only waits.
+            let mut context = older("ada");
+            let mut caller = context.caller().clone();
+            caller.capabilities = Arc::default();
+            context = Context::new(CallKey(2), caller, "ada".into(), Arc::new(Deaf), false);
+            tokio::spawn(async move { ask(&there, operation, &context).await })
+        };
+        ask(&there, update(&id, &json!({"a": 1})), &modern("ada")).await.unwrap();
+        let Payload::Tool(result) = waiting.await.unwrap().unwrap() else { panic!("no result") };
+        assert!(Raw::of(&result.content).as_str().contains(r#"{\"a\":1}"#));
+    }
+
+    #[tokio::test]
+    async fn a_task_that_is_over_outlives_its_server_and_another_one_has_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (over, open) = {
+            let tasks = tasks_in(opened(&folder).await, TaskLimits::default());
+            let over = make(&tasks, modern("ada"), at_once("kept")).await.unwrap().id;
+            until(&tasks, &over, TaskState::is_terminal).await;
+            let open = make(&tasks, modern("ada"), never()).await.unwrap().id;
+            // As if it had been killed long ago: nobody hears of it any more.
+            let store = &tasks.shared.store;
+            store.beat(&tasks.shared.worker, Duration::from_millis(1)).await.unwrap();
+            (over, open)
+        };
+        let tasks = tasks_in(opened(&folder).await, TaskLimits::default());
+        assert!(text(&get(&tasks, &over, &modern("ada")).await.unwrap()).contains("kept"));
+        let state = until(&tasks, &open, TaskState::is_terminal).await;
+        let TaskState::Ended(TaskEnd::Fault(fault)) = state else { panic!("{state:?}") };
+        assert!(fault.detail.contains("gone"), "{fault:?}");
+    }
+}

@@ -1,0 +1,157 @@
+//! Working on a task: its tool is run, waits for answers, and is run again, until it comes to an end.
+
+use std::sync::Arc;
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{Ask, Question, TaskEnd, TaskState};
+use creole_proto::op::{Event, Outcome, Payload};
+use creole_proto::server::{Answer, CallKey};
+use tokio::time::{Instant, timeout_at};
+
+use super::Shared;
+use super::record::Answers;
+use super::store::{Changed, TaskKey, Watch};
+use crate::ask::MOST_ROUNDS;
+use crate::call::{Call, Context, Outlet};
+use crate::chain::BoxFuture;
+
+/// Runs a call through the chain once.
+pub(crate) type Run = Arc<dyn Fn(Call) -> BoxFuture<'static, Outcome> + Send + Sync>;
+
+/// What is to be done for a task.
+pub(super) struct Job {
+    pub(super) call: Call,
+    pub(super) run: Run,
+    pub(super) key: TaskKey,
+    /// What the client had answered before there was a task.
+    pub(super) answers: Answers,
+}
+
+/// What becomes of a task that waited.
+enum Next {
+    /// It goes on with these answers.
+    Answered(Answers),
+    /// It ends with this fault.
+    Refused(Fault),
+    /// It is over or gone.
+    Over,
+}
+
+impl Shared {
+    /// Works on a task until it is over or its time is.
+    pub(super) async fn work_until(&self, job: Job, expires: Instant) {
+        let context = job.call.context.for_task(job.key.id(), Arc::new(Silent));
+        let stopped = context.canceller();
+        match timeout_at(expires, self.work(job, context)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(fault)) => {
+                tracing::error!(target: "creole", reason = fault.detail, "a task was given up");
+            }
+            Err(_) => stopped.cancel(),
+        }
+    }
+
+    async fn work(&self, job: Job, context: Context) -> Result<(), Fault> {
+        let Job { call, run, key, mut answers } = job;
+        let mut news = self.store.watch(&key).await?;
+        for _ in 0..=MOST_ROUNDS {
+            let mut round = call.clone();
+            round.context = context.with_answers(answers.clone());
+            let outcome = tokio::select! {
+                biased;
+                over = self.is_over(&key, &mut news) => {
+                    context.canceller().cancel();
+                    return over;
+                }
+                outcome = run(round) => outcome,
+            };
+            let asks = match outcome {
+                Outcome::NeedInput { asks, .. } => asks,
+                done => return self.end(&key, ended(done)).await,
+            };
+            if let Some(fault) = asked_again(&asks, &answers) {
+                return self.end(&key, TaskEnd::Fault(fault)).await;
+            }
+            match self.wait_for_answers(&key, asks, &mut news).await? {
+                Next::Answered(given) => answers = given,
+                Next::Refused(fault) => return self.end(&key, TaskEnd::Fault(fault)).await,
+                Next::Over => return Ok(()),
+            }
+        }
+        let detail = format!("it asked more than {MOST_ROUNDS} times");
+        self.end(&key, TaskEnd::Fault(Fault::new(FaultKind::InputRefused, detail))).await
+    }
+
+    /// Resolves when somebody ended the task.
+    async fn is_over(&self, key: &TaskKey, news: &mut Watch) -> Result<(), Fault> {
+        loop {
+            match self.store.read(key).await? {
+                Some(record) if !record.task.state.is_terminal() => news.changed().await,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    async fn wait_for_answers(
+        &self,
+        key: &TaskKey,
+        asks: Vec<Ask>,
+        news: &mut Watch,
+    ) -> Result<Next, Fault> {
+        let parked = self.store.change(key, |record, now| record.park(asks.clone(), now)).await;
+        match parked {
+            Ok(Changed::To(_)) => {}
+            Ok(Changed::Gone | Changed::Not(_)) => return Ok(Next::Over),
+            Err(fault) => return Ok(Next::Refused(fault)),
+        }
+        loop {
+            let Some(record) = self.store.read(key).await? else { return Ok(Next::Over) };
+            match (&record.task.state, record.refused) {
+                (TaskState::InputRequired(_), _) => news.changed().await,
+                (TaskState::Working, Some(reason)) => {
+                    return Ok(Next::Refused(Fault::new(FaultKind::InputRefused, reason)));
+                }
+                (TaskState::Working, None) => return Ok(Next::Answered(record.answers)),
+                (TaskState::Ended(_) | TaskState::Cancelled, _) => return Ok(Next::Over),
+            }
+        }
+    }
+
+    /// Ends the task, unless somebody did already; an end that cannot be kept is told in short.
+    async fn end(&self, key: &TaskKey, end: TaskEnd) -> Result<(), Fault> {
+        let kept = self.store.change(key, |record, now| record.end(end.clone(), now)).await;
+        let Err(fault) = kept else { return Ok(()) };
+        let told = Fault::new(FaultKind::ToolFailed, fault.detail);
+        let end = TaskEnd::Fault(told);
+        self.store.change(key, |record, now| record.end(end.clone(), now)).await.map(drop)
+    }
+}
+
+fn ended(outcome: Outcome) -> TaskEnd {
+    match outcome {
+        Outcome::Complete(Payload::Tool(result)) => TaskEnd::Result(result),
+        Outcome::Fail(fault) => TaskEnd::Fault(fault),
+        _ => TaskEnd::Fault(Fault::new(FaultKind::Internal, "the tool gave no tool's result")),
+    }
+}
+
+/// A key names one question in all the life of a task (SEP-2663, task update requests).
+fn asked_again(asks: &[Ask], answers: &Answers) -> Option<Fault> {
+    let again = asks.iter().find(|ask| answers.contains_key(&ask.key))?;
+    let detail = format!("the question `{}` was asked again after its answer", again.key);
+    Some(Fault::new(FaultKind::Internal, detail))
+}
+
+/// What a task tells on its way reaches nobody: its request was answered long ago, and the extension has
+/// neither progress nor log messages (SEP-2663, task status notifications).
+struct Silent;
+
+impl Outlet for Silent {
+    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(std::future::ready(Err("a task asks by waiting for input".to_owned())))
+    }
+}
