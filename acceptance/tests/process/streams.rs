@@ -6,6 +6,8 @@ use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use creole_acceptance::process_under_test::{
     PATIENCE, Running, call, handshake, request, serve, shell,
@@ -68,6 +70,24 @@ fn one_socket_serves_for_both_directions() {
     let mut command = serve(data.path(), &[]);
     let mut process = Running::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
     drop((command, theirs));
+    converse(&ours, &ours);
+    assert_eq!(process.wait(), Some(0));
+}
+
+#[test]
+fn an_input_that_somebody_made_non_blocking_is_waited_for() {
+    // The mode belongs to everybody who holds the stream, and any of them may change it.
+    let data = tempfile::tempdir().unwrap();
+    let (theirs, ours) = UnixStream::pair().unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let mut command = serve(data.path(), &[]);
+    let mut process = Running::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
+    drop((command, theirs));
+    thread::sleep(Duration::from_millis(300));
+    let before = process.weight().processor;
+    thread::sleep(Duration::from_millis(300));
+    let spent = process.weight().processor - before;
+    assert!(spent < Duration::from_millis(100), "{spent:?} of processor time while it waits");
     converse(&ours, &ours);
     assert_eq!(process.wait(), Some(0));
 }
@@ -170,7 +190,7 @@ fn a_log_that_nobody_reads_holds_up_nothing() {
     let mut process = Running::start(&mut command);
     let mut input = process.child().stdin.take().unwrap();
     let lines: String = (1..=CALLS).map(|id| request(id, "tools/list", &json!({}))).collect();
-    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
+    let writer = thread::spawn(move || input.write_all(lines.as_bytes()));
     let answers = BufReader::new(process.child().stdout.take().unwrap()).lines().count();
     assert_eq!(answers as u64, CALLS);
     writer.join().unwrap().unwrap();

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Context};
-use crate::chain::Next;
+use crate::chain::{BoxFuture, Next};
 use crate::schema::Schema;
 use crate::seal::{Purpose, SealError, Sealer, digest};
 use crate::tool::ToolError;
@@ -255,12 +255,18 @@ pub(crate) fn is_known(question: &Question, rules: &Rules) -> bool {
 
 type Answers = BTreeMap<String, Raw>;
 
-/// Runs the rest of the chain until the call is answered or the client has to answer first.
-pub(crate) async fn drive(call: Call, next: Next<'_>, sealer: &Sealer) -> Outcome {
-    let caller = call.context.caller();
-    if !call.operation.may_ask() || !may_be_asked(caller) {
-        return next.call(call).await;
+/// Runs the rest of the chain until the call is answered or the client has to answer first. A call that
+/// cannot ask, as most cannot, is only passed on.
+pub(crate) fn drive<'a>(call: Call, next: Next<'a>, sealer: &'a Sealer) -> BoxFuture<'a, Outcome> {
+    if call.operation.may_ask() && may_be_asked(call.context.caller()) {
+        Box::pin(ask_in_rounds(call, next, sealer))
+    } else {
+        next.call(call)
     }
+}
+
+async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer) -> Outcome {
+    let caller = call.context.caller();
     let mut answers = match opened(&call, sealer) {
         Ok(answers) => answers,
         Err(fault) => return fault.into(),

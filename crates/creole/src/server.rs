@@ -23,7 +23,7 @@ use crate::state::State;
 use crate::task::TaskLimits;
 use crate::telemetry;
 use crate::tool::Tool;
-use crate::transport::{Sink, Source, stdio};
+use crate::transport::{Sink, Source, Stdin, stdio};
 
 /// A server in the making: tools, resources, prompts and the chain around them.
 pub struct Server {
@@ -277,8 +277,8 @@ impl Service {
 
     /// Speaks on the process's own stdin and stdout until the client is gone.
     pub async fn serve_stdio(&self) -> io::Result<()> {
-        let (input, output) = (stdio::Input::stdin()?, stdio::Output::stdout()?);
-        self.serve(input, output).await.map(|_| ())
+        let (input, output) = (Stdin::open()?, stdio::Output::stdout()?);
+        driver::serve_from_thread(self.clone(), input, output).await.map(|_| ())
     }
 
     /// Speaks on a pair of byte streams, one message per line, until one of them ends.
@@ -344,7 +344,7 @@ impl Shared {
     async fn answer_here(&self, call: Call) -> Outcome {
         let tool = telemetry::observed_tool(&call.operation);
         let next = Next::new(&self.chain, &self.registry);
-        guarded(tool, std::pin::pin!(ask::drive(call, next, &self.sealer))).await
+        guarded(tool, ask::drive(call, next, &self.sealer)).await
     }
 }
 

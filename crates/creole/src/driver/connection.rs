@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use creole_proto::framing::{Line, Lines};
@@ -19,6 +20,7 @@ use crate::call::{Canceller, Outlet};
 use crate::chain::BoxFuture;
 use crate::server::Service;
 use crate::telemetry;
+use crate::transport::Sink;
 
 /// Answers that may wait for a slow client before no more of its requests are served and its calls are
 /// made to wait.
@@ -85,12 +87,24 @@ impl Connection {
         &self.outbox.bytes()[self.taken..]
     }
 
-    /// What the driver waits for: reports of calls, and the client's taking of these bytes.
-    pub(super) fn waiting(&mut self) -> (&mut mpsc::Receiver<Report>, &[u8]) {
-        (&mut self.reports, &self.outbox.bytes()[self.taken..])
+    /// The next report of a call that had to wait.
+    pub(super) fn poll_report(&mut self, context: &mut Context<'_>) -> Poll<Option<Report>> {
+        self.reports.poll_recv(context)
     }
 
-    pub(super) fn sent(&mut self, count: usize) {
+    /// Hands the client what it takes at once, without waiting: mostly everything, by one system call.
+    pub(super) fn send(&mut self, output: &impl Sink) -> io::Result<()> {
+        self.log_unsent();
+        while !self.unsent().is_empty() {
+            match output.try_write(self.unsent())? {
+                Some(sent) => self.sent(sent),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn sent(&mut self, count: usize) {
         self.taken += count;
         if self.taken == self.outbox.bytes().len() {
             self.outbox.clear_frames();
@@ -109,7 +123,7 @@ impl Connection {
     }
 
     /// Logs the frames that are about to be sent, if whole messages are logged.
-    pub(super) fn log_unsent(&mut self) {
+    fn log_unsent(&mut self) {
         if self.service.logs_payloads() {
             let frames = self.outbox.bytes()[self.logged..].split(|byte| *byte == b'\n');
             frames.filter(|frame| !frame.is_empty()).for_each(|frame| log_frame("sent", frame));
@@ -238,7 +252,7 @@ impl Connection {
         let key = call.key;
         let outlet: Arc<dyn Outlet> = Arc::clone(&self.outlet) as _;
         let (mut future, canceller) = self.service.run(call, outlet, Arc::clone(&self.principal));
-        let mut context = std::task::Context::from_waker(Waker::noop());
+        let mut context = Context::from_waker(Waker::noop());
         match Pin::new(&mut future).poll(&mut context) {
             Poll::Ready(outcome) => {
                 // What it told on its way comes before its answer.

@@ -1,10 +1,11 @@
 //! Streams that the kernel cannot wait for (terminals, files), each served by one detached thread.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 /// Reads on a thread of its own.
 ///
@@ -65,72 +66,103 @@ fn read_all(mut source: impl Read, sender: &mpsc::Sender<io::Result<Vec<u8>>>) {
 #[derive(Debug)]
 pub(super) struct BlockingOutput {
     chunks: std::sync::mpsc::Sender<Vec<u8>>,
-    /// One answer for each chunk.
-    written: mpsc::UnboundedReceiver<io::Result<()>>,
-    in_flight: usize,
+    progress: Arc<Progress>,
 }
 
 impl BlockingOutput {
     pub(super) fn start(target: impl Write + Send + 'static) -> io::Result<Self> {
-        // Neither channel is bounded by itself: `in_flight` bounds both.
+        // The channel is not bounded by itself: what is in flight is.
         let (chunks, queue) = std::sync::mpsc::channel();
-        let (answers, written) = mpsc::unbounded_channel();
+        let progress = Arc::<Progress>::default();
+        let told = Arc::clone(&progress);
         thread::Builder::new()
             .name("stdout".into())
-            .spawn(move || write_all(target, &queue, &answers))?;
-        Ok(Self { chunks, written, in_flight: 0 })
-    }
-
-    /// Takes a part of `bytes`, waiting for room. Cancel-safe.
-    pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        loop {
-            if let Some(taken) = self.try_write(bytes)? {
-                return Ok(taken);
-            }
-            self.one_written().await?;
-        }
+            .spawn(move || write_all(target, &queue, &told))?;
+        Ok(Self { chunks, progress })
     }
 
     /// Takes a part of `bytes` if there is room.
-    pub(super) fn try_write(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
-        while let Ok(answer) = self.written.try_recv() {
-            self.in_flight -= 1;
-            answer?;
-        }
-        if self.in_flight >= MAX_IN_FLIGHT {
+    pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        let mut state = self.progress.lock();
+        state.check()?;
+        if state.in_flight >= MAX_IN_FLIGHT {
             return Ok(None);
         }
         let part = &bytes[..bytes.len().min(CHUNK)];
         self.chunks.send(part.to_vec()).map_err(|_| io::Error::from(ErrorKind::BrokenPipe))?;
-        self.in_flight += 1;
+        state.in_flight += 1;
         Ok(Some(part.len()))
     }
 
-    /// Resolves when all that was taken is written. Cancel-safe.
-    pub(super) async fn flush(&mut self) -> io::Result<()> {
-        while self.in_flight > 0 {
-            self.one_written().await?;
-        }
-        Ok(())
+    /// Resolves when there is room, or will never be. Cancel-safe.
+    pub(super) async fn writable(&self) {
+        self.progress.until(|state| state.ended || state.in_flight < MAX_IN_FLIGHT).await;
     }
 
-    async fn one_written(&mut self) -> io::Result<()> {
-        let answer = self.written.recv().await;
-        self.in_flight = self.in_flight.saturating_sub(1);
-        answer.unwrap_or_else(|| Err(ErrorKind::BrokenPipe.into()))
+    /// Resolves when all that was taken is written. Cancel-safe.
+    pub(super) async fn flush(&self) -> io::Result<()> {
+        self.progress.until(|state| state.ended || state.in_flight == 0).await;
+        self.progress.lock().check()
+    }
+}
+
+/// How far the thread that writes has come.
+#[derive(Debug, Default)]
+struct Progress {
+    state: Mutex<Written>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    /// Chunks that were taken and are not written.
+    in_flight: usize,
+    /// Whether no more is written, and why, until somebody was told.
+    ended: bool,
+    error: Option<io::Error>,
+}
+
+impl Progress {
+    fn lock(&self) -> MutexGuard<'_, Written> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a chunk was written, or was the last that was tried.
+    fn note(&self, written: io::Result<()>) {
+        let mut state = self.lock();
+        state.in_flight -= 1;
+        state.ended = written.is_err();
+        state.error = written.err();
+        self.changed.notify_one();
+    }
+
+    async fn until(&self, is_so: impl Fn(&Written) -> bool) {
+        while !is_so(&self.lock()) {
+            self.changed.notified().await;
+        }
+    }
+}
+
+impl Written {
+    fn check(&mut self) -> io::Result<()> {
+        match self.error.take() {
+            Some(error) => Err(error),
+            None if self.ended => Err(ErrorKind::BrokenPipe.into()),
+            None => Ok(()),
+        }
     }
 }
 
 fn write_all(
     mut target: impl Write,
     queue: &std::sync::mpsc::Receiver<Vec<u8>>,
-    answers: &mpsc::UnboundedSender<io::Result<()>>,
+    progress: &Progress,
 ) {
     while let Ok(chunk) = queue.recv() {
         let written = write_chunk(&mut target, &chunk);
         let ends = written.is_err();
         // Nobody may be listening any more; what was taken is written nevertheless.
-        let _ = answers.send(written);
+        progress.note(written);
         if ends {
             return;
         }
@@ -165,7 +197,17 @@ const MAX_IN_FLIGHT: usize = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+
+    impl BlockingOutput {
+        async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+            loop {
+                if let Some(taken) = self.try_write(bytes)? {
+                    return Ok(taken);
+                }
+                self.writable().await;
+            }
+        }
+    }
 
     /// A target that a test can stop.
     #[derive(Clone, Default)]
@@ -208,7 +250,7 @@ mod tests {
     #[tokio::test]
     async fn output_is_written_in_order_before_flush_returns() {
         let target = Target::default();
-        let mut output = BlockingOutput::start(target.clone()).unwrap();
+        let output = BlockingOutput::start(target.clone()).unwrap();
         let bytes: Vec<u8> = (0..1_000_000_u32).map(|i| i as u8).collect();
         let mut sent = 0;
         while sent < bytes.len() {
@@ -221,7 +263,7 @@ mod tests {
     #[tokio::test]
     async fn a_stopped_target_takes_a_bounded_amount() {
         let target = Target::default();
-        let mut output = BlockingOutput::start(target.clone()).unwrap();
+        let output = BlockingOutput::start(target.clone()).unwrap();
         let mut taken = 0;
         let stop = target.0.lock().unwrap();
         while let Some(more) = output.try_write(&[7; CHUNK]).unwrap() {
@@ -235,7 +277,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failing_target_reports_its_error_and_then_a_broken_pipe() {
-        let mut output = BlockingOutput::start(Failing).unwrap();
+        let output = BlockingOutput::start(Failing).unwrap();
         output.write(b"x").await.unwrap();
         assert_eq!(output.flush().await.unwrap_err().kind(), ErrorKind::StorageFull);
         let later = async {

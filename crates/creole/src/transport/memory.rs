@@ -70,7 +70,7 @@ impl Source for MemorySource {
 }
 
 impl Sink for MemorySink {
-    fn try_write(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         let sender = self.sender.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
         match sender.try_send(bytes.to_vec()) {
             Ok(()) => Ok(Some(bytes.len())),
@@ -79,14 +79,12 @@ impl Sink for MemorySink {
         }
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    async fn writable(&self) -> io::Result<()> {
         let sender = self.sender.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        let broken = |_| io::Error::from(io::ErrorKind::BrokenPipe);
-        sender.send(bytes.to_vec()).await.map_err(broken)?;
-        Ok(bytes.len())
+        sender.reserve().await.map(drop).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    async fn closed(&mut self) {
+    async fn closed(&self) {
         if let Some(sender) = &self.sender {
             sender.closed().await;
         }

@@ -4,9 +4,11 @@ mod blocking;
 pub mod http;
 mod memory;
 mod pollable;
+mod stdin;
 pub mod stdio;
 
 pub use memory::{Memory, MemorySink, MemorySource, memory};
+pub(crate) use stdin::Stdin;
 
 use std::future::Future;
 use std::io;
@@ -22,20 +24,20 @@ pub trait Source: Send {
 }
 
 /// Bytes to a client.
-pub trait Sink: Send {
-    /// Writes what is taken at once; `None` when the client is not ready.
-    fn try_write(&mut self, bytes: &[u8]) -> io::Result<Option<usize>>;
+pub trait Sink: Send + Sync {
+    /// Writes what is taken at once and tells how much; `None` when the client is not ready.
+    fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>>;
 
-    /// Writes some of the bytes and tells how many were taken. Cancel-safe.
-    fn write(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> + Send;
+    /// Resolves when another try makes sense, be it because the client is gone. Cancel-safe.
+    fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
     /// Resolves when everything that was taken is where the client can read it.
-    fn flush(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+    fn flush(&self) -> impl Future<Output = io::Result<()>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Resolves when the client no longer reads.
-    fn closed(&mut self) -> impl Future<Output = ()> + Send;
+    /// Resolves when the client no longer reads. Cancel-safe.
+    fn closed(&self) -> impl Future<Output = ()> + Send;
 }
 
 impl Source for stdio::Input {
@@ -45,19 +47,19 @@ impl Source for stdio::Input {
 }
 
 impl Sink for stdio::Output {
-    fn try_write(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         Self::try_write(self, bytes)
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Self::write(self, bytes).await
+    async fn writable(&self) -> io::Result<()> {
+        Self::writable(self).await
     }
 
-    async fn flush(&mut self) -> io::Result<()> {
+    async fn flush(&self) -> io::Result<()> {
         Self::flush(self).await
     }
 
-    async fn closed(&mut self) {
+    async fn closed(&self) {
         Self::closed(self).await;
     }
 }

@@ -1,13 +1,11 @@
-//! The byte streams of this process's own stdin and stdout.
+//! Byte streams of descriptors: the process's own stdout, and whatever else is a pipe, a socket or a file.
 //!
-//! One message of a client that waits for the answer costs three system calls: epoll, read, write.
-//! tokio's own stdin and stdout would add two hops to a thread pool, and would hold up exit.
+//! tokio's own stdout would add a hop to a thread pool for each message.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::coop::consume_budget;
@@ -26,14 +24,6 @@ enum Source {
 }
 
 impl Input {
-    /// The standard input of this process, to be called within a tokio runtime.
-    ///
-    /// # Errors
-    /// When descriptor 0 cannot be duplicated or watched, or no thread can be started.
-    pub fn stdin() -> io::Result<Self> {
-        Self::from_fd(duplicate(rustix::stdio::stdin())?)
-    }
-
     /// Any readable descriptor, to be called within a tokio runtime.
     ///
     /// # Errors
@@ -98,7 +88,7 @@ impl Output {
     /// # Errors
     /// When descriptor 1 cannot be duplicated or watched, or no thread can be started.
     pub fn stdout() -> io::Result<Self> {
-        Self::from_fd(duplicate(rustix::stdio::stdout())?)
+        Self::from_fd(super::stdin::duplicate(rustix::stdio::stdout())?)
     }
 
     /// Any writable descriptor, to be called within a tokio runtime.
@@ -117,11 +107,12 @@ impl Output {
     ///
     /// # Errors
     /// What the system reports: a broken pipe when the reader is gone.
-    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.0 {
-            _ if bytes.is_empty() => Ok(0),
-            Target::Pollable(writer) => writer.write(bytes).await,
-            Target::Blocking(output) => output.write(bytes).await,
+    pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            if let Some(written) = self.try_write(bytes)? {
+                return Ok(written);
+            }
+            self.writable().await?;
         }
     }
 
@@ -129,11 +120,25 @@ impl Output {
     ///
     /// # Errors
     /// What the system reports: a broken pipe when the reader is gone.
-    pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
-        match &mut self.0 {
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        match &self.0 {
             _ if bytes.is_empty() => Ok(Some(0)),
             Target::Pollable(writer) => writer.try_write(bytes),
             Target::Blocking(output) => output.try_write(bytes),
+        }
+    }
+
+    /// Resolves when there is room again, or the reader is gone. Cancel-safe.
+    ///
+    /// # Errors
+    /// When the stream cannot be watched.
+    pub async fn writable(&self) -> io::Result<()> {
+        match &self.0 {
+            Target::Pollable(writer) => writer.writable().await,
+            Target::Blocking(output) => {
+                output.writable().await;
+                Ok(())
+            }
         }
     }
 
@@ -142,8 +147,8 @@ impl Output {
     ///
     /// # Errors
     /// What the system reported for one of those bytes.
-    pub async fn flush(&mut self) -> io::Result<()> {
-        match &mut self.0 {
+    pub async fn flush(&self) -> io::Result<()> {
+        match &self.0 {
             Target::Pollable(_) => Ok(()),
             Target::Blocking(output) => output.flush().await,
         }
@@ -160,62 +165,34 @@ impl Output {
     }
 }
 
-/// The pollable output.
+/// The pollable output, watched for its end only: watching for room as well would wake the process each
+/// time the client takes a message off a socket.
 #[derive(Debug)]
-struct Writer {
-    /// Watched for the end only. Watching for room as well would wake the process each time the
-    /// client takes a message off a socket.
-    fd: AsyncFd<Pollable>,
-    /// Watched for room, from the first write that found none to the first that fits.
-    room: Option<AsyncFd<OwnedFd>>,
-}
+struct Writer(AsyncFd<Pollable>);
 
 impl Writer {
     fn new(pollable: Pollable) -> io::Result<Self> {
-        Ok(Self { fd: watch(pollable, Interest::ERROR)?, room: None })
+        watch(pollable, Interest::ERROR).map(Self)
     }
 
     fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
-        match self.fd.get_ref().write(bytes) {
+        match self.0.get_ref().write(bytes) {
             Ok(written) => Ok(Some(written)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.room.is_none() {
-            if let Some(written) = self.try_write(bytes)? {
-                return Ok(written);
-            }
-            let fd = self.fd.get_ref().duplicate()?;
-            self.room = Some(watch(fd, Interest::WRITABLE)?);
-        }
-        let written = self.write_with_room(bytes).await?;
-        if written == bytes.len() {
-            self.room = None;
-        }
-        Ok(written)
-    }
-
-    async fn write_with_room(&self, bytes: &[u8]) -> io::Result<usize> {
-        let room = self.room.as_ref().ok_or(Errno::AGAIN)?;
-        loop {
-            let mut guard = room.writable().await?;
-            let written = self.try_write(bytes)?;
-            if written.is_none_or(|written| written < bytes.len()) {
-                guard.clear_ready();
-            }
-            if let Some(written) = written {
-                return Ok(written);
-            }
-        }
+    /// Watches for room until there is some.
+    async fn writable(&self) -> io::Result<()> {
+        let room = watch(self.0.get_ref().duplicate()?, Interest::WRITABLE)?;
+        room.writable().await.map(drop)
     }
 
     async fn closed(&self) {
         // Room is not watched here, so `WRITABLE` stands for its closed state alone: the hang-up of
         // a socket. The end of a pipe is an error state. A failure means that the runtime ends.
-        let _ = self.fd.ready(Interest::ERROR | Interest::WRITABLE).await;
+        let _ = self.0.ready(Interest::ERROR | Interest::WRITABLE).await;
     }
 }
 
@@ -227,11 +204,6 @@ impl Writer {
 )]
 fn watch<T: AsRawFd>(fd: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     AsyncFd::with_interest(fd, interest)
-}
-
-/// Leaves the numbers 0 to 2 alone, so that nothing else ever opens as stdin or stdout.
-fn duplicate(fd: impl AsFd) -> io::Result<OwnedFd> {
-    Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?)
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ async fn a_cancelled_read_loses_nothing() {
 async fn a_megabyte_arrives_unchanged_through_a_slow_reader() {
     let bytes: Vec<u8> = (0..1_048_577_u32).map(|i| (i * 7 / 3) as u8).collect();
     for (reader, writer) in pairs() {
-        let mut output = Output::from_fd(writer).unwrap();
+        let output = Output::from_fd(writer).unwrap();
         let mut input = Input::from_fd(reader).unwrap();
         let sending = async {
             let mut sent = 0;
@@ -83,7 +83,7 @@ async fn a_megabyte_arrives_unchanged_through_a_slow_reader() {
 #[tokio::test]
 async fn a_full_stream_would_block_and_continues_when_read() {
     for (reader, writer) in pairs() {
-        let (mut output, mut peer) = (Output::from_fd(writer).unwrap(), File::from(reader));
+        let (output, mut peer) = (Output::from_fd(writer).unwrap(), File::from(reader));
         let mut taken = 0;
         while let Some(more) = output.try_write(&[1; 4096]).unwrap() {
             taken += more;
@@ -104,7 +104,7 @@ async fn a_full_stream_would_block_and_continues_when_read() {
 #[tokio::test]
 async fn closed_waits_for_the_reader_to_go_and_writes_then_fail() {
     for (reader, writer) in pairs() {
-        let mut output = Output::from_fd(writer).unwrap();
+        let output = Output::from_fd(writer).unwrap();
         assert_eq!(output.write(b"unread").await.unwrap(), 6);
         assert!(timeout(SHORT, output.closed()).await.is_err());
         drop(reader);
@@ -119,7 +119,7 @@ async fn closed_waits_for_the_reader_to_go_and_writes_then_fail() {
 #[tokio::test]
 async fn a_writer_waiting_for_room_notices_that_the_reader_goes() {
     for (reader, writer) in pairs() {
-        let mut output = Output::from_fd(writer).unwrap();
+        let output = Output::from_fd(writer).unwrap();
         while output.try_write(&[1; 4096]).unwrap().is_some() {}
         let waiting = timeout(LONG, output.write(b"x"));
         let leaving = async {
@@ -134,7 +134,7 @@ async fn a_writer_waiting_for_room_notices_that_the_reader_goes() {
 #[tokio::test]
 async fn a_peer_that_only_ends_its_own_sending_has_not_closed_our_output() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let mut output = Output::from_fd(ours.into()).unwrap();
+    let output = Output::from_fd(ours.into()).unwrap();
     theirs.shutdown(Shutdown::Write).unwrap();
     assert!(timeout(SHORT, output.closed()).await.is_err());
     assert_eq!(output.write(b"x").await.unwrap(), 1);
@@ -144,7 +144,7 @@ async fn a_peer_that_only_ends_its_own_sending_has_not_closed_our_output() {
 async fn one_socket_serves_both_directions() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     let mut input = Input::from_fd(ours.try_clone().unwrap().into()).unwrap();
-    let mut output = Output::from_fd(ours.into()).unwrap();
+    let output = Output::from_fd(ours.into()).unwrap();
     for _ in 0..3 {
         theirs.write_all(b"ping").unwrap();
         let mut buffer = Vec::new();
@@ -165,7 +165,7 @@ async fn devices_and_files_are_read_and_written_through_threads() {
     assert_eq!(null.read(&mut buffer, 10).await.unwrap(), 0);
 
     let path = std::env::temp_dir().join(format!("creole-stdio-{}", std::process::id()));
-    let mut output = Output::from_fd(File::create(&path).unwrap().into()).unwrap();
+    let output = Output::from_fd(File::create(&path).unwrap().into()).unwrap();
     for _ in 0..100 {
         assert_eq!(output.write(b"line\n").await.unwrap(), 5);
     }
@@ -179,7 +179,7 @@ async fn devices_and_files_are_read_and_written_through_threads() {
 
 #[tokio::test]
 async fn a_full_device_reports_its_error_on_flush() {
-    let mut output = Output::from_fd(File::create("/dev/full").unwrap().into()).unwrap();
+    let output = Output::from_fd(File::create("/dev/full").unwrap().into()).unwrap();
     output.write(b"x").await.unwrap();
     assert_eq!(output.flush().await.unwrap_err().kind(), io::ErrorKind::StorageFull);
 }

@@ -1,0 +1,125 @@
+//! A connection whose input is read on a thread: the two parties together, and each without the other.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::*;
+use crate::transport::{Memory, memory};
+use crate::{Context, Server, Tool};
+
+const LONG: Duration = Duration::from_secs(10);
+
+/// No arguments.
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+/// Input that a test hands over piece by piece. Reading it blocks.
+struct Pieces(Receiver<&'static str>);
+
+impl Source for Pieces {
+    async fn read(&mut self, buffer: &mut Vec<u8>, _: usize) -> io::Result<usize> {
+        let piece = self.0.recv().unwrap_or_default();
+        assert_ne!(piece, "break down");
+        buffer.extend_from_slice(piece.as_bytes());
+        Ok(piece.len())
+    }
+}
+
+/// Serves a tool that waits until it is cancelled, and tells so.
+fn connect() -> (Sender<&'static str>, Memory, Receiver<()>, JoinHandle<io::Result<Ended>>) {
+    let (told, cancelled) = channel();
+    let wait = move |_: Nothing, context: Context| {
+        let guard = Told(told.clone());
+        async move {
+            context.cancelled().await;
+            drop(guard);
+            "never"
+        }
+    };
+    let service = Server::new("t").tool(Tool::new("wait", "Waits", wait)).start();
+    let (line, far) = memory();
+    let (pieces, input) = channel();
+    let served = serve_from_thread(service, Pieces(input), far.split().1);
+    (pieces, line, cancelled, tokio::spawn(served))
+}
+
+/// Tells when it is dropped.
+struct Told(Sender<()>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        // Nobody may be there to hear it.
+        let _ = self.0.send(());
+    }
+}
+
+async fn receive(line: &mut Memory) -> Value {
+    let bytes = timeout(LONG, line.receive()).await.unwrap().unwrap();
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+const HELLO: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","#,
+    r#""capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    "\n"
+);
+const WAIT: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{}}}"#,
+    "\n"
+);
+const PING: &str = concat!(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#, "\n");
+
+#[tokio::test]
+async fn a_call_that_waits_holds_up_neither_a_ping_nor_the_end() {
+    let (pieces, mut line, cancelled, served) = connect();
+    pieces.send(HELLO).unwrap();
+    assert_eq!(receive(&mut line).await["id"], 0);
+    pieces.send(WAIT).unwrap();
+    pieces.send(PING).unwrap();
+    assert_eq!(receive(&mut line).await, json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
+    drop(line);
+    assert_eq!(timeout(LONG, served).await.unwrap().unwrap().unwrap(), Ended::OutputBroken);
+    cancelled.recv_timeout(LONG).unwrap();
+}
+
+#[tokio::test]
+async fn the_end_of_input_ends_the_connection() {
+    let (pieces, mut line, _, served) = connect();
+    pieces.send(PING.trim_end()).unwrap();
+    drop(pieces);
+    assert_eq!(receive(&mut line).await["id"], 2);
+    assert_eq!(timeout(LONG, served).await.unwrap().unwrap().unwrap(), Ended::InputClosed);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_dropped_ends_its_calls_and_its_reader() {
+    let (pieces, mut line, cancelled, served) = connect();
+    pieces.send(HELLO).unwrap();
+    pieces.send(WAIT).unwrap();
+    pieces.send(PING).unwrap();
+    assert_eq!(receive(&mut line).await["id"], 0);
+    assert_eq!(receive(&mut line).await["id"], 2);
+    served.abort();
+    assert!(served.await.unwrap_err().is_cancelled());
+    cancelled.recv_timeout(LONG).unwrap();
+    // The reader sees it at its next read, and lets go of the input.
+    while pieces.send(PING).is_ok() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_breaks_down_ends_the_connection() {
+    let (pieces, _line, _, served) = connect();
+    pieces.send("break down").unwrap();
+    let error = timeout(LONG, served).await.unwrap().unwrap().unwrap_err();
+    assert!(error.to_string().contains("broke down"), "{error}");
+}
