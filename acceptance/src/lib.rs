@@ -1,5 +1,6 @@
 //! Whole-system tests.
 
+pub mod load;
 pub mod peers;
 pub mod process_under_test;
 pub mod referee;

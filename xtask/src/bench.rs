@@ -7,6 +7,7 @@
 //! not, so a missed target is a word in the report and never a failed command.
 
 mod build;
+mod http;
 mod instructions;
 mod report;
 mod sample;
@@ -32,6 +33,12 @@ pub(crate) fn stdio(arguments: &[String]) -> Result<(), String> {
     let measurements = measure(&plan, &contenders, &driver)?;
     let text = report::stdio(&plan, &contenders, &driver, &measurements, began.elapsed());
     show(&text)
+}
+
+/// Measures `creole serve --http` beside its peers and the bare responder, and prints the tables.
+pub(crate) fn http(arguments: &[String]) -> Result<(), String> {
+    let options = Options::parse(arguments, http::USAGE)?;
+    show(&http::measure(&options)?)
 }
 
 /// Counts the instructions that one `tools/call` costs, with callgrind.

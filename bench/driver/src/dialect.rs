@@ -24,14 +24,20 @@ impl Era {
         }
     }
 
-    /// Appends a call of the `echo` tool whose 16-byte message is derived from `id`.
+    /// Appends a call of the `echo` tool, as a line, whose 16-byte message is derived from `id`.
     pub fn write_call(self, id: u64, out: &mut Vec<u8>) {
+        self.write_call_of("echo", id, out);
+        out.push(b'\n');
+    }
+
+    /// Appends a call of a tool whose 16-byte message is derived from `id`.
+    pub fn write_call_of(self, tool: &str, id: u64, out: &mut Vec<u8>) {
         let tail = match self {
-            Self::Legacy => "\"}}}\n",
+            Self::Legacy => "\"}}}",
             Self::Modern => MODERN_TAIL,
         };
-        let id_text = id.to_string();
-        for part in [CALL_HEAD, &id_text, CALL_MIDDLE, &message_of(id), tail] {
+        let (id_text, message) = (id.to_string(), message_of(id));
+        for part in [CALL_HEAD, &id_text, CALL_NAME, tool, CALL_MESSAGE, &message, tail] {
             out.extend_from_slice(part.as_bytes());
         }
     }
@@ -44,8 +50,9 @@ pub fn message_of(id: u64) -> String {
 
 const CALL_HEAD: &str = r#"{"jsonrpc":"2.0","id":"#;
 
-const CALL_MIDDLE: &str =
-    r#","method":"tools/call","params":{"name":"echo","arguments":{"message":""#;
+const CALL_NAME: &str = r#","method":"tools/call","params":{"name":""#;
+
+const CALL_MESSAGE: &str = r#"","arguments":{"message":""#;
 
 /// The handshake's request; its id is the first one, 0.
 pub const INITIALIZE: &[u8] = concat!(
@@ -63,7 +70,6 @@ const MODERN_TAIL: &str = concat!(
     r#""},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
     r#""io.modelcontextprotocol/clientInfo":{"name":"bench-driver","version":"0.1.0"},"#,
     r#""io.modelcontextprotocol/clientCapabilities":{}}}}"#,
-    "\n"
 );
 
 /// What a line from the server turned out to be.

@@ -1,20 +1,30 @@
-//! Takes one sample of one stdio server: starts it, talks to it, checks every answer, and prints
-//! what that cost as `name value` lines, which `cargo xtask bench stdio` reads.
+//! Takes one sample of one server: starts it, talks to it, checks every answer, and prints what
+//! that cost as `name value` lines, which `cargo xtask bench` reads.
 //!
 //! ```text
 //! bench-driver start ERA                            -- COMMAND [ARGUMENT…]
 //! bench-driver load  ERA WINDOW WARMUP MEASURE CORE -- COMMAND [ARGUMENT…]
 //! bench-driver batch ERA WINDOW COUNT               -- COMMAND [ARGUMENT…]
+//! bench-driver http  ERA ASKED CONNECTIONS CROWD WARMUP MEASURE CORE -- COMMAND [ARGUMENT…]
+//! bench-driver idle  ERA KIND COUNT CORE            -- COMMAND [ARGUMENT…]
 //! ```
+//!
+//! The first three speak to a server on stdin and stdout, the others to one on HTTP, which says on
+//! stderr where it listens.
 //!
 //! `start` times the first answer, `load` measures throughput, processor time and memory, and
 //! `batch` asks COUNT calls, WINDOW at a time, and lets the server end by itself: it measures
 //! nothing, because the command is a profiler around the server.
 //!
+//! `http` measures throughput, latency, processor time and memory with a request in flight on each
+//! of CONNECTIONS, with at least CROWD sessions open. ASKED is `echo`, another tool's name, or
+//! `list:N` for a list of N tools. `idle` opens COUNT `streams` or `sessions` and measures memory.
+//!
 //! ERA is `legacy` or `modern`, WINDOW the number of requests in flight, WARMUP and MEASURE are
 //! milliseconds, and CORE is the core that the server is pinned to, or `any`.
 
 mod dialect;
+mod http;
 mod load;
 mod server;
 mod usage;
@@ -65,6 +75,23 @@ fn run(arguments: &[String]) -> Result<(), String> {
         ["batch", era, window, count] => {
             batch(Era::parse(era)?, number(window)?, number(count)?, command)
         }
+        ["http", era, asked, connections, crowd, warmup, measure, core] => http::load(
+            &http::Load {
+                era: Era::parse(era)?,
+                asked: http::Asked::parse(asked)?,
+                connections: number(connections)?,
+                crowd: number(crowd)?,
+                warmup: Duration::from_millis(number(warmup)?),
+                measure: Duration::from_millis(number(measure)?),
+            },
+            &pinned((*core != "any").then_some(*core), command),
+        ),
+        ["idle", era, kind, count, core] => http::idle(
+            Era::parse(era)?,
+            http::Kind::parse(kind)?,
+            number(count)?,
+            &pinned((*core != "any").then_some(*core), command),
+        ),
         _ => Err(format!("cannot read the arguments {words:?}: see the head of main.rs")),
     }
 }
@@ -92,12 +119,7 @@ struct Load<'a> {
 
 /// Prints throughput, processor time and memory of one server under load.
 fn load(load: &Load<'_>, command: &[String]) -> Result<(), String> {
-    let mut pinned = Vec::new();
-    if let Some(core) = load.core {
-        pinned.extend(["taskset", "-c", core].map(String::from));
-    }
-    pinned.extend_from_slice(command);
-
+    let pinned = pinned(load.core, command);
     let mut server = Server::spawn(&pinned, load.warmup + load.measure + PATIENCE)?;
     sample(load, &mut server).map_err(|error| server.explain(&error))
 }
@@ -140,6 +162,16 @@ fn batch(era: Era, window: usize, count: usize, command: &[String]) -> Result<()
     };
     let talked = talk();
     talked.map_err(|error| server.explain(&error))
+}
+
+/// The command that binds another to a core, if there is one.
+fn pinned(core: Option<&str>, command: &[String]) -> Vec<String> {
+    let mut pinned = Vec::new();
+    if let Some(core) = core {
+        pinned.extend(["taskset", "-c", core].map(String::from));
+    }
+    pinned.extend_from_slice(command);
+    pinned
 }
 
 fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How much of the end of the server's stderr is kept for an error message.
-const LAST_WORDS: usize = 2_000;
+pub const LAST_WORDS: usize = 2_000;
 
 /// A running server. Dropping it ends the process.
 pub struct Server {

@@ -88,7 +88,8 @@ impl Workshop {
         Ok(folder)
     }
 
-    fn build_bench(&self, folder: &str, binary: &str) -> Result<PathBuf, String> {
+    /// Builds a crate of `bench/`, alone.
+    pub(super) fn build_bench(&self, folder: &str, binary: &str) -> Result<PathBuf, String> {
         let target = self.scratch();
         let cargo = self.cargo_build(&format!("bench/{folder}/Cargo.toml"), &target);
         run_build(cargo, &format!("bench/{folder}"))?;

@@ -11,7 +11,7 @@ use super::targets::{self, BARE, BARE_CHUNKS, CREOLE, RMCP, RMCP_TUNED, RUST_MCP
 use super::{Plan, WINDOWS};
 
 /// Above this factor between repetitions of the same server, the machine was busy elsewhere.
-const NOISY: f64 = 1.3;
+pub(super) const NOISY: f64 = 1.3;
 
 /// What the two bare rows are.
 const ANCHORS: &str = "\
@@ -176,7 +176,7 @@ fn write_targets(text: &mut String, measurements: &Measurements) -> std::fmt::Re
 }
 
 /// Cores, processor and kernel.
-fn machine() -> String {
+pub(super) fn machine() -> String {
     let cores = available_parallelism().map_or(1, std::num::NonZero::get);
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processors
@@ -188,7 +188,7 @@ fn machine() -> String {
 }
 
 /// A number as `write` writes it, or a dash where nothing was measured.
-fn or_dash(number: f64, write: fn(f64) -> String) -> String {
+pub(super) fn or_dash(number: f64, write: fn(f64) -> String) -> String {
     if number.is_nan() { "-".to_owned() } else { write(number) }
 }
 

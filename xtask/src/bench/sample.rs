@@ -126,7 +126,7 @@ impl Driver {
             window.to_string(),
             plan.warmup.as_millis().to_string(),
             plan.measure.as_millis().to_string(),
-            self.cores.as_ref().map_or("any", |cores| &cores.server).to_owned(),
+            self.server_core().to_owned(),
         ];
         let mut command = self.on_its_core();
         command.args(words).arg("--").arg(&contender.program).args(contender.arguments);
@@ -165,6 +165,23 @@ impl Driver {
         command.args(wrapper).arg(&contender.program).args(contender.arguments);
         let what = format!("{} ({}, {count} calls)", contender.name, era.name());
         self.ask(command, &what).map(drop)
+    }
+
+    /// Runs the driver on its core with these words and a server's command, and gives what it printed.
+    pub(super) fn sample(
+        &self,
+        words: &[String],
+        server: (&Path, &[String]),
+        what: &str,
+    ) -> Result<String, String> {
+        let mut command = self.on_its_core();
+        command.args(words).arg("--").arg(server.0).args(server.1);
+        self.ask(command, what)
+    }
+
+    /// The core that servers are bound to, as the driver wants to hear it.
+    pub(super) fn server_core(&self) -> &str {
+        self.cores.as_ref().map_or("any", |cores| &cores.server)
     }
 
     fn on_its_core(&self) -> Command {

@@ -60,7 +60,7 @@ const ALLOWED: &[Allowed] = &[
     (
         "creole-acceptance",
         &["creole", "creole-cli", "creole-gateway", "creole-proto", "creole-tools"],
-        &["jsonschema", "rust-mcp-schema", "serde", "serde_json", "tempfile", "tokio"],
+        &["jsonschema", "rust-mcp-schema", "rustix", "serde", "serde_json", "tempfile", "tokio"],
     ),
     ("xtask", &["creole-proto"], &[]),
 ];

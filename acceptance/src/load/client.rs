@@ -1,0 +1,150 @@
+//! One caller: its session, its calls and its stream.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::events::Events;
+use super::history::{Answer, Call};
+use super::pool::{PATIENCE, Pool};
+use super::requests::{Era, Requests};
+use super::wire::{Connection, Response};
+
+/// A client of one era. Its calls share the pool with everybody else's.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pool: Arc<Pool>,
+    requests: Requests,
+}
+
+/// An open stream of changes, on a connection of its own.
+#[derive(Debug)]
+pub struct Stream {
+    connection: Connection,
+    events: Events,
+    ready: Vec<Value>,
+}
+
+impl Client {
+    /// A client that is ready to call: one of the legacy era has shaken hands.
+    pub async fn connect(pool: &Arc<Pool>, era: Era) -> Result<Self, String> {
+        let requests = Requests::new(pool.server(), era);
+        let requests = match era {
+            Era::Modern => requests,
+            Era::Legacy => {
+                let session = Self::open_session(pool, &requests).await?;
+                let requests = requests.in_session(session?);
+                let confirmed = pool.exchange(&requests.initialized()).await?;
+                if confirmed.head.status != 202 {
+                    return Err(format!("initialized: {}", shown(&confirmed)));
+                }
+                requests
+            }
+        };
+        Ok(Self { pool: Arc::clone(pool), requests })
+    }
+
+    /// Asks for a session: its id, or the refusal. The outer error is a connection that broke.
+    pub async fn open_session(
+        pool: &Pool,
+        requests: &Requests,
+    ) -> Result<Result<String, String>, String> {
+        let welcome = pool.exchange(&requests.initialize()).await?;
+        let session = welcome.head.header("mcp-session-id");
+        Ok(match (welcome.head.status, session) {
+            (200, Some(session)) => Ok(session.to_owned()),
+            _ => Err(shown(&welcome)),
+        })
+    }
+
+    /// How this client writes.
+    #[must_use]
+    pub fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Calls a tool; every message that came for it.
+    pub async fn call(
+        &self,
+        id: &Value,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<Vec<Value>, String> {
+        let response = self.pool.exchange(&self.requests.call(id, tool, arguments)).await?;
+        messages(&response)
+    }
+
+    /// Calls `echo` with a nonce, always with the id 1, and notes what came.
+    pub async fn echo(&self, tenant: usize, number: usize, nonce: String) -> Call {
+        let arguments = json!({"message": nonce});
+        self.noted(tenant, number, "echo", &arguments, nonce).await
+    }
+
+    /// Calls a tool whose right answer is `expected`, always with the id 1, and notes what came.
+    pub async fn noted(
+        &self,
+        tenant: usize,
+        number: usize,
+        tool: &str,
+        arguments: &Value,
+        expected: String,
+    ) -> Call {
+        let id = json!(1);
+        let (answers, failure) = match self.call(&id, tool, arguments).await {
+            Ok(messages) => (messages.iter().filter_map(Answer::read).collect(), None),
+            Err(failure) => (Vec::new(), Some(failure)),
+        };
+        Call { tenant, number, id, nonce: expected, answers, failure }
+    }
+
+    /// Opens this client's stream of changes; a modern one is known by `id`.
+    pub async fn listen(&self, id: &Value) -> Result<Stream, String> {
+        let opened = async {
+            let mut connection = Connection::open(self.pool.server()).await?;
+            connection.send(&self.requests.listen(id)).await?;
+            let head = connection.head().await?;
+            if head.status != 200 || !head.says("content-type", "text/event-stream") {
+                return Err(format!("no stream: {head:?}"));
+            }
+            Ok(Stream { connection, events: Events::default(), ready: Vec::new() })
+        };
+        match timeout(PATIENCE, opened).await {
+            Ok(opened) => opened,
+            Err(_) => Err(format!("no stream within {PATIENCE:?}")),
+        }
+    }
+
+    /// Ends the session.
+    pub async fn delete(&self) -> Result<Response, String> {
+        self.pool.exchange(&self.requests.delete()).await
+    }
+}
+
+impl Stream {
+    /// The next message; nothing when the server has ended the stream.
+    pub async fn next(&mut self) -> Result<Option<Value>, String> {
+        while self.ready.is_empty() {
+            let Some(piece) = self.connection.piece().await? else { return Ok(None) };
+            self.ready = self.events.take(&piece)?;
+        }
+        Ok(Some(self.ready.remove(0)))
+    }
+}
+
+/// The messages of a response, be it JSON or a stream.
+fn messages(response: &Response) -> Result<Vec<Value>, String> {
+    if response.head.status != 200 {
+        return Err(shown(response));
+    }
+    if response.head.says("content-type", "text/event-stream") {
+        return Events::default().take(&response.body);
+    }
+    let message = serde_json::from_slice(&response.body);
+    message.map(|message| vec![message]).map_err(|error| format!("{error}: {}", shown(response)))
+}
+
+fn shown(response: &Response) -> String {
+    let body = String::from_utf8_lossy(&response.body[..response.body.len().min(400)]);
+    format!("status {}: {body}", response.head.status)
+}

@@ -1,0 +1,49 @@
+//! Chance that can be repeated: the same seed throws the same dice.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+/// A generator of numbers (SplitMix64), good enough for delays and for nonces that nobody attacks.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// The seed in the variable `LOAD_SEED`, or a new one. A test prints it.
+    #[must_use]
+    pub fn seed() -> u64 {
+        let given = std::env::var("LOAD_SEED").ok().and_then(|seed| seed.parse().ok());
+        given.unwrap_or_else(|| RandomState::new().hash_one("seed"))
+    }
+
+    /// Dice of their own for each of many clients.
+    #[must_use]
+    pub fn new(seed: u64, client: usize) -> Self {
+        let mut dice = Self(seed ^ (client as u64).wrapping_mul(0xd129_0d3a_42c1_9b2f));
+        dice.number();
+        dice
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.number() % end.max(1)
+    }
+
+    /// Up to so many milliseconds.
+    pub fn milliseconds(&mut self, most: u64) -> Duration {
+        Duration::from_micros(self.below(most * 1000 + 1))
+    }
+
+    /// Thirty-two digits that no other call has.
+    pub fn nonce(&mut self) -> String {
+        format!("{:016x}{:016x}", self.number(), self.number())
+    }
+}

@@ -1,0 +1,161 @@
+//! `creole serve --http` as a process.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{ChildStderr, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use tempfile::TempDir;
+
+use crate::process_under_test::weight::Weight;
+use crate::process_under_test::{PATIENCE, Running, serve};
+
+/// How many lines of the log are kept for a failure.
+const LAST_WORDS: usize = 50;
+
+/// The limits of HTTP that a test sets; the rest stays as it ships.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// How long the headers of a request may take.
+    pub header_timeout_seconds: Option<u64>,
+    /// How long a client may leave what was written to it unread.
+    pub write_timeout_seconds: Option<u64>,
+    /// How many connections there may be.
+    pub connections: Option<u64>,
+    /// How many sessions there may be.
+    pub sessions: Option<u64>,
+    /// How long a session may be unused.
+    pub session_timeout_seconds: Option<u64>,
+}
+
+impl Limits {
+    /// The table of the configuration that sets them.
+    fn table(self) -> String {
+        let settings = [
+            ("header_timeout_seconds", self.header_timeout_seconds),
+            ("write_timeout_seconds", self.write_timeout_seconds),
+            ("connections", self.connections),
+            ("sessions", self.sessions),
+            ("session_timeout_seconds", self.session_timeout_seconds),
+        ];
+        let mut table = String::from("[http]\n");
+        for (key, value) in settings {
+            if let Some(value) = value {
+                // Writing to a string cannot fail.
+                let _ = writeln!(table, "{key} = {value}");
+            }
+        }
+        table
+    }
+}
+
+/// A running server; it is killed when dropped.
+pub struct HttpServer {
+    process: Running,
+    address: SocketAddr,
+    log: Arc<Mutex<VecDeque<String>>>,
+    _data: TempDir,
+}
+
+impl HttpServer {
+    /// Starts a server on a free port of the loopback, with the packs `echo` and `everything`.
+    ///
+    /// # Panics
+    ///
+    /// When it does not say within a minute where it listens.
+    #[must_use]
+    #[track_caller]
+    pub fn start(limits: Limits) -> Self {
+        let data = tempfile::tempdir().expect("a data directory");
+        let file = data.path().join("creole.toml");
+        let server = "[server]\nname = \"load\"\npacks = [\"echo\", \"everything\"]\n";
+        let calls = "[server.limits]\ncalls_in_flight = 100000\n";
+        fs::write(&file, format!("{server}\n{calls}\n{}", limits.table())).expect("a file");
+
+        let mut command = serve(data.path(), &["creole.toml", "--http", "127.0.0.1:0"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut process = Running::start(&mut command);
+        let log = Arc::new(Mutex::new(VecDeque::new()));
+        let (heard, addresses) = channel();
+        let stderr = process.child().stderr.take().expect("its stderr");
+        let kept = Arc::clone(&log);
+        thread::spawn(move || read_log(stderr, &kept, &heard));
+        let address = address(&addresses, &log);
+        Self { process, address, log, _data: data }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it weighs now.
+    #[must_use]
+    #[track_caller]
+    pub fn weight(&self) -> Weight {
+        self.process.weight()
+    }
+
+    /// The last lines of its log.
+    #[must_use]
+    pub fn log(&self) -> String {
+        text(&self.log)
+    }
+}
+
+#[track_caller]
+fn address(addresses: &Receiver<SocketAddr>, log: &Mutex<VecDeque<String>>) -> SocketAddr {
+    addresses.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+        panic!("the server did not say where it listens ({error}); it said:\n{}", text(log))
+    })
+}
+
+fn text(log: &Mutex<VecDeque<String>>) -> String {
+    let lines = log.lock().unwrap_or_else(PoisonError::into_inner);
+    lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+}
+
+/// Reads to the end, so that the server never waits for the test, and keeps the last lines.
+fn read_log(stderr: ChildStderr, log: &Mutex<VecDeque<String>>, heard: &Sender<SocketAddr>) {
+    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+        if let Some(address) = listening(&line) {
+            // A test that waits no more has said why.
+            let _ = heard.send(address);
+        }
+        let mut kept = log.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == LAST_WORDS {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    }
+}
+
+/// The address in ``creole: `NAME` listens on http://127.0.0.1:8080/mcp``.
+fn listening(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once(" listens on http://")?;
+    rest.split('/').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, listening};
+
+    #[test]
+    fn the_address_is_in_the_line_that_says_so() {
+        let line = "creole: `load` listens on http://127.0.0.1:4711/mcp";
+        assert_eq!(listening(line), Some("127.0.0.1:4711".parse().unwrap()));
+        assert_eq!(listening("creole: something else"), None);
+    }
+
+    #[test]
+    fn only_limits_that_were_given_are_set() {
+        let limits = Limits { sessions: Some(10), ..Limits::default() };
+        assert_eq!(limits.table(), "[http]\nsessions = 10\n");
+    }
+}

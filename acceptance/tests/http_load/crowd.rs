@@ -1,0 +1,111 @@
+//! Many clients that call at the same time, all with the same id.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use creole_acceptance::load::{Call, Client, Dice, Era, History, Pool};
+use serde_json::{Value, json};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
+
+/// How many clients there are, and what they do.
+#[derive(Clone, Copy)]
+pub(crate) struct Crowd {
+    pub(crate) clients: usize,
+    pub(crate) calls: usize,
+    /// The connections that they share.
+    pub(crate) connections: usize,
+    /// The client with an even number is of the first era, the others are of the second.
+    pub(crate) eras: [Era; 2],
+    /// Whether an eighth of the calls sleeps for a while before it is answered.
+    pub(crate) sleeps: bool,
+}
+
+/// The longest that a call sleeps, in milliseconds.
+const LONGEST_SLEEP: u64 = 40;
+
+/// The longest that a client waits between two calls, in milliseconds.
+const LONGEST_PAUSE: u64 = 5;
+
+impl Crowd {
+    /// Lets everybody call, and gives what everybody got.
+    pub(crate) async fn call(self, server: SocketAddr) -> History {
+        let seed = Dice::seed();
+        println!("LOAD_SEED={seed}");
+        let pool = Arc::new(Pool::new(server, self.connections));
+        let mut tasks = JoinSet::new();
+        for tenant in 0..self.clients {
+            let pool = Arc::clone(&pool);
+            let dice = Dice::new(seed, tenant);
+            tasks.spawn(async move {
+                let client = Client::connect(&pool, self.eras[tenant % 2]).await;
+                let client = client.expect("a handshake");
+                let listener = Listener::start(&client).await;
+                let calls = self.calls_of(&client, tenant, dice).await;
+                (tenant, calls, listener.end())
+            });
+        }
+        let mut history = History::default();
+        while let Some(ended) = tasks.join_next().await {
+            let (tenant, calls, strays) = ended.unwrap();
+            history.add(calls);
+            for stray in &strays {
+                history.add_stray(tenant, stray);
+            }
+        }
+        history
+    }
+
+    async fn calls_of(self, client: &Client, tenant: usize, mut dice: Dice) -> Vec<Call> {
+        let mut calls = Vec::with_capacity(self.calls);
+        for number in 1..=self.calls {
+            if dice.below(2) == 0 {
+                sleep(dice.milliseconds(LONGEST_PAUSE)).await;
+            }
+            let call = if self.sleeps && dice.below(8) == 0 {
+                let time = dice.below(LONGEST_SLEEP + 1);
+                let slept = format!("Slept {time} ms");
+                let arguments = json!({"milliseconds": time});
+                client.noted(tenant, number, "test_slow", &arguments, slept).await
+            } else {
+                client.echo(tenant, number, dice.nonce()).await
+            };
+            calls.push(call);
+        }
+        calls
+    }
+}
+
+/// Hears what comes on the stream of a session, where no answer belongs.
+struct Listener {
+    heard: Arc<Mutex<Vec<Value>>>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Listens; a client without a session has no such stream.
+    async fn start(client: &Client) -> Self {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        if client.requests().era() == Era::Modern {
+            return Self { heard, task: None };
+        }
+        let mut stream = client.listen(&json!(1)).await.expect("a stream");
+        let all = Arc::clone(&heard);
+        let task = tokio::spawn(async move {
+            while let Ok(Some(message)) = stream.next().await {
+                all.lock().unwrap().push(message);
+            }
+        });
+        Self { heard, task: Some(task) }
+    }
+
+    /// Everything that was heard.
+    fn end(self) -> Vec<Value> {
+        if let Some(task) = self.task {
+            // A stream that the server ended was no stream to listen on.
+            assert!(!task.is_finished(), "the stream of a session ended");
+            task.abort();
+        }
+        std::mem::take(&mut *self.heard.lock().unwrap())
+    }
+}

@@ -1,0 +1,153 @@
+//! Sessions that nobody ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use creole_acceptance::load::{Client, Dice, Era, History, HttpServer, Limits, Pool, Requests};
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::{MEBIBYTE, PATIENCE, turn};
+
+/// Sessions that are opened at the same time.
+const AT_ONCE: usize = 16;
+
+/// Tries to open so many sessions; the ids of those that were opened, and the refusals.
+async fn open(pool: &Arc<Pool>, count: usize) -> (Vec<String>, Vec<String>) {
+    let mut tasks = JoinSet::new();
+    for worker in 0..AT_ONCE {
+        let pool = Arc::clone(pool);
+        tasks.spawn(async move {
+            let requests = Requests::new(pool.server(), Era::Legacy);
+            let (mut opened, mut refused) = (Vec::new(), Vec::new());
+            for _ in (worker..count).step_by(AT_ONCE) {
+                match Client::open_session(&pool, &requests).await.expect("an answer") {
+                    Ok(session) => opened.push(session),
+                    Err(refusal) => refused.push(refusal),
+                }
+            }
+            (opened, refused)
+        });
+    }
+    let (mut opened, mut refused) = (Vec::new(), Vec::new());
+    while let Some(ended) = tasks.join_next().await {
+        let (more, others) = ended.unwrap();
+        opened.extend(more);
+        refused.extend(others);
+    }
+    (opened, refused)
+}
+
+/// Fails unless there was a refusal and each says that the server is full.
+#[track_caller]
+fn assert_full(refused: &[String]) {
+    let others: Vec<&String> =
+        refused.iter().filter(|refusal| !refusal.starts_with("status 503")).collect();
+    assert!(others.is_empty(), "refused otherwise: {others:?}");
+    assert!(!refused.is_empty(), "nobody was refused");
+}
+
+/// Fails unless a client without a session is served.
+async fn assert_others_are_served(pool: &Arc<Pool>) {
+    let client = Client::connect(pool, Era::Modern).await.unwrap();
+    let mut history = History::default();
+    history.add([client.echo(0, 1, Dice::new(Dice::seed(), 0).nonce()).await]);
+    history.assert_right(1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_sessions_fit_and_the_next_is_refused_until_one_ends() {
+    const MOST: usize = 10_000;
+    const MOST_MEMORY: u64 = 200 * MEBIBYTE;
+    let _turn = turn().await;
+    let server = HttpServer::start(Limits {
+        sessions: Some(MOST as u64),
+        session_timeout_seconds: Some(3600),
+        ..Limits::default()
+    });
+    let pool = Arc::new(Pool::new(server.address(), AT_ONCE));
+    assert_others_are_served(&pool).await;
+    let before = server.weight();
+    let began = Instant::now();
+    let (opened, refused) = open(&pool, MOST).await;
+    let after = server.weight();
+    println!(
+        "{} sessions in {:.1} s: {} MiB, {} bytes each",
+        opened.len(),
+        began.elapsed().as_secs_f64(),
+        after.memory / MEBIBYTE,
+        after.memory.saturating_sub(before.memory) / MOST as u64,
+    );
+    assert_eq!((opened.len(), refused.first()), (MOST, None));
+    assert!(after.peak < MOST_MEMORY, "{after:?}");
+
+    let (more, refused) = open(&pool, 100).await;
+    assert_eq!(more, Vec::<String>::new(), "more sessions than allowed");
+    assert_full(&refused);
+    assert_others_are_served(&pool).await;
+
+    let session = opened[0].clone();
+    let requests = Requests::new(server.address(), Era::Legacy).in_session(session);
+    let ended = pool.exchange(&requests.delete()).await.unwrap();
+    assert!((200..300).contains(&ended.head.status), "{:?}", ended.head);
+    let (more, _) = open(&pool, 1).await;
+    assert_eq!(more.len(), 1, "a session that ended makes room for another");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_that_nobody_uses_expire_and_make_room() {
+    const MOST: usize = 200;
+    const ROUNDS: usize = 3;
+    let _turn = turn().await;
+    let server = HttpServer::start(Limits {
+        sessions: Some(MOST as u64),
+        session_timeout_seconds: Some(3),
+        ..Limits::default()
+    });
+    let pool = Arc::new(Pool::new(server.address(), AT_ONCE));
+    let mut weights = Vec::new();
+    for round in 1..=ROUNDS {
+        let (opened, _) = open(&pool, MOST).await;
+        let (_, refused) = open(&pool, MOST).await;
+        assert_full(&refused);
+        assert_others_are_served(&pool).await;
+        let waited = wait_for_room(&pool).await;
+        println!(
+            "round {round}: {} opened, {} refused, room after {waited:.1?}",
+            opened.len(),
+            refused.len()
+        );
+        let gone = opened.last().expect("a session").clone();
+        assert_forgotten(&pool, gone).await;
+        weights.push(server.weight());
+        // All of them are old by the time the last is.
+        sleep(Duration::from_secs(4)).await;
+    }
+    let growth = weights[ROUNDS - 1].memory.saturating_sub(weights[0].memory);
+    assert!(growth < 16 * MEBIBYTE, "memory grows with sessions that are gone: {weights:?}");
+}
+
+/// Tries until a session can be opened, and tells how long that took.
+async fn wait_for_room(pool: &Arc<Pool>) -> Duration {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        let (opened, refused) = open(pool, 1).await;
+        if !opened.is_empty() {
+            return began.elapsed();
+        }
+        assert_full(&refused);
+        sleep(Duration::from_millis(100)).await;
+    }
+    panic!("no session expired");
+}
+
+/// Waits until a session is not known any more: then its client gets 404, and knows what to do.
+async fn assert_forgotten(pool: &Arc<Pool>, session: String) {
+    // Asking would keep the session alive, so it is left alone for longer than it may live.
+    sleep(Duration::from_secs(5)).await;
+    let requests = Requests::new(pool.server(), Era::Legacy).in_session(session);
+    let call = requests.call(&json!(1), "echo", &json!({"message": "anyone?"}));
+    let answer = pool.exchange(&call).await.unwrap();
+    assert_eq!(answer.head.status, 404, "{:?}", answer.head);
+}

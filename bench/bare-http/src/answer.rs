@@ -1,0 +1,148 @@
+//! The answer to a body.
+
+use std::borrow::Cow;
+use std::io;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// What a request gets.
+pub enum Answer {
+    /// This body.
+    Json(Bytes),
+    /// This body, and a session: a name, behind which nothing is kept.
+    Session(Bytes),
+    /// A stream that begins with this event.
+    Stream(Bytes),
+    /// Nothing: it was a notification.
+    Nothing,
+}
+
+/// Answers requests; the list of its tools is written once.
+pub struct Responder {
+    tools: Vec<u8>,
+}
+
+/// The envelope of a request or notification; the parameters stay bytes until they are needed.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: &'a str,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct CallParams<'a> {
+    #[serde(borrow)]
+    arguments: EchoArguments<'a>,
+}
+
+#[derive(Deserialize)]
+struct EchoArguments<'a> {
+    #[serde(borrow)]
+    message: Cow<'a, str>,
+}
+
+impl Responder {
+    /// A responder that lists so many tools.
+    pub fn with_tools(count: usize) -> Self {
+        let tools: Vec<String> = (0..count).map(tool).collect();
+        let list = format!(r#","result":{{"tools":[{}],{LIST_END}}}}}"#, tools.join(","));
+        Self { tools: list.into_bytes() }
+    }
+
+    /// Answers one body.
+    pub fn answer(&self, body: &[u8]) -> io::Result<Answer> {
+        let message: Message<'_> = serde_json::from_slice(body)?;
+        let Some(id) = message.id else { return Ok(Answer::Nothing) };
+        let id = id.get().as_bytes();
+        if message.method == "subscriptions/listen" {
+            return Ok(Answer::Stream(acknowledged(id)));
+        }
+
+        let mut answer = Vec::with_capacity(id.len() + 256);
+        answer.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        answer.extend_from_slice(id);
+        match message.method {
+            "tools/call" => {
+                let params = message.params.map_or("null", RawValue::get);
+                let call: CallParams<'_> = serde_json::from_str(params)?;
+                answer.extend_from_slice(br#","result":{"content":[{"type":"text","text":"#);
+                serde_json::to_writer(&mut answer, &call.arguments.message)?;
+                answer.extend_from_slice(b"}],\"resultType\":\"complete\"}}");
+            }
+            "tools/list" => answer.extend_from_slice(&self.tools),
+            "initialize" => {
+                answer.extend_from_slice(INITIALIZED);
+                return Ok(Answer::Session(answer.into()));
+            }
+            other => return Err(io::Error::other(format!("bare-http does not know `{other}`"))),
+        }
+        Ok(Answer::Json(answer.into()))
+    }
+}
+
+/// A tool as the other servers of this benchmark list theirs.
+fn tool(number: usize) -> String {
+    let schema =
+        r#"{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}"#;
+    format!(
+        r#"{{"name":"tool_{number:04}","description":"Answers with the message it was given","inputSchema":{schema}}}"#
+    )
+}
+
+fn acknowledged(id: &[u8]) -> Bytes {
+    let mut event = b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":".to_vec();
+    event.extend_from_slice(id);
+    event.extend_from_slice(b"},\"notifications\":{\"toolsListChanged\":true}}}\n\n");
+    event.into()
+}
+
+const LIST_END: &str = r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#;
+
+const INITIALIZED: &[u8] = concat!(
+    r#","result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"#,
+    r#""serverInfo":{"name":"bare-http","version":"0.1.0"}}}"#,
+)
+.as_bytes();
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::{Answer, Responder};
+
+    fn json(tools: usize, body: &str) -> Value {
+        match Responder::with_tools(tools).answer(body.as_bytes()) {
+            Ok(Answer::Json(bytes)) => serde_json::from_slice(&bytes).unwrap(),
+            _ => panic!("no answer"),
+        }
+    }
+
+    #[test]
+    fn a_call_is_answered_with_its_message() {
+        let call = r#"{"id":7,"method":"tools/call","params":{"arguments":{"message":"hi"}}}"#;
+        let answer = json(0, call);
+        assert_eq!(
+            (&answer["id"], &answer["result"]["content"][0]["text"]),
+            (&7.into(), &"hi".into())
+        );
+    }
+
+    #[test]
+    fn the_list_has_as_many_tools_as_were_asked_for() {
+        let answer = json(1000, r#"{"id":1,"method":"tools/list"}"#);
+        assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 1000);
+        assert_eq!(answer["result"]["tools"][999]["name"], "tool_0999");
+    }
+
+    #[test]
+    fn a_notification_gets_nothing() {
+        let responder = Responder::with_tools(0);
+        assert!(matches!(responder.answer(br#"{"method":"x"}"#), Ok(Answer::Nothing)));
+        assert!(responder.answer(b"hello").is_err());
+    }
+}

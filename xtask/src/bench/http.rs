@@ -1,0 +1,93 @@
+//! `cargo xtask bench http`: calls, lists, idle streams and idle sessions over HTTP.
+//!
+//! As on stdio, figures that are compared are taken right after each other, in every repetition, by
+//! fresh processes; ratios are taken within a repetition.
+
+mod contenders;
+mod report;
+mod sample;
+mod targets;
+
+use std::time::{Duration, Instant};
+
+use contenders::Contender;
+use sample::{Measure, Measurements};
+
+use super::Options;
+use super::build::{Workshop, tell};
+use super::sample::{Driver, Era};
+
+pub(super) const USAGE: &str = "\
+usage: cargo xtask bench http [--quick] [--repetitions N] [--creole PATH]
+  --quick           about 2 minutes instead of about 8, with more noise and fewer idle clients
+  --repetitions N   take the medians of N repetitions, 1 to 100 (5, with --quick 3)
+  --creole PATH     measure this binary as `PATH serve --http` instead of building creole";
+
+/// How much is measured.
+pub(super) struct Plan {
+    repetitions: usize,
+    /// Memory hardly varies, so idle clients are opened less often.
+    idle_repetitions: usize,
+    /// Streams and sessions that do nothing.
+    idle: usize,
+    warmup: Duration,
+    measure: Duration,
+}
+
+impl Plan {
+    fn of(options: &Options) -> Self {
+        let (repetitions, idle_repetitions, idle, warmup, measure) =
+            if options.quick { (3, 1, 2_000, 50, 250) } else { (5, 2, 10_000, 150, 1_000) };
+        let repetitions = options.repetitions.unwrap_or(repetitions);
+        Self {
+            repetitions,
+            idle_repetitions: idle_repetitions.min(repetitions),
+            idle,
+            warmup: Duration::from_millis(warmup),
+            measure: Duration::from_millis(measure),
+        }
+    }
+
+    /// Whether something is measured in this repetition.
+    fn wants(&self, measure: Measure, repetition: usize) -> bool {
+        !measure.is_idle() || repetition < self.idle_repetitions
+    }
+}
+
+/// Measures everything and gives the report.
+pub(super) fn measure(options: &Options) -> Result<String, String> {
+    let plan = Plan::of(options);
+    let workshop = Workshop::find()?;
+    let contenders = contenders::build(&workshop, options.creole.as_deref())?;
+    let driver = Driver::new(workshop.build_driver()?, workshop.empty_folder()?)?;
+
+    let began = Instant::now();
+    let measurements = take_samples(&plan, &contenders, &driver)?;
+    Ok(report::write(&plan, &contenders, &driver, &measurements, began.elapsed()))
+}
+
+/// Takes all samples. Each repetition begins with another server, so that a change of the machine's
+/// speed meets all alike.
+fn take_samples(
+    plan: &Plan,
+    contenders: &[Contender],
+    driver: &Driver,
+) -> Result<Measurements, String> {
+    let mut measurements = Measurements::default();
+    for repetition in 0..plan.repetitions {
+        tell(&format!("repetition {} of {}", repetition + 1, plan.repetitions))?;
+        for measure in Measure::ALL.into_iter().filter(|it| plan.wants(*it, repetition)) {
+            for era in Era::ALL {
+                for turn in 0..contenders.len() {
+                    let contender = &contenders[(turn + repetition) % contenders.len()];
+                    if let Some(server) = contender.server(era, measure) {
+                        let figures = sample::take(plan, driver, server, era, measure)
+                            .map_err(|error| format!("{}: {error}", contender.name))?;
+                        measurements.add(contender.name, era, measure, figures);
+                    }
+                }
+            }
+        }
+    }
+    Ok(measurements)
+}

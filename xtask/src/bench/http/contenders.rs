@@ -1,0 +1,141 @@
+//! The servers that are compared, and what each of them is measured at.
+
+use std::path::{Path, PathBuf};
+
+use super::super::build::Workshop;
+use super::super::sample::Era;
+use super::sample::{MANY_TOOLS, Measure, TOOLS_IN_LIST};
+
+/// What the targets call bare: hyper, serde_json and nothing else.
+pub(super) const BARE: &str = "bare hyper";
+/// rmcp without sessions, with JSON as answers: the fastest it offers.
+pub(super) const RMCP_JSON: &str = "rmcp 3.8, JSON";
+/// rmcp as it is documented: sessions for legacy clients, streams as answers for all.
+pub(super) const RMCP: &str = "rmcp 3.8, default";
+/// tower-mcp as it is documented: sessions for legacy clients.
+pub(super) const TOWER_MCP: &str = "tower-mcp 0.25";
+/// The product, with its default preset.
+pub(super) const CREOLE: &str = "creole serve --http";
+
+/// A server and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    pub(super) program: PathBuf,
+    pub(super) arguments: Vec<String>,
+}
+
+impl Server {
+    fn new(program: &Path, arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        Self { program: program.to_owned(), arguments }
+    }
+
+    /// The command line, for the report.
+    pub(super) fn command(&self) -> String {
+        format!("{} {}", self.program.display(), self.arguments.join(" "))
+    }
+
+    fn with_tools(&self, count: usize) -> Self {
+        let mut with = self.clone();
+        with.arguments.extend(["--tools".to_owned(), count.to_string()]);
+        with
+    }
+}
+
+/// A server that is measured.
+pub(super) struct Contender {
+    pub(super) name: &'static str,
+    /// What answers calls of `echo`.
+    pub(super) server: Server,
+    /// What takes `--tools N`, if its list is measured.
+    pub(super) lister: Option<Server>,
+    /// Whether it has streams on which clients wait.
+    has_streams: bool,
+    /// Whether it keeps sessions for legacy clients.
+    has_sessions: bool,
+}
+
+impl Contender {
+    fn new(name: &'static str, server: Server) -> Self {
+        Self { name, server, lister: None, has_streams: false, has_sessions: false }
+    }
+
+    /// What is started to measure this, or nothing if it is not measured here.
+    pub(super) fn server(&self, era: Era, measure: Measure) -> Option<Server> {
+        let is_ours = self.name == CREOLE;
+        let is_legacy = era == Era::Legacy;
+        let lister = self.lister.as_ref();
+        match measure {
+            Measure::OneConnection | Measure::Connections => Some(self.server.clone()),
+            Measure::List => lister.map(|server| server.with_tools(TOOLS_IN_LIST)),
+            Measure::FewTools if is_ours => lister.map(|server| server.with_tools(1)),
+            Measure::ManyTools if is_ours => lister.map(|server| server.with_tools(MANY_TOOLS)),
+            Measure::Crowded if is_ours && is_legacy => Some(self.server.clone()),
+            Measure::Streams if self.has_streams => Some(self.server.clone()),
+            Measure::Sessions if self.has_sessions && is_legacy => Some(self.server.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Builds everything that is compared. The bare responder comes first, creole last.
+pub(super) fn build(workshop: &Workshop, creole: Option<&Path>) -> Result<Vec<Contender>, String> {
+    let bare = Server::new(&workshop.build_bench("bare-http", "bare-http")?, &[]);
+    let rmcp = workshop.build_bench("rmcp-http", "rmcp-http")?;
+    let rmcp_json = Server::new(&rmcp, &["json"]);
+    let tower = Server::new(&workshop.build_bench("tower-mcp-http", "tower-mcp-http")?, &[]);
+    let many = Server::new(&workshop.build_bench("creole-many-tools", "creole-many-tools")?, &[]);
+    let creole = Server::new(&workshop.creole(creole)?, &["serve", "--http", "127.0.0.1:0"]);
+    Ok(vec![
+        Contender { lister: Some(bare.clone()), has_streams: true, ..Contender::new(BARE, bare) },
+        Contender { lister: Some(rmcp_json.clone()), ..Contender::new(RMCP_JSON, rmcp_json) },
+        Contender {
+            has_streams: true,
+            has_sessions: true,
+            ..Contender::new(RMCP, Server::new(&rmcp, &[]))
+        },
+        Contender {
+            lister: Some(tower.clone()),
+            has_streams: true,
+            has_sessions: true,
+            ..Contender::new(TOWER_MCP, tower)
+        },
+        Contender {
+            lister: Some(many),
+            has_streams: true,
+            has_sessions: true,
+            ..Contender::new(CREOLE, creole)
+        },
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::super::sample::Era;
+    use super::super::sample::Measure;
+    use super::{CREOLE, Contender, RMCP_JSON, Server};
+
+    #[test]
+    fn a_server_is_measured_at_what_it_has() {
+        let server = Server::new(Path::new("a"), &["json"]);
+        let peer = Contender { lister: Some(server.clone()), ..Contender::new(RMCP_JSON, server) };
+        let arguments = |measure| peer.server(Era::Modern, measure).map(|it| it.arguments);
+        assert_eq!(arguments(Measure::Connections).unwrap(), ["json"]);
+        assert_eq!(arguments(Measure::List).unwrap(), ["json", "--tools", "1000"]);
+        assert_eq!(arguments(Measure::Streams), None);
+        assert_eq!(arguments(Measure::ManyTools), None);
+    }
+
+    #[test]
+    fn sessions_are_of_the_legacy_era() {
+        let ours = Contender {
+            has_sessions: true,
+            ..Contender::new(CREOLE, Server::new(Path::new("a"), &[]))
+        };
+        assert!(ours.server(Era::Legacy, Measure::Sessions).is_some());
+        assert!(ours.server(Era::Modern, Measure::Sessions).is_none());
+        assert!(ours.server(Era::Modern, Measure::Crowded).is_none());
+    }
+}

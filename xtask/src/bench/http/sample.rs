@@ -1,0 +1,255 @@
+//! Samples over HTTP: what the load generator is asked, and the figures that it gives.
+
+use std::collections::HashMap;
+
+use super::super::sample::{Driver, Era};
+use super::Plan;
+use super::contenders::Server;
+
+/// Connections under load.
+pub(super) const CONNECTIONS: usize = 32;
+
+/// The tools of the list that is measured.
+pub(super) const TOOLS_IN_LIST: usize = 1_000;
+
+/// The tools beside the one that is called.
+pub(super) const MANY_TOOLS: usize = 10_000;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// Calls of `echo`, one at a time.
+    OneConnection,
+    /// Calls of `echo` on many connections.
+    Connections,
+    /// The list of a thousand tools, one at a time: it is so long that the generator is busy with it.
+    List,
+    /// Calls of the only tool, on many connections.
+    FewTools,
+    /// Calls of one of ten thousand tools, on many connections.
+    ManyTools,
+    /// Calls of `echo` on many connections, while there are many sessions.
+    Crowded,
+    /// Streams on which nothing happens.
+    Streams,
+    /// Sessions that nobody uses.
+    Sessions,
+}
+
+impl Measure {
+    pub(super) const ALL: [Self; 8] = [
+        Self::OneConnection,
+        Self::Connections,
+        Self::List,
+        Self::FewTools,
+        Self::ManyTools,
+        Self::Crowded,
+        Self::Streams,
+        Self::Sessions,
+    ];
+
+    /// Whether nothing is asked, and only memory is measured.
+    pub(super) fn is_idle(self) -> bool {
+        matches!(self, Self::Streams | Self::Sessions)
+    }
+
+    /// What the driver asks for over and over.
+    fn asked(self) -> String {
+        match self {
+            Self::List => format!("list:{TOOLS_IN_LIST}"),
+            Self::FewTools => "tool_0000".to_owned(),
+            Self::ManyTools => format!("tool_{:04}", MANY_TOOLS / 2),
+            _ => "echo".to_owned(),
+        }
+    }
+}
+
+/// The figures of one sample, by the names that the driver gives them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Figures(HashMap<String, f64>);
+
+impl Figures {
+    /// Reads `name value` lines.
+    pub(super) fn of(text: &str) -> Self {
+        let pairs = text.lines().filter_map(|line| line.split_once(' '));
+        Self(
+            pairs
+                .filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)))
+                .collect(),
+        )
+    }
+
+    fn get(&self, name: &str) -> f64 {
+        self.0.get(name).copied().unwrap_or(f64::NAN)
+    }
+
+    /// Requests that were answered within the time.
+    pub(super) fn messages(&self) -> f64 {
+        self.get("messages")
+    }
+
+    /// Requests per second.
+    pub(super) fn per_second(&self) -> f64 {
+        self.get("messages") * 1e9 / self.get("nanoseconds")
+    }
+
+    /// Processor time per request, in microseconds.
+    pub(super) fn processor(&self) -> f64 {
+        self.get("processor_nanoseconds") / 1e3 / self.get("answered")
+    }
+
+    /// What half of the answers took at most, in microseconds.
+    pub(super) fn middle(&self) -> f64 {
+        self.get("middle_nanoseconds") / 1e3
+    }
+
+    /// What 99 of 100 answers took at most, in microseconds.
+    pub(super) fn slow(&self) -> f64 {
+        self.get("slow_nanoseconds") / 1e3
+    }
+
+    /// Megabytes before the load.
+    pub(super) fn idle_memory(&self) -> f64 {
+        self.get("idle_bytes") / 1e6
+    }
+
+    /// The most megabytes ever.
+    pub(super) fn peak_memory(&self) -> f64 {
+        self.get("peak_bytes") / 1e6
+    }
+
+    /// How many clients did nothing.
+    pub(super) fn count(&self) -> f64 {
+        self.get("count")
+    }
+
+    /// Kilobytes for each client that does nothing.
+    pub(super) fn each(&self) -> f64 {
+        (self.get("after_bytes") - self.get("before_bytes")) / self.get("measured") / 1e3
+    }
+
+    /// Megabytes with all clients that do nothing.
+    pub(super) fn crowded_memory(&self) -> f64 {
+        self.get("after_bytes") / 1e6
+    }
+
+    /// Milliseconds of processor time in a second in which nothing happens.
+    pub(super) fn idle_processor(&self) -> f64 {
+        self.get("processor_nanoseconds") / 1e6
+    }
+}
+
+/// Takes one sample of a fresh server.
+pub(super) fn take(
+    plan: &Plan,
+    driver: &Driver,
+    server: Server,
+    era: Era,
+    measure: Measure,
+) -> Result<Figures, String> {
+    let words = words(plan, driver.server_core(), era, measure);
+    let what = format!("{measure:?} ({})", era.name());
+    let text = driver.sample(&words, (&server.program, &server.arguments), &what)?;
+    Ok(Figures::of(&text))
+}
+
+fn words(plan: &Plan, core: &str, era: Era, measure: Measure) -> Vec<String> {
+    let era = era.name().to_owned();
+    let core = core.to_owned();
+    if measure.is_idle() {
+        let kind = if measure == Measure::Streams { "streams" } else { "sessions" };
+        return vec!["idle".to_owned(), era, kind.to_owned(), plan.idle.to_string(), core];
+    }
+    let is_single = matches!(measure, Measure::OneConnection | Measure::List);
+    let connections = if is_single { 1 } else { CONNECTIONS };
+    let crowd = if measure == Measure::Crowded { plan.idle } else { 0 };
+    let numbers = [plan.warmup.as_millis(), plan.measure.as_millis()];
+    let mut words =
+        vec!["http".to_owned(), era, measure.asked(), connections.to_string(), crowd.to_string()];
+    words.extend(numbers.map(|number| number.to_string()));
+    words.push(core);
+    words
+}
+
+/// All samples of a run.
+#[derive(Default)]
+pub(super) struct Measurements {
+    rows: Vec<Row>,
+}
+
+struct Row {
+    name: &'static str,
+    era: Era,
+    measure: Measure,
+    /// One for each repetition.
+    samples: Vec<Figures>,
+}
+
+impl Measurements {
+    pub(super) fn add(&mut self, name: &'static str, era: Era, measure: Measure, figures: Figures) {
+        let known = |row: &&mut Row| row.name == name && row.era == era && row.measure == measure;
+        match self.rows.iter_mut().find(known) {
+            Some(row) => row.samples.push(figures),
+            None => self.rows.push(Row { name, era, measure, samples: vec![figures] }),
+        }
+    }
+
+    /// One figure of every repetition; none where it was not measured.
+    pub(super) fn figures(
+        &self,
+        name: &str,
+        era: Era,
+        measure: Measure,
+        figure: fn(&Figures) -> f64,
+    ) -> Vec<f64> {
+        let known = |row: &&Row| row.name == name && row.era == era && row.measure == measure;
+        let row = self.rows.iter().find(known);
+        row.map_or(Vec::new(), |row| row.samples.iter().map(figure).collect())
+    }
+
+    /// All requests that were answered while the clock ran.
+    pub(super) fn messages(&self) -> f64 {
+        let all = self.rows.iter().filter(|row| !row.measure.is_idle());
+        all.flat_map(|row| &row.samples).map(Figures::messages).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Options;
+    use super::super::super::sample::Era;
+    use super::super::Plan;
+    use super::{Figures, Measure, Measurements, words};
+
+    #[test]
+    fn the_driver_is_asked_for_what_is_measured() {
+        let plan = Plan::of(&Options { quick: true, ..Options::default() });
+        let said = |measure| words(&plan, "0", Era::Legacy, measure).join(" ");
+        assert_eq!(said(Measure::OneConnection), "http legacy echo 1 0 50 250 0");
+        assert_eq!(said(Measure::List), "http legacy list:1000 1 0 50 250 0");
+        assert_eq!(said(Measure::ManyTools), "http legacy tool_5000 32 0 50 250 0");
+        assert_eq!(said(Measure::Crowded), "http legacy echo 32 2000 50 250 0");
+        assert_eq!(said(Measure::Sessions), "idle legacy sessions 2000 0");
+    }
+
+    #[test]
+    fn processor_time_is_shared_by_all_that_were_answered() {
+        let figures = Figures::of("messages 9\nanswered 10\nprocessor_nanoseconds 50000\n");
+        assert!((figures.processor() - 5.0).abs() < 1e-9);
+        assert!(figures.middle().is_nan());
+    }
+
+    #[test]
+    fn repetitions_of_one_server_stay_together() {
+        let mut measurements = Measurements::default();
+        for value in ["messages 1", "messages 2"] {
+            let figures = Figures::of(value);
+            measurements.add("a", Era::Modern, Measure::List, figures);
+        }
+        let found = measurements.figures("a", Era::Modern, Measure::List, Figures::messages);
+        assert_eq!(found.len(), 2);
+        assert!(
+            measurements.figures("a", Era::Legacy, Measure::List, Figures::messages).is_empty()
+        );
+    }
+}

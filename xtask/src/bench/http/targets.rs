@@ -1,0 +1,251 @@
+//! The targets for HTTP, and whether a run reached them.
+
+use super::super::sample::Era;
+use super::super::statistics::{Spread, median, paired};
+use super::contenders::{BARE, CREOLE, RMCP, RMCP_JSON, TOWER_MCP};
+use super::sample::{Figures, Measure, Measurements};
+
+/// One target, checked.
+pub(super) struct Verdict {
+    pub(super) era: Era,
+    pub(super) wording: String,
+    pub(super) measured: String,
+    pub(super) met: bool,
+}
+
+/// The most processor time per request that creole may use, as a share of another server's.
+struct Share {
+    era: Era,
+    measure: Measure,
+    of: &'static str,
+    at_most: f64,
+    wording: &'static str,
+}
+
+const fn share(
+    era: Era,
+    measure: Measure,
+    of: &'static str,
+    at_most: f64,
+    wording: &'static str,
+) -> Share {
+    Share { era, measure, of, at_most, wording }
+}
+
+const SHARES: [Share; 8] = [
+    share(Era::Modern, Measure::Connections, BARE, 1.4, "call: CPU at most 1.4 x bare hyper"),
+    share(
+        Era::Modern,
+        Measure::Connections,
+        RMCP_JSON,
+        1.0 / 3.5,
+        "call: CPU at most 1/3.5 of rmcp, JSON",
+    ),
+    share(
+        Era::Legacy,
+        Measure::Connections,
+        RMCP,
+        1.0 / 3.0,
+        "call: CPU at most 1/3 of rmcp, sessions",
+    ),
+    share(
+        Era::Legacy,
+        Measure::Connections,
+        TOWER_MCP,
+        0.5,
+        "call: CPU at most 1/2 of tower-mcp, sessions",
+    ),
+    share(Era::Modern, Measure::List, BARE, 1.3, "list of 1,000: CPU at most 1.3 x bare hyper"),
+    share(
+        Era::Modern,
+        Measure::List,
+        RMCP_JSON,
+        0.25,
+        "list of 1,000: CPU at most 1/4 of rmcp, JSON",
+    ),
+    share(Era::Legacy, Measure::List, BARE, 1.3, "list of 1,000: CPU at most 1.3 x bare hyper"),
+    share(
+        Era::Legacy,
+        Measure::List,
+        RMCP_JSON,
+        0.25,
+        "list of 1,000: CPU at most 1/4 of rmcp, JSON",
+    ),
+];
+
+/// The most of something that creole may hold.
+struct Most {
+    measure: Measure,
+    figure: fn(&Figures) -> f64,
+    under: f64,
+    unit: &'static str,
+    wording: &'static str,
+}
+
+const MOST: [Most; 5] = [
+    Most {
+        measure: Measure::Connections,
+        figure: Figures::idle_memory,
+        under: 8.0,
+        unit: "MB",
+        wording: "RSS idle under 8 MB",
+    },
+    Most {
+        measure: Measure::Connections,
+        figure: Figures::peak_memory,
+        under: 12.0,
+        unit: "MB",
+        wording: "RSS at 32 connections under 12 MB",
+    },
+    Most {
+        measure: Measure::Streams,
+        figure: Figures::each,
+        under: 10.0,
+        unit: "KB",
+        wording: "an idle stream: at most 10 KB",
+    },
+    Most {
+        measure: Measure::Streams,
+        figure: Figures::crowded_memory,
+        under: 100.0,
+        unit: "MB",
+        wording: "all idle streams: within 100 MB",
+    },
+    Most {
+        measure: Measure::Sessions,
+        figure: Figures::each,
+        under: 4.0,
+        unit: "KB",
+        wording: "an idle session: at most 4 KB",
+    },
+];
+
+/// What must not make a call dearer, with and without it.
+const GROWTHS: [(Measure, Measure, &str); 2] = [
+    (Measure::Crowded, Measure::Connections, "a call among many sessions: at most 10 % dearer"),
+    (Measure::ManyTools, Measure::FewTools, "a call among 10,000 tools: at most 10 % dearer"),
+];
+
+const GROWTH_ALLOWANCE: f64 = 1.1;
+
+/// Targets that this benchmark does not check, named so that nobody takes them for met.
+pub(super) const UNCHECKED: &str =
+    "bearer auth and metrics add at most 10 %; cost does not grow with upstreams";
+
+/// Checks every target that this benchmark can check.
+pub(super) fn verdicts(measurements: &Measurements) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for era in Era::ALL {
+        let shares = SHARES.iter().filter(|share| share.era == era);
+        verdicts.extend(shares.filter_map(|share| share_verdict(share, measurements)));
+        verdicts.extend(MOST.iter().filter_map(|most| most_verdict(most, measurements, era)));
+        let growths = GROWTHS.iter();
+        verdicts.extend(growths.filter_map(|growth| growth_verdict(growth, measurements, era)));
+    }
+    verdicts
+}
+
+/// Creole's processor time as a share of another server's, paired within a repetition; not a number
+/// where one of them was not measured.
+pub(super) fn processor_ratio(
+    measurements: &Measurements,
+    of: &str,
+    era: Era,
+    measure: Measure,
+) -> Spread {
+    let figures = |name| measurements.figures(name, era, measure, Figures::processor);
+    paired(&figures(CREOLE), &figures(of), |ours, theirs| ours / theirs)
+}
+
+fn share_verdict(share: &Share, measurements: &Measurements) -> Option<Verdict> {
+    let ratio = processor_ratio(measurements, share.of, share.era, share.measure).median;
+    verdict(share.era, share.wording, ratio, share.at_most, |ratio| format!("{ratio:.3}"))
+}
+
+fn most_verdict(most: &Most, measurements: &Measurements, era: Era) -> Option<Verdict> {
+    let measured = median(measurements.figures(CREOLE, era, most.measure, most.figure));
+    verdict(era, most.wording, measured, most.under, |it| format!("{it:.1} {}", most.unit))
+}
+
+fn growth_verdict(
+    (with, without, wording): &(Measure, Measure, &'static str),
+    measurements: &Measurements,
+    era: Era,
+) -> Option<Verdict> {
+    let figures = |measure| measurements.figures(CREOLE, era, measure, Figures::processor);
+    let ratio = paired(&figures(*with), &figures(*without), |with, without| with / without).median;
+    verdict(era, wording, ratio, GROWTH_ALLOWANCE, |ratio| format!("x {ratio:.3}"))
+}
+
+fn verdict(
+    era: Era,
+    wording: &str,
+    measured: f64,
+    at_most: f64,
+    show: impl Fn(f64) -> String,
+) -> Option<Verdict> {
+    (!measured.is_nan()).then(|| Verdict {
+        era,
+        wording: wording.to_owned(),
+        measured: show(measured),
+        met: measured <= at_most,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::sample::Era;
+    use super::super::contenders::{BARE, CREOLE};
+    use super::super::sample::{Figures, Measure, Measurements};
+    use super::verdicts;
+
+    fn figures(processor: u32) -> Figures {
+        let after = 1_000_000 + processor * 1_000_000;
+        Figures::of(&format!(
+            "answered 1\nprocessor_nanoseconds {processor}\nidle_bytes 7000000\n\
+             peak_bytes 13000000\ncount 1000\nmeasured 1000\nbefore_bytes 1000000\n\
+             after_bytes {after}\n"
+        ))
+    }
+
+    /// Whether the target of this era with these words is met.
+    fn met(measurements: &Measurements, era: Era, words: &str) -> Option<bool> {
+        let verdicts = verdicts(measurements);
+        let mut found = verdicts.iter().filter(|it| it.era == era && it.wording.contains(words));
+        found.next().map(|verdict| verdict.met)
+    }
+
+    #[test]
+    fn a_share_is_met_or_missed_or_not_measured() {
+        let mut measurements = Measurements::default();
+        measurements.add(BARE, Era::Modern, Measure::Connections, figures(10));
+        measurements.add(CREOLE, Era::Modern, Measure::Connections, figures(14));
+        assert_eq!(met(&measurements, Era::Modern, "1.4 x bare"), Some(true));
+        assert_eq!(met(&measurements, Era::Modern, "of rmcp"), None);
+        assert_eq!(met(&measurements, Era::Legacy, "RSS idle"), None);
+        assert_eq!(met(&measurements, Era::Modern, "RSS idle"), Some(true));
+        assert_eq!(met(&measurements, Era::Modern, "under 12 MB"), Some(false));
+
+        let mut measurements = Measurements::default();
+        measurements.add(BARE, Era::Modern, Measure::Connections, figures(10));
+        measurements.add(CREOLE, Era::Modern, Measure::Connections, figures(15));
+        assert_eq!(met(&measurements, Era::Modern, "1.4 x bare"), Some(false));
+    }
+
+    #[test]
+    fn a_stream_and_a_session_have_their_own_limits() {
+        let mut measurements = Measurements::default();
+        measurements.add(CREOLE, Era::Legacy, Measure::Streams, figures(9));
+        measurements.add(CREOLE, Era::Legacy, Measure::Sessions, figures(9));
+        assert_eq!(met(&measurements, Era::Legacy, "idle stream:"), Some(true));
+        assert_eq!(met(&measurements, Era::Legacy, "idle session:"), Some(false));
+    }
+
+    #[test]
+    fn a_call_may_not_grow_with_what_surrounds_it() {
+        let mut measurements = Measurements::default();
+        measurements.add(CREOLE, Era::Modern, Measure::FewTools, figures(100));
+        measurements.add(CREOLE, Era::Modern, Measure::ManyTools, figures(120));
+        assert_eq!(met(&measurements, Era::Modern, "10,000 tools"), Some(false));
+    }
+}
