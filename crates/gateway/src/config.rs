@@ -38,8 +38,19 @@ pub struct Config {
     pub http: Option<HttpTable>,
     /// Whom the server lets in over HTTP. Default: everybody who reaches it.
     pub auth: Option<Placed<AuthTable>>,
+    /// Where tasks and sessions are kept. Default: in memory, as long as the process lives.
+    pub state: Option<StateTable>,
     /// What is logged, and how. The log goes to stderr.
     pub log: Option<LogTable>,
+}
+
+/// Where tasks and sessions are kept.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StateTable {
+    /// The SQLite file that they are kept in, so that they outlive the process. It is made if it is not there;
+    /// several processes of one machine may share it. A relative path begins at the folder of this file.
+    pub file: Placed<String>,
 }
 
 /// One MCP server: who it is, how it speaks and what it offers.

@@ -5,7 +5,7 @@ mod dialect;
 mod errors;
 pub mod http;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use creole_proto::dialect::Dialect;
@@ -38,6 +38,8 @@ pub struct Plan {
     pub http: Option<HttpPlan>,
     /// Whom the server lets in over HTTP; without it, everybody.
     pub auth: Option<AuthPlan>,
+    /// The file that tasks and sessions are kept in; without one, they live as long as the process.
+    pub state: Option<PathBuf>,
     /// The log.
     pub log: LogPlan,
 }
@@ -98,6 +100,7 @@ impl Plan {
             let folder = path.parent().unwrap_or(Path::new(""));
             plan.http = plan.http.map(|http| http.within(folder));
             plan.auth = plan.auth.map(|auth| auth.within(folder));
+            plan.state = plan.state.map(|file| folder.join(file));
         }
         Ok(plan)
     }
@@ -109,7 +112,8 @@ impl Plan {
         let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
         let auth = config.auth.map(auth::resolve).transpose()?;
-        Ok(Self { server, http, auth, log })
+        let state = config.state.map(|table| file("file", table.file)).transpose()?;
+        Ok(Self { server, http, auth, state, log })
     }
 }
 
@@ -217,3 +221,16 @@ fn count(number: i64) -> usize {
 
 #[cfg(test)]
 mod tests;
+
+/// The name of a file.
+fn file(key: &str, written: Placed<String>) -> Result<PathBuf, Problem> {
+    let Placed { value, span } = written;
+    if value.trim().is_empty() {
+        return Err(Problem::new(format!("`{key}` is empty")).at(span));
+    }
+    if value.chars().any(char::is_control) {
+        let what = format!("`{key}` has a control character or a line break");
+        return Err(Problem::new(what).at(span));
+    }
+    Ok(value.into())
+}

@@ -148,6 +148,8 @@ const FULL: &str = r#"
         [[auth.keys]]
         name = "cd"
         sha256 = "${KEY}"
+        [state]
+        file = "state.sqlite"
         [log]
         format = "${FORMAT:-text}"
         level = "warn"
@@ -187,6 +189,7 @@ fn wrong_files_are_not_valid_against_the_schema() {
         "[server]\n[auth]\nkeys = [{ name = \"ci\", sha256 = \"creole_key\" }]",
         "[server]\n[log]\nformat = \"xml\"",
         "[server]\n[http]\nport = 80",
+        "[server]\n[state]\nfile = 1",
         "[server]\n[http.tls]\nkey = \"a\"",
         "[server]\n[http.limits]\nmax_connections = 0",
         "[server]\n[upstreams.x]\nurl = \"y\"",

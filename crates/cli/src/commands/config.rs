@@ -31,6 +31,7 @@ fn check(file: &Path) -> Result<(), Failure> {
         format!("  limits   {}", limits(&plan.server)),
     ];
     lines.extend(plan.http.as_ref().map(|reached| format!("  http     {}", http(reached))));
+    lines.extend(plan.state.as_ref().map(|file| format!("  state    in {}", file.display())));
     lines.push(format!("  log      {}", log(plan.log)));
     lines.extend(auth);
     lines.push(String::new());

@@ -4,6 +4,7 @@ mod http;
 mod signals;
 mod stdio;
 
+use creole::state::{Limits, State};
 use creole::{Server, guard};
 use creole_gateway::Plan;
 use creole_gateway::config::words::LogLevel;
@@ -48,12 +49,18 @@ fn log_of(plan: &Plan, args: &ServeArgs) -> LogPlan {
     LogPlan { format, level, ..plan.log }
 }
 
-/// The server that is planned.
-fn assemble(plan: &Plan, args: &ServeArgs) -> Result<Server, Failure> {
+/// The server that is planned, and where it keeps what outlives a request.
+async fn assemble(plan: &Plan, args: &ServeArgs) -> Result<(Server, State), Failure> {
     guard::install_hook(args.debug);
+    let state = match &plan.state {
+        None => State::default(),
+        Some(file) => State::sqlite(file, Limits::default()).await.map_err(|error| {
+            Failure::Refused(format!("`{}` cannot keep the state: {error}", file.display()))
+        })?,
+    };
     let server = creole_cli::assemble(plan, &Options::default())
         .map_err(|unknown| Failure::Serve(unknown.to_string()))?;
-    Ok(server.debug(args.debug))
+    Ok((server.debug(args.debug).state(state.clone()), state))
 }
 
 fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {

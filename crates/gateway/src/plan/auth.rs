@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use toml::value::{Datetime, Offset};
 
+use super::file;
 use crate::config::auth::{AuthTable, KeyTable};
 use crate::config::error::Problem;
 use crate::config::value::Placed;
@@ -66,18 +67,6 @@ pub(super) fn resolve(placed: Placed<AuthTable>) -> Result<AuthPlan, Problem> {
         return Err(problem.help("add `users`, `keys` or `keys_file`, or take it out").at(span));
     }
     Ok(plan)
-}
-
-fn file(key: &str, written: Placed<String>) -> Result<PathBuf, Problem> {
-    let Placed { value, span } = written;
-    if value.trim().is_empty() {
-        return Err(Problem::new(format!("`{key}` is empty")).at(span));
-    }
-    if value.chars().any(char::is_control) {
-        let what = format!("`{key}` has a control character or a line break");
-        return Err(Problem::new(what).at(span));
-    }
-    Ok(value.into())
 }
 
 /// A plain word, because it shows in headers and logs.

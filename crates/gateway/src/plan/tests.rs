@@ -336,7 +336,10 @@ fn each_refusal_of_a_dialect_names_the_place_and_what_is_wrong_there() {
 #[test]
 fn help_names_what_would_be_right() {
     let help = |text: &str| refusal(text).help.unwrap_or_default();
-    assert_eq!(help("[server]\n[upstreams.x]"), "known here: `server`, `http`, `auth`, `log`");
+    assert_eq!(
+        help("[server]\n[upstreams.x]"),
+        "known here: `server`, `http`, `auth`, `state`, `log`"
+    );
     assert_eq!(
         help("[server.dialect]\nlifecycle = \"strikt\""),
         "did you mean `strict`? the words allowed here are `none`, `flag`, `strict`"

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use creole::auth::Authenticator;
+use creole::state::State;
 use creole::transport::http::body::BodyLimits;
 use creole::transport::http::tls::Certificates;
 use creole::transport::http::{
@@ -67,7 +68,7 @@ async fn listen(
 ) -> Result<(), Failure> {
     let drain = Drain::new();
     let callers = plan.auth.as_ref().map(creole_cli::authenticator).transpose()?;
-    let router = router(plan, reached, args, &drain, callers.as_ref())?;
+    let router = router(plan, reached, args, &drain, callers.as_ref()).await?;
     let cannot =
         |error| Failure::Serve(format!("{} cannot be listened on: {error}", reached.listen));
     let mut listener = Listener::bind(reached.listen, limits(reached)).await.map_err(cannot)?;
@@ -117,15 +118,15 @@ fn invitation(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
 }
 
 /// The paths of the server.
-fn router(
+async fn router(
     plan: &Plan,
     reached: &HttpPlan,
     args: &ServeArgs,
     drain: &Drain,
     callers: Option<&Authenticator>,
 ) -> Result<Router<Endpoint>, Failure> {
-    let service = super::assemble(plan, args)?.start();
-    let endpoint = Endpoint::new(service, settings(reached));
+    let (server, state) = super::assemble(plan, args).await?;
+    let endpoint = Endpoint::new(server.start(), settings(reached, state));
     let methods = [Method::POST, Method::GET, Method::DELETE];
     let route = |path: &str, methods: &[Method]| {
         let route = Route::new(path, methods, endpoint.clone());
@@ -147,7 +148,7 @@ fn router(
     Ok(router)
 }
 
-fn settings(reached: &HttpPlan) -> Settings {
+fn settings(reached: &HttpPlan, state: State) -> Settings {
     let limits = &reached.limits;
     let body =
         BodyLimits { size: limits.body, total: limits.body_timeout, ..BodyLimits::default() };
@@ -155,6 +156,7 @@ fn settings(reached: &HttpPlan) -> Settings {
         old_sse: reached.legacy_sse.clone(),
         body,
         max_sessions: limits.sessions,
+        state,
         ..Settings::default()
     }
 }

@@ -17,7 +17,8 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     // One thread: a stdio server has one peer, and a pool would cost more at start than it brings.
     let runtime = super::runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
-        let ended = super::assemble(plan, args)?.serve_stdio().await;
+        let (server, _) = super::assemble(plan, args).await?;
+        let ended = server.serve_stdio().await;
         ended.map_err(|error| Failure::Serve(format!("stdin or stdout cannot be used: {error}")))
     })
 }

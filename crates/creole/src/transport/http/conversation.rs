@@ -91,11 +91,6 @@ impl Conversation {
         })
     }
 
-    /// Who is responsible for what is asked.
-    pub(super) fn principal(&self) -> &str {
-        &self.principal
-    }
-
     pub(super) fn rules(&self) -> &'static Rules {
         self.lock().machine.rules()
     }

@@ -75,7 +75,7 @@ struct Shared {
 }
 
 /// Who asks, when nobody was asked who they are.
-const ANYBODY: &str = "local";
+pub(super) const ANYBODY: &str = "local";
 
 /// Why there is no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::conversation::{COMMON, Conversation, First, Pending, StreamKey};
+use super::endpoint::ANYBODY;
 use super::exchange::{KEEP_ALIVE, PATIENCE, push_event};
 use super::hub::{Hub, Listening};
 use super::reply::{self, Body, Events};
@@ -30,6 +31,8 @@ const CHUNK: usize = 64 * 1024;
 /// A session.
 pub(super) struct Session {
     id: Arc<str>,
+    /// Who opened it: nobody else can use it.
+    owner: Arc<str>,
     conversation: Arc<Conversation>,
     started: Instant,
     /// Milliseconds from the start to the last use.
@@ -53,10 +56,11 @@ struct Record<'a> {
 
 impl Session {
     /// A session in which nothing was said. `single` is for the transport with one stream for everything.
-    pub(super) fn new(service: Service, principal: Arc<str>, single: bool) -> Option<Arc<Self>> {
+    pub(super) fn new(service: Service, owner: Arc<str>, single: bool) -> Option<Arc<Self>> {
         let common = if single { Stream::endless() } else { Stream::kept() };
-        let conversation = Conversation::new(service, principal, common);
-        Some(Self::of(new_id()?.into(), conversation, single))
+        let id = new_id()?;
+        let conversation = Conversation::new(service, responsible(&owner, &id), common);
+        Some(Self::of(id.into(), owner, conversation, single))
     }
 
     /// A session that goes on as it was written down, if it is the principal's.
@@ -70,13 +74,20 @@ impl Session {
         if record.principal != principal {
             return None;
         }
-        let conversation = Conversation::resume(service, principal.into(), &record.session)?;
-        Some(Self::of(id.into(), conversation, false))
+        let responsible = responsible(principal, id);
+        let conversation = Conversation::resume(service, responsible, &record.session)?;
+        Some(Self::of(id.into(), principal.into(), conversation, false))
     }
 
-    fn of(id: Arc<str>, conversation: Arc<Conversation>, single: bool) -> Arc<Self> {
+    fn of(
+        id: Arc<str>,
+        owner: Arc<str>,
+        conversation: Arc<Conversation>,
+        single: bool,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id,
+            owner,
             conversation,
             started: Instant::now(),
             last_used: AtomicU64::new(0),
@@ -91,7 +102,7 @@ impl Session {
     /// What has to be kept of it, if that changed since this was last asked.
     pub(super) fn changed_record(&self) -> Option<Bytes> {
         let session = self.conversation.changed_record().filter(|_| !self.single)?;
-        let record = Record { principal: self.principal().into(), session: session.into() };
+        let record = Record { principal: self.owner().into(), session: session.into() };
         serde_json::to_vec(&record).ok().map(Bytes::from)
     }
 
@@ -99,8 +110,8 @@ impl Session {
         &self.id
     }
 
-    pub(super) fn principal(&self) -> &str {
-        self.conversation.principal()
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
     }
 
     pub(super) fn conversation(&self) -> &Arc<Conversation> {
@@ -346,6 +357,15 @@ impl Drop for Reading {
         if self.session.single {
             self.session.close();
         }
+    }
+}
+
+/// Who is responsible for what is done in a session. Where callers are not asked who they are, each session
+/// is somebody of its own: tasks of one are not shown to another (2025-11-25 basic/utilities/tasks, security).
+fn responsible(owner: &str, id: &str) -> Arc<str> {
+    match owner == ANYBODY {
+        true => format!("session:{id}").into(),
+        false => owner.into(),
     }
 }
 

@@ -68,7 +68,7 @@ impl Sessions {
         principal: &str,
     ) -> Result<Option<Arc<Session>>, StateError> {
         if let Some(session) = self.read().get(id).cloned() {
-            let is_theirs = session.principal() == principal && !session.is_closed();
+            let is_theirs = session.owner() == principal && !session.is_closed();
             session.used();
             return Ok(is_theirs.then_some(session));
         }
