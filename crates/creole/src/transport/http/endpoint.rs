@@ -2,6 +2,7 @@
 
 mod post;
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
@@ -263,14 +264,12 @@ fn principal_of<B>(request: &Request<B>) -> Arc<str> {
 }
 
 /// A header as it was sent; one that was sent several times is a list (RFC 9110, 5.3).
-fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
+fn joined<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
     let mut values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
-    let mut joined = values.next()?.to_vec();
-    for value in values {
-        joined.extend_from_slice(b", ");
-        joined.extend_from_slice(value);
-    }
-    Some(joined)
+    let first = values.next()?;
+    let Some(second) = values.next() else { return Some(Cow::Borrowed(first)) };
+    let all: Vec<_> = [first, second].into_iter().chain(values).collect();
+    Some(Cow::Owned(all.join(&b", "[..])))
 }
 
 impl<B> tower_service::Service<Request<B>> for Endpoint

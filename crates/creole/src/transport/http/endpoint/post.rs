@@ -117,9 +117,8 @@ impl Endpoint {
         let Some(mirrors) = self.shared.service.registry().mirrors(&tool) else { return Ok(()) };
         let arguments = fields.inside.arguments.and_then(Object::new).unwrap_or(Object::EMPTY);
         for mirror in mirrors.iter() {
-            let values = headers.get_all(&mirror.header).iter().map(HeaderValue::as_bytes);
-            let values: Vec<_> = values.collect();
-            let value = (!values.is_empty()).then(|| values.join(&b", "[..]));
+            let name = HeaderName::from_bytes(mirror.header.as_bytes()).ok();
+            let value = name.as_ref().and_then(|name| joined(headers, name));
             mirror.check(arguments, value.as_deref())?;
         }
         Ok(())
