@@ -22,6 +22,7 @@ mod extension;
 mod laws;
 pub mod schema;
 mod sent;
+mod skills;
 mod types;
 
 use creole::proto::dialect::Dialect;
@@ -293,6 +294,9 @@ impl Referee {
         }
         if extension::is_of(revision, kind) {
             return extension::judge(revision, kind, &message);
+        }
+        if skills::is_of(revision, kind) {
+            return skills::judge(revision, kind);
         }
         types::judge(revision, kind, &message)
             .map_err(|reason| format!("the published types say: {reason}"))?;

@@ -33,7 +33,7 @@ pub fn service(words: &[String], data: &Path) -> Result<Service, String> {
     };
     let source = in_repository.as_deref().map_or(source, Source::File);
     let plan = Plan::load(source, &creole_cli::packs()).map_err(|error| error.to_string())?;
-    let options = Options { data_dir: Some(data.to_owned()) };
+    let options = Options { data_dir: Some(data.to_owned()), ..Options::default() };
     let server = creole_cli::assemble(&plan, &options).map_err(|error| error.to_string())?;
     Ok(server.debug(debug).start())
 }

@@ -11,7 +11,8 @@ use creole::proto::meta;
 use creole::proto::model::{
     Annotations, Ask, CacheHints, Completion, Content, Contents, Definition, Implementation, Level,
     ListKind, Prompt, PromptArgument, PromptMessage, PromptResult, Question, Resource,
-    ResourceTemplate, Role, ServerCapabilities, TaskSupport, Tool, ToolAnnotations, ToolResult,
+    ResourceTemplate, Role, ServerCapabilities, Skill, SkillFile, TaskSupport, Tool,
+    ToolAnnotations, ToolResult,
 };
 use creole::proto::op::{Change, Event, Filter, Outcome, Page, Payload, ServerCard};
 use creole::proto::revision::{Asking, Elicitation, Era, Revision};
@@ -38,6 +39,30 @@ fn every_list_and_every_definition_is_as_each_revision_asks() {
             };
             stage.answer(method, json!({}), Outcome::Complete(Payload::Page(page)));
         }
+    }
+}
+
+#[test]
+fn skills_and_directories_are_as_their_extension_asks() {
+    let stages = Stage::of_each_revision().into_iter();
+    for mut stage in stages.filter(|stage| stage.era() == Era::Stateless) {
+        let cache = CacheHints { ttl_ms: 1000, public: true };
+        let page = |kind: ListKind| Page {
+            kind,
+            items: items(kind).into_iter().map(Arc::new).collect(),
+            next: Some("next".to_owned()),
+            cache,
+        };
+        let list = Payload::Page(page(ListKind::Skills));
+        stage.answer("skills/list", json!({}), Outcome::Complete(list));
+        let one = Payload::Skill(Arc::new((&skill()).into()), cache);
+        stage.answer("skills/get", json!({"uri": "skill://a/b/SKILL.md"}), Outcome::Complete(one));
+        let directory = Payload::Directory(page(ListKind::Resources));
+        stage.answer(
+            "resources/directory/read",
+            json!({"uri": "skill://a/b"}),
+            Outcome::Complete(directory),
+        );
     }
 }
 
@@ -188,6 +213,7 @@ fn every_change_is_announced_as_each_revision_asks() {
         Change::List(ListKind::Resources),
         Change::List(ListKind::Templates),
         Change::List(ListKind::Prompts),
+        Change::List(ListKind::Skills),
     ];
     for mut stage in Stage::of_each_revision() {
         if stage.era() == Era::Stateless {
@@ -328,6 +354,7 @@ fn card() -> ServerCard {
             list_changed: true,
             subscribe: true,
             tasks: true,
+            skills: true,
         },
         instructions: Some("Use it well.".into()),
         cache: CacheHints { ttl_ms: 5, public: true },
@@ -342,10 +369,18 @@ fn items(kind: ListKind) -> Vec<Definition> {
             (&Resource { uri: "test://r".into(), ..Resource::default() }).into(),
         ],
         ListKind::Templates => vec![(&template()).into()],
+        ListKind::Skills => vec![(&skill()).into()],
         ListKind::Prompts => {
             vec![(&prompt()).into(), (&Prompt { name: "bare".into(), ..Prompt::default() }).into()]
         }
     }
+}
+
+fn skill() -> Skill {
+    let uri = "skill://a/b/SKILL.md";
+    let file = SkillFile { uri: uri.into(), digest: format!("sha256:{:064x}", 10), size: 7 };
+    let front_matter = Raw::of(&json!({"name": "b", "description": "x", "metadata": {"k": "v"}}));
+    Skill { uri: uri.into(), front_matter, files: vec![file] }
 }
 
 fn tools() -> Vec<Tool> {

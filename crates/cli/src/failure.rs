@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use creole::auth::AuthError;
 use creole_gateway::ConfigError;
+use creole_tools::skills::Problem;
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) enum Failure {
     Credentials(AuthError),
     /// A file of users or keys could not be changed.
     Passwd(String),
+    /// Skills are wrong.
+    Skills(Vec<Problem>),
     /// The answer could not be written.
     Output(io::Error),
     /// What was asked for is not done, for a reason that the person can change.
@@ -30,9 +33,11 @@ impl Failure {
     /// What the process ends with.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Config(_) | Self::Usage(_) | Self::Credentials(_) | Self::Refused(_) => {
-                ExitCode::from(2)
-            }
+            Self::Config(_)
+            | Self::Usage(_)
+            | Self::Credentials(_)
+            | Self::Skills(_)
+            | Self::Refused(_) => ExitCode::from(2),
             Self::Output(_) | Self::Passwd(_) | Self::Serve(_) => ExitCode::from(1),
         }
     }
@@ -42,6 +47,11 @@ impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(error) => error.fmt(formatter),
+            Self::Skills(problems) => {
+                let lines: Vec<String> =
+                    problems.iter().map(|problem| format!("error: {problem}")).collect();
+                formatter.write_str(&lines.join("\n"))
+            }
             Self::Output(error) => write!(formatter, "error: stdout cannot be written: {error}"),
             Self::Credentials(error) => write!(formatter, "error: {error}"),
             Self::Usage(what) | Self::Passwd(what) | Self::Refused(what) | Self::Serve(what) => {

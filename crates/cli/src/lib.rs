@@ -9,7 +9,7 @@ use creole::proto::model::CacheHints;
 use creole::proto::server::Limits;
 use creole_gateway::Plan;
 use creole_gateway::plan::auth::{AuthPlan, KeyPlan};
-use creole_tools::{Options, UnknownPack};
+use creole_tools::{Options, PackError};
 
 /// How long clients may keep lists: a change is announced, so a minute is only for those who do not listen.
 const CACHE: CacheHints = CacheHints { ttl_ms: 60_000, public: false };
@@ -22,8 +22,8 @@ pub fn packs() -> Vec<&'static str> {
 /// The server that a plan describes.
 ///
 /// # Errors
-/// When the plan names a pack that there is not.
-pub fn assemble(plan: &Plan, options: &Options) -> Result<Server, UnknownPack> {
+/// When the plan names a pack that there is not, or one that cannot be had: a folder that cannot be read.
+pub fn assemble(plan: &Plan, options: &Options) -> Result<Server, PackError> {
     let wanted = &plan.server;
     let mut server = Server::new(&wanted.name)
         .version(&wanted.version)
@@ -44,8 +44,10 @@ pub fn assemble(plan: &Plan, options: &Options) -> Result<Server, UnknownPack> {
     if let Some(instructions) = &wanted.instructions {
         server = server.instructions(instructions);
     }
+    let skills = plan.skills.clone().or_else(|| options.skills.clone());
+    let options = Options { skills, ..options.clone() };
     for pack in &wanted.packs {
-        server = creole_tools::add(server, pack, options)?;
+        server = creole_tools::add(server, pack, &options)?;
     }
     Ok(server)
 }

@@ -40,6 +40,7 @@ pub mod resource;
 pub mod schema;
 pub mod seal;
 pub mod server;
+pub mod skill;
 pub mod state;
 pub mod task;
 mod telemetry;
@@ -53,6 +54,7 @@ pub use prompt::Prompt;
 pub use registry::{Registry, WeakRegistry};
 pub use resource::{Resource, Template};
 pub use server::{Server, Service};
+pub use skill::{Skill, SkillError};
 pub use task::{TaskLimits, TaskSupport};
 pub use tool::{Json, Tool, ToolError};
 

@@ -19,6 +19,7 @@ use crate::prompt::Prompt;
 use crate::registry::{Mode, Registry, Settings};
 use crate::resource::{Resource, Template};
 use crate::seal::Sealer;
+use crate::skill::Skill;
 use crate::state::State;
 use crate::task::TaskLimits;
 use crate::telemetry;
@@ -47,6 +48,7 @@ enum Item {
     Resource(Resource),
     Template(Template),
     Prompt(Prompt),
+    Skill(Skill),
     Setup(Box<dyn FnOnce(&Registry) + Send>),
 }
 
@@ -182,6 +184,12 @@ impl Server {
         self.item(Item::Prompt(prompt))
     }
 
+    /// Adds a skill; one that has a different file than another skill at the same uri is left out, and the log says so.
+    #[must_use]
+    pub fn skill(self, skill: Skill) -> Self {
+        self.item(Item::Skill(skill))
+    }
+
     /// Runs a function once the registry is there: for tools that change what the server has.
     #[must_use]
     pub fn setup(self, setup: impl FnOnce(&Registry) + Send + 'static) -> Self {
@@ -244,6 +252,12 @@ impl Item {
             Self::Resource(resource) => registry.add_resource(resource),
             Self::Template(template) => registry.add_template(template),
             Self::Prompt(prompt) => registry.add_prompt(prompt),
+            Self::Skill(skill) => {
+                let uri = skill.uri().to_owned();
+                if let Err(error) = registry.add_skill(skill) {
+                    tracing::error!(skill = uri, %error, "this skill is left out");
+                }
+            }
             Self::Setup(setup) => setup(registry),
         }
     }

@@ -42,6 +42,8 @@ pub struct Config {
     pub state: Option<StateTable>,
     /// What is logged, and how. The log goes to stderr.
     pub log: Option<LogTable>,
+    /// Where the pack `skills` finds its skills.
+    pub skills: Option<SkillsTable>,
 }
 
 /// Where tasks and sessions are kept.
@@ -100,6 +102,14 @@ pub struct LogTable {
     pub level: Option<LogLevel>,
     /// Whether arguments and results are logged too. They may hold secrets. Default: false.
     pub payloads: Option<bool>,
+}
+
+/// Where the pack `skills` finds its skills.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SkillsTable {
+    /// The folder that holds a folder for each skill, as seen from the folder of this file. Default: `skills`.
+    pub folder: Option<Placed<String>>,
 }
 
 impl Config {

@@ -4,6 +4,7 @@ pub mod auth;
 mod dialect;
 mod errors;
 pub mod http;
+mod skills;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub struct Plan {
     pub state: Option<PathBuf>,
     /// The log.
     pub log: LogPlan,
+    /// The folder of the pack `skills`, where that is offered; there is one.
+    pub skills: Option<PathBuf>,
 }
 
 /// One server.
@@ -94,18 +97,28 @@ impl Plan {
     pub fn load(source: Source<'_>, known_packs: &[&str]) -> Result<Self, ConfigError> {
         let text = source.text()?;
         let lookup = |name: &str| std::env::var(name);
-        let mut plan = Self::read(&text, known_packs, &lookup)
+        let folder = source.folder();
+        let plan = Self::read(&text, folder, known_packs, &lookup)
             .map_err(|problem| problem.shown_in(&source.name(), &text))?;
-        if let Source::File(path) = source {
-            let folder = path.parent().unwrap_or(Path::new(""));
-            plan.http = plan.http.map(|http| http.within(folder));
-            plan.auth = plan.auth.map(|auth| auth.within(folder));
-            plan.state = plan.state.map(|file| folder.join(file));
-        }
-        Ok(plan)
+        Ok(plan.within(folder))
     }
 
-    fn read(text: &str, known_packs: &[&str], lookup: Lookup<'_>) -> Result<Self, Problem> {
+    /// The same plan, with relative paths that begin at this folder.
+    fn within(self, folder: &Path) -> Self {
+        Self {
+            http: self.http.map(|http| http.within(folder)),
+            auth: self.auth.map(|auth| auth.within(folder)),
+            state: self.state.map(|file| folder.join(file)),
+            ..self
+        }
+    }
+
+    fn read(
+        text: &str,
+        folder: &Path,
+        known_packs: &[&str],
+        lookup: Lookup<'_>,
+    ) -> Result<Self, Problem> {
         let config = Config::parse(text, lookup)?;
         let server = server(config.server, known_packs)?;
         let max_message = server.dialect.max_message;
@@ -113,7 +126,8 @@ impl Plan {
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
         let auth = config.auth.map(auth::resolve).transpose()?;
         let state = config.state.map(|table| file("file", table.file)).transpose()?;
-        Ok(Self { server, http, auth, state, log })
+        let skills = skills::folder(config.skills, &server.packs, folder)?;
+        Ok(Self { server, http, auth, state, log, skills })
     }
 }
 

@@ -31,6 +31,14 @@ impl Source<'_> {
         }
     }
 
+    /// The folder from which its paths are seen: that of the file, or the one that the process runs in.
+    pub fn folder(&self) -> &Path {
+        match self {
+            Self::File(path) => path.parent().unwrap_or(Path::new("")),
+            Self::Preset(_) | Self::Default => Path::new(""),
+        }
+    }
+
     /// The text of the configuration.
     pub fn text(&self) -> Result<String, ConfigError> {
         match self {

@@ -154,6 +154,8 @@ const FULL: &str = r#"
         format = "${FORMAT:-text}"
         level = "warn"
         payloads = false
+        [skills]
+        folder = "skills"
     "#;
 
 #[test]

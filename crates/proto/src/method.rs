@@ -19,6 +19,8 @@ pub enum Method {
     ListTemplates,
     /// Reads a resource.
     ReadResource,
+    /// Lists what is directly in a directory (skills extension, from 2026-07-28).
+    ReadDirectory,
     /// Subscribes the session to a resource.
     Subscribe,
     /// Ends a subscription of the session.
@@ -27,6 +29,10 @@ pub enum Method {
     ListPrompts,
     /// Renders a prompt.
     GetPrompt,
+    /// Lists skills (skills extension, from 2026-07-28).
+    ListSkills,
+    /// Tells of one skill (skills extension, from 2026-07-28).
+    GetSkill,
     /// Completes an argument.
     Complete,
     /// Sets the session's log level.
@@ -55,7 +61,7 @@ pub enum Method {
 
 impl Method {
     /// Every method with its standard name.
-    pub const ALL: [(Self, &'static str); 24] = [
+    pub const ALL: [(Self, &'static str); 27] = [
         (Self::Initialize, "initialize"),
         (Self::Ping, "ping"),
         (Self::Discover, "server/discover"),
@@ -64,10 +70,13 @@ impl Method {
         (Self::ListResources, "resources/list"),
         (Self::ListTemplates, "resources/templates/list"),
         (Self::ReadResource, "resources/read"),
+        (Self::ReadDirectory, "resources/directory/read"),
         (Self::Subscribe, "resources/subscribe"),
         (Self::Unsubscribe, "resources/unsubscribe"),
         (Self::ListPrompts, "prompts/list"),
         (Self::GetPrompt, "prompts/get"),
+        (Self::ListSkills, "skills/list"),
+        (Self::GetSkill, "skills/get"),
         (Self::Complete, "completion/complete"),
         (Self::SetLevel, "logging/setLevel"),
         (Self::Listen, "subscriptions/listen"),

@@ -31,6 +31,18 @@ pub enum Operation {
         /// Where it is.
         uri: String,
     },
+    /// One page of what is directly in a directory.
+    ReadDirectory {
+        /// Where it is.
+        uri: String,
+        /// Where the page before ended.
+        cursor: Option<String>,
+    },
+    /// Tell of one skill.
+    GetSkill {
+        /// Where its `SKILL.md` is.
+        uri: String,
+    },
     /// Render a prompt.
     GetPrompt {
         /// Its name.
@@ -87,8 +99,11 @@ impl Operation {
             Self::List(ListKind::Resources, _) => "resources/list",
             Self::List(ListKind::Templates, _) => "resources/templates/list",
             Self::List(ListKind::Prompts, _) => "prompts/list",
+            Self::List(ListKind::Skills, _) => "skills/list",
             Self::CallTool { .. } => "tools/call",
             Self::ReadResource { .. } => "resources/read",
+            Self::ReadDirectory { .. } => "resources/directory/read",
+            Self::GetSkill { .. } => "skills/get",
             Self::GetPrompt { .. } => "prompts/get",
             Self::Complete(_) => "completion/complete",
             Self::Subscribe { .. } => "resources/subscribe",
@@ -111,6 +126,7 @@ impl Operation {
             | Self::TaskResult { id }
             | Self::UpdateTask { id, .. }
             | Self::CancelTask { id } => id,
+            Self::ReadDirectory { uri, .. } | Self::GetSkill { uri } => uri,
             _ => "",
         }
     }
@@ -197,6 +213,10 @@ pub enum Payload {
     Tool(ToolResult),
     /// What a resource holds.
     Contents(Vec<Contents>, CacheHints),
+    /// A page of what is directly in a directory; the extension gives it no freshness.
+    Directory(Page),
+    /// One skill.
+    Skill(Arc<Definition>, CacheHints),
     /// A rendered prompt.
     Prompt(PromptResult),
     /// Proposed values.
@@ -267,7 +287,9 @@ impl Filter {
         match change {
             Change::List(ListKind::Tools) => self.tools,
             Change::List(ListKind::Prompts) => self.prompts,
-            Change::List(ListKind::Resources | ListKind::Templates) => self.resources,
+            Change::List(ListKind::Resources | ListKind::Templates | ListKind::Skills) => {
+                self.resources
+            }
             Change::Resource(uri) => self.uris.iter().any(|watched| covers(watched, uri)),
             Change::Task(task) => self.tasks.contains(&task.id),
         }

@@ -199,6 +199,11 @@ const STATELESS_METHODS: MethodSet = MethodSet::of(&[
     Method::Cancelled,
 ]);
 
+/// The skills extension is written against 2026-07-28 and later (SEP-2640, protocol revision): to an older
+/// client the files of a skill are resources like any other.
+const SKILLS_METHODS: MethodSet =
+    MethodSet::of(&[Method::ListSkills, Method::GetSkill, Method::ReadDirectory]);
+
 /// Until 2025-06-18 a tool's arguments were checked by the protocol, not by the tool (SEP-1303 changed it).
 const ARGUMENTS_ARE_PROTOCOL: ErrorRow = ErrorRow::fixed(
     FaultKind::InvalidArguments,
@@ -319,7 +324,7 @@ static RULES: [Rules; 5] = [
         revision: Revision::V2026_07_28,
         name: "2026-07-28",
         era: Era::Stateless,
-        methods: STATELESS_METHODS,
+        methods: STATELESS_METHODS.and(SKILLS_METHODS),
         batches: false,
         asking: Asking::Reentrant,
         elicitation: Elicitation::FormAndUrl,

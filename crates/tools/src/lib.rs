@@ -1,6 +1,7 @@
 //! Ready packs of tools, resources and prompts for servers made with [`creole`].
 //!
-//! A pack is added by its name. Nothing is opened or created before the first call that needs it.
+//! A pack is added by its name. Nothing is opened or created before the first call that needs it, but for the pack
+//! `skills`: its folder is read at once, so that what is wrong with it is told at the start.
 
 mod calculate;
 mod define;
@@ -8,6 +9,7 @@ mod echo;
 mod everything;
 mod guide;
 mod hello;
+pub mod skills;
 mod tasks;
 
 use std::env;
@@ -25,6 +27,7 @@ pub const PACKS: &[(&str, &str)] = &[
     ("calculate", "One tool that does arithmetic; touches nothing."),
     ("tasks", "A list of tasks in a database; reads and writes one file in the data directory."),
     ("guide", "A text and two prompts on how to use this server; touches nothing."),
+    ("skills", "The skills in a folder, as resources; reads that folder when the server starts."),
     (
         "everything",
         "The fixtures of the official conformance suite, for tests only; asks the client, sleeps, \
@@ -38,6 +41,8 @@ pub struct Options {
     /// The directory for data. By default what `CREOLE_DATA_DIR` says, or else the directory of `creole`
     /// among the platform's application data.
     pub data_dir: Option<PathBuf>,
+    /// The folder that the pack `skills` serves.
+    pub skills: Option<PathBuf>,
 }
 
 impl Options {
@@ -51,17 +56,44 @@ impl Options {
 }
 
 /// Adds a pack to a server.
-pub fn add(server: Server, pack: &str, options: &Options) -> Result<Server, UnknownPack> {
+pub fn add(server: Server, pack: &str, options: &Options) -> Result<Server, PackError> {
     match pack {
         "hello" => Ok(hello::add(server)),
         "echo" => Ok(echo::add(server)),
         "calculate" => Ok(calculate::add(server)),
         "tasks" => Ok(tasks::add(server, options)),
         "guide" => Ok(guide::add(server)),
+        "skills" => {
+            let folder = options.skills.as_deref().ok_or(PackError::NoFolder)?;
+            skills::add(server, folder).map_err(PackError::Skills)
+        }
         "everything" => Ok(everything::add(server)),
-        unknown => Err(UnknownPack { name: unknown.to_owned() }),
+        unknown => Err(PackError::Unknown(UnknownPack { name: unknown.to_owned() })),
     }
 }
+
+/// Why a pack cannot be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PackError {
+    /// There is none of that name.
+    Unknown(UnknownPack),
+    /// The pack `skills` was given no folder.
+    NoFolder,
+    /// The folder of skills cannot be read.
+    Skills(skills::Problem),
+}
+
+impl fmt::Display for PackError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(unknown) => unknown.fmt(formatter),
+            Self::NoFolder => formatter.write_str("the pack `skills` needs a folder to serve"),
+            Self::Skills(problem) => problem.fmt(formatter),
+        }
+    }
+}
+
+impl Error for PackError {}
 
 /// There is no pack of that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,9 +122,11 @@ mod tests {
     #[test]
     fn every_pack_can_be_added_to_one_server() {
         let mut server = Server::new("all");
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { skills: Some(folder.path().to_owned()), ..Options::default() };
         for (name, about) in PACKS {
             assert!(about.ends_with('.'), "{name}");
-            server = add(server, name, &Options::default()).unwrap();
+            server = add(server, name, &options).unwrap();
         }
         drop(server.start());
     }
@@ -102,8 +136,8 @@ mod tests {
         let Err(refusal) = add(Server::new("none"), "helo", &Options::default()) else {
             panic!("there is no pack `helo`");
         };
-        let expected =
-            "there is no pack `helo`; there are hello, echo, calculate, tasks, guide, everything";
+        let expected = "there is no pack `helo`; there are hello, echo, calculate, tasks, guide, skills, \
+                        everything";
         assert_eq!(refusal.to_string(), expected);
     }
 }

@@ -46,10 +46,12 @@ const ALLOWED: &[Allowed] = &[
             "getrandom",
             "nanoexpr",
             "rusqlite",
+            "rustix",
             "schemars",
             "serde",
             "serde_json",
             "tokio",
+            "tracing",
         ],
     ),
     (

@@ -6,6 +6,7 @@ use creole_gateway::config::schema::schema;
 use creole_gateway::plan::auth::AuthPlan;
 use creole_gateway::plan::{HttpPlan, LogPlan, ServerPlan};
 use creole_gateway::{Plan, Source};
+use creole_tools::skills::load;
 
 use crate::args::ConfigCommand;
 use crate::failure::Failure;
@@ -23,6 +24,7 @@ pub(crate) fn run(command: &ConfigCommand) -> Result<(), Failure> {
 fn check(file: &Path) -> Result<(), Failure> {
     let plan = Plan::load(Source::File(file), &creole_cli::packs())?;
     let auth = plan.auth.as_ref().map(auth).transpose()?;
+    let skills = plan.skills.as_deref().map(skills).transpose()?;
     let mut lines = vec![
         format!("{} is right.", file.display()),
         format!("  server   {}", server(&plan.server)),
@@ -34,6 +36,7 @@ fn check(file: &Path) -> Result<(), Failure> {
     lines.extend(plan.state.as_ref().map(|file| format!("  state    in {}", file.display())));
     lines.push(format!("  log      {}", log(plan.log)));
     lines.extend(auth);
+    lines.extend(skills);
     lines.push(String::new());
     output::data(&lines.join("\n"))
 }
@@ -48,6 +51,16 @@ fn auth(plan: &AuthPlan) -> Result<String, Failure> {
     let role = plan.role.as_ref().map(|role| format!(", with the role {role}"));
     let (users, keys) = (counted(users, "user"), counted(keys, "key"));
     Ok(format!("  auth     {users}, {keys}{}", role.unwrap_or_default()))
+}
+
+/// The skills of a folder. The server leaves out a wrong one and serves the others; here it is an error.
+fn skills(folder: &Path) -> Result<String, Failure> {
+    let loaded = load(folder).map_err(|problem| Failure::Skills(vec![problem]))?;
+    if !loaded.problems.is_empty() {
+        return Err(Failure::Skills(loaded.problems));
+    }
+    let names: Vec<String> = loaded.skills.iter().map(|skill| skill.name().to_owned()).collect();
+    Ok(format!("  skills   {}", list(&names)))
 }
 
 fn server(server: &ServerPlan) -> String {

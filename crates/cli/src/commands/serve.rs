@@ -59,7 +59,7 @@ async fn assemble(plan: &Plan, args: &ServeArgs) -> Result<(Server, State), Fail
         })?,
     };
     let server = creole_cli::assemble(plan, &Options::default())
-        .map_err(|unknown| Failure::Serve(unknown.to_string()))?;
+        .map_err(|refusal| Failure::Serve(refusal.to_string()))?;
     Ok((server.debug(args.debug).state(state.clone()), state))
 }
 

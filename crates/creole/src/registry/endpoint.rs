@@ -38,6 +38,10 @@ impl Registry {
                 return self.call_tool(&name, arguments.as_ref(), context).await;
             }
             Operation::ReadResource { uri } => return self.read_resource(uri, context).await,
+            Operation::ReadDirectory { uri, cursor } => {
+                Payload::Directory(self.directory(&uri, cursor, &context)?)
+            }
+            Operation::GetSkill { uri } => self.skill(&uri)?,
             Operation::GetPrompt { name, arguments } => {
                 return self.get_prompt(&name, arguments.as_ref(), context).await;
             }
@@ -74,12 +78,13 @@ impl Registry {
     }
 
     /// What belongs to a list that the server never offered is an unknown method.
-    fn offers(&self, kind: ListKind, method: &str) -> Result<(), Fault> {
+    pub(super) fn offers(&self, kind: ListKind, method: &str) -> Result<(), Fault> {
         let has = self.capabilities();
         let (name, offered) = match kind {
             ListKind::Tools => ("tools", has.tools),
             ListKind::Resources | ListKind::Templates => ("resources", has.resources),
             ListKind::Prompts => ("prompts", has.prompts),
+            ListKind::Skills => ("skills", has.skills),
         };
         if offered || self.shared.settings.dialect.shows(name, false) {
             return Ok(());
@@ -109,26 +114,33 @@ impl Registry {
         let settings = &self.shared.settings;
         let size = if settings.dialect.paging { settings.page_size } else { usize::MAX };
         let (sealer, principal, list) = (&settings.sealer, context.principal(), kind.member());
-        let after = match cursor.filter(|_| settings.dialect.paging) {
-            None => None,
-            Some(text) => {
-                Some(Position::open(&text, sealer, principal, list).ok_or_else(|| {
-                    Fault::new(
-                        FaultKind::InvalidParams,
-                        "`cursor` is not one that this server gave out",
-                    )
-                })?)
-            }
-        };
+        let after = self.position(cursor, context, list)?;
         let state = self.read();
         let (items, next) = match kind {
             ListKind::Tools => state.tools.page(after.as_ref(), size),
             ListKind::Resources => state.resources.page(after.as_ref(), size),
             ListKind::Templates => state.templates.page(after.as_ref(), size),
             ListKind::Prompts => state.prompts.page(after.as_ref(), size),
+            ListKind::Skills => state.shelf.skills.page(after.as_ref(), size),
         };
         let next = next.map(|position| position.seal(sealer, principal, list));
         Ok(Page { kind, items, next, cache: settings.cache })
+    }
+
+    /// Where a cursor says that the page before ended.
+    pub(super) fn position(
+        &self,
+        cursor: Option<String>,
+        context: &Context,
+        list: &str,
+    ) -> Result<Option<Position>, Fault> {
+        let settings = &self.shared.settings;
+        let Some(text) = cursor.filter(|_| settings.dialect.paging) else { return Ok(None) };
+        let opened = Position::open(&text, &settings.sealer, context.principal(), list);
+        opened.map(Some).ok_or_else(|| {
+            let detail = "`cursor` is not one that this server gave out";
+            Fault::new(FaultKind::InvalidParams, detail)
+        })
     }
 
     async fn call_tool(
@@ -162,8 +174,12 @@ impl Registry {
     }
 
     /// What reads a resource, with the values of its template's variables.
-    fn reader(&self, uri: &str) -> Option<(Arc<Read>, Variables, CacheHints)> {
+    pub(super) fn reader(&self, uri: &str) -> Option<(Arc<Read>, Variables, CacheHints)> {
         let state = self.read();
+        if let Some(file) = state.shelf.file(uri) {
+            let resource = &file.resource;
+            return Some((Arc::clone(&resource.read), Variables::new(), resource.cache));
+        }
         if let Some(resource) = state.resources.get(uri) {
             return Some((Arc::clone(&resource.read), Variables::new(), resource.cache));
         }
@@ -291,7 +307,7 @@ fn broken(panic: Panic, tool: &str, debug: bool) -> Fault {
     fault
 }
 
-fn no_resource(uri: &str) -> Fault {
+pub(super) fn no_resource(uri: &str) -> Fault {
     let data = Raw::of(&json!({"uri": uri}));
     Fault::new(FaultKind::ResourceNotFound, "").about(uri).with_data(data)
 }

@@ -2,6 +2,8 @@
 
 mod catalogue;
 mod endpoint;
+mod shelf;
+mod skills;
 mod style;
 
 use std::fmt;
@@ -11,7 +13,7 @@ use creole_proto::dialect::Dialect;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::http::Mirror;
 use creole_proto::model::{
-    CacheHints, Implementation, ListKind, ServerCapabilities, TaskSupport, Tasking,
+    CacheHints, Definition, Implementation, ListKind, ServerCapabilities, TaskSupport, Tasking,
 };
 use creole_proto::op::{Caller, Change};
 use creole_proto::revision::Rules;
@@ -21,9 +23,11 @@ use crate::prompt::Prompt;
 use crate::resource::{Resource, Template};
 use crate::schema::Schema;
 use crate::seal::Sealer;
+use crate::skill::{Skill, SkillError};
 use crate::task::{self, TaskLimits, Tasks};
 use crate::tool::Tool;
 use catalogue::Catalogue;
+use shelf::Shelf;
 
 /// Changes that a slow connection may lag behind before it is told of everything.
 const CHANGES_KEPT: usize = 256;
@@ -73,6 +77,7 @@ struct State {
     resources: Catalogue<Resource>,
     templates: Catalogue<Template>,
     prompts: Catalogue<Prompt>,
+    shelf: Shelf,
     /// Whether there is, or was once, a tool that runs as a task.
     tasks: bool,
 }
@@ -155,6 +160,34 @@ impl Registry {
         self.changed_if(removed, ListKind::Prompts)
     }
 
+    /// Adds a skill, or replaces the one at its uri. Its `SKILL.md` is listed among the resources; its other files
+    /// are read like resources, and listed by their directories.
+    ///
+    /// # Errors
+    /// When another skill has a different file at the same uri.
+    pub fn add_skill(&self, skill: Skill) -> Result<(), SkillError> {
+        let mut state = self.write();
+        let manifest = skill.files().iter().find(|file| file.uri() == skill.uri()).map(Arc::clone);
+        state.shelf.insert(skill)?;
+        if let Some(manifest) = manifest {
+            let definition = Definition::clone(&manifest.definition);
+            state.resources.insert(definition, manifest.resource.clone());
+        }
+        drop(state);
+        self.changed(ListKind::Skills);
+        Ok(())
+    }
+
+    /// Takes a skill away; tells whether it was there.
+    pub fn remove_skill(&self, uri: &str) -> bool {
+        let mut state = self.write();
+        let removed = state.shelf.remove(uri);
+        // Where it is a file of another skill, it can still be read there.
+        _ = removed && state.resources.remove(uri);
+        drop(state);
+        self.changed_if(removed, ListKind::Skills)
+    }
+
     /// Tells subscribers that a resource changed.
     pub fn resource_updated(&self, uri: &str) {
         // Nobody listening is not an error.
@@ -184,6 +217,7 @@ impl Registry {
             logging: self.shared.settings.logging,
             list_changed: true,
             subscribe: resources,
+            skills: state.shelf.skills.is_offered(),
             tasks: state.tasks,
         }
     }

@@ -5,8 +5,8 @@ use creole_proto::method::Method;
 use creole_proto::revision::{Era, Revision};
 
 /// The capabilities that a server can show.
-pub(crate) const CAPABILITIES: [&str; 6] =
-    ["tools", "resources", "prompts", "completions", "logging", "tasks"];
+pub(crate) const CAPABILITIES: [&str; 7] =
+    ["tools", "resources", "prompts", "completions", "logging", "tasks", "skills"];
 
 /// The names of the revisions that a dialect can be based on.
 pub(crate) fn base_revisions() -> Vec<&'static str> {

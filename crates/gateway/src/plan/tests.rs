@@ -24,13 +24,13 @@ fn environment(name: &str) -> Result<String, VarError> {
 }
 
 fn plan(text: &str) -> Plan {
-    Plan::read(text, PACKS, &environment)
+    Plan::read(text, Path::new(""), PACKS, &environment)
         .map_err(|problem| problem.shown_in("creole.toml", text).to_string())
         .unwrap_or_else(|shown| panic!("\n{shown}"))
 }
 
 fn refusal(text: &str) -> ConfigError {
-    Plan::read(text, PACKS, &environment).unwrap_err().shown_in("creole.toml", text)
+    Plan::read(text, Path::new(""), PACKS, &environment).unwrap_err().shown_in("creole.toml", text)
 }
 
 #[test]
@@ -365,4 +365,32 @@ fn said(error: &ConfigError) -> String {
         Some(place) => format!("{}:{} {}", place.line, place.column, error.what),
         None => error.what.clone(),
     }
+}
+
+#[test]
+fn the_folder_of_skills_is_seen_from_the_folder_of_the_file() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(place.path().join("my/skills")).unwrap();
+    std::fs::write(place.path().join("file"), "").unwrap();
+    let read = |text: &str| {
+        let plan = Plan::read(text, place.path(), &["skills", "echo"], &environment);
+        plan.map_err(|problem| problem.shown_in("creole.toml", text))
+    };
+    let with = |folder: &str| {
+        read(&format!("[server]\npacks = [\"skills\"]\n[skills]\nfolder = \"{folder}\"\n"))
+    };
+    assert_eq!(with("my/skills").unwrap().skills, Some(place.path().join("my/skills")));
+    for wrong in ["", "no", "file"] {
+        let error = with(wrong).unwrap_err();
+        let at = error.place.as_ref().map(|place| (place.line, place.column));
+        assert_eq!(at, Some((4, 10)), "{error}");
+        assert!(error.help.is_some(), "{error}");
+    }
+    let usual = read("[server]\npacks = [\"skills\"]").unwrap_err();
+    assert!(usual.what.contains("there is no folder"), "{usual}");
+    std::fs::create_dir(place.path().join("skills")).unwrap();
+    let usual = read("[server]\npacks = [\"skills\"]\n[skills]").unwrap();
+    assert_eq!(usual.skills, Some(place.path().join("skills")));
+    let alone = read("[server]\npacks = [\"echo\"]\n[skills]").unwrap_err();
+    assert_eq!(alone.help.as_deref(), Some("add \"skills\" to `packs`"));
 }

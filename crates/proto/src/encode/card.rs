@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 use super::{comma, data, foreign_key, key, raw_member, text_member};
 use crate::dialect::{CapabilityShape, Dialect};
-use crate::model::{ServerCapabilities, TASKS_EXTENSION};
+use crate::method::Method;
+use crate::model::{SKILLS_EXTENSION, ServerCapabilities, TASKS_EXTENSION};
 use crate::op::ServerCard;
 use crate::revision::{Era, Rules, Tasks};
 use crate::wire::quote;
@@ -65,9 +66,8 @@ fn write_capabilities(
     if shown("logging", has.logging) {
         write_capability(out, "logging", &[], dialect);
     }
-    if dialect.has_tasks(rules) && has.tasks {
-        write_tasks_capability(out, rules);
-    }
+    write_tasks(out, has, dialect, rules);
+    write_extensions(out, has, dialect, rules);
     if let CapabilityShape::Flags(further) = &dialect.capabilities {
         for (name, value) in further.iter() {
             foreign_key(out, name);
@@ -78,20 +78,28 @@ fn write_capabilities(
 }
 
 /// Tasks are a capability of their own in one revision, and an extension in the next.
-fn write_tasks_capability(out: &mut Vec<u8>, rules: &Rules) {
-    match rules.tasks {
-        Tasks::Absent => {}
-        Tasks::Wanted => {
-            let all = r#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#;
-            raw_member(out, "tasks", all);
-        }
-        Tasks::Extension => {
-            key(out, "extensions");
-            out.push(b'{');
-            raw_member(out, TASKS_EXTENSION, "{}");
-            out.push(b'}');
-        }
+fn write_tasks(out: &mut Vec<u8>, has: &ServerCapabilities, dialect: &Dialect, rules: &Rules) {
+    if dialect.has_tasks(rules) && has.tasks && rules.tasks == Tasks::Wanted {
+        let all = r#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#;
+        raw_member(out, "tasks", all);
     }
+}
+
+/// Extensions that the server has and whose methods there are, each with its settings.
+fn write_extensions(out: &mut Vec<u8>, has: &ServerCapabilities, dialect: &Dialect, rules: &Rules) {
+    let tasks = dialect.has_tasks(rules) && has.tasks && rules.tasks == Tasks::Extension;
+    let skills = rules.methods.contains(Method::ListSkills) && dialect.shows("skills", has.skills);
+    let all =
+        [(TASKS_EXTENSION, tasks, "{}"), (SKILLS_EXTENSION, skills, r#"{"directoryRead":true}"#)];
+    if all.iter().all(|(_, is_shown, _)| !is_shown) {
+        return;
+    }
+    key(out, "extensions");
+    out.push(b'{');
+    for (name, _, settings) in all.iter().filter(|(_, is_shown, _)| *is_shown) {
+        raw_member(out, name, settings);
+    }
+    out.push(b'}');
 }
 
 fn write_capability(

@@ -52,7 +52,8 @@ fn write_payload(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
         Payload::Server(card) => {
             write_card(out, card, target.version, target.dialect, target.rules);
         }
-        Payload::Page(page) => write_page(out, page, target.rules),
+        Payload::Page(page) | Payload::Directory(page) => write_page(out, page, target.rules),
+        Payload::Skill(skill, _) => raw_member(out, "skill", skill.text(target.rules)),
         Payload::Tool(result) => write_tool_result(out, result, target),
         Payload::Contents(contents, _) => {
             key(out, "contents");
@@ -82,7 +83,7 @@ fn cache_hints(payload: &Payload) -> Option<CacheHints> {
     match payload {
         Payload::Server(card) => Some(card.cache),
         Payload::Page(page) => Some(page.cache),
-        Payload::Contents(_, hints) => Some(*hints),
+        Payload::Contents(_, hints) | Payload::Skill(_, hints) => Some(*hints),
         _ => None,
     }
 }

@@ -22,6 +22,8 @@ pub struct ServerCapabilities {
     pub subscribe: bool,
     /// It has tools that run as tasks.
     pub tasks: bool,
+    /// It has skills, and their directories can be read.
+    pub skills: bool,
 }
 
 /// What a client can be asked for.

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use super::{Prompt, Resource, ResourceTemplate, TaskSupport, Tool};
+use super::{Prompt, Resource, ResourceTemplate, Skill, TaskSupport, Tool};
 use crate::adapt;
 use crate::revision::{Rules, Structured, Tasks};
 
@@ -91,6 +91,12 @@ impl From<&ResourceTemplate> for Definition {
 impl From<&Prompt> for Definition {
     fn from(prompt: &Prompt) -> Self {
         Self::of(&prompt.name, prompt)
+    }
+}
+
+impl From<&Skill> for Definition {
+    fn from(skill: &Skill) -> Self {
+        Self::of(&skill.uri, skill)
     }
 }
 

@@ -10,6 +10,7 @@ mod elicitation;
 mod level;
 mod prompts;
 mod resources;
+mod skills;
 mod task;
 mod tools;
 
@@ -21,6 +22,7 @@ pub use elicitation::{Ask, Question};
 pub use level::Level;
 pub use prompts::{Prompt, PromptArgument, PromptMessage, PromptResult};
 pub use resources::{Resource, ResourceTemplate};
+pub use skills::{SKILLS_EXTENSION, Skill, SkillFile};
 pub use task::{TASKS_EXTENSION, Task, TaskEnd, TaskState, TaskSupport, Tasking};
 pub use tools::{Tool, ToolAnnotations, ToolResult};
 
@@ -55,7 +57,7 @@ impl CacheHints {
     pub const NONE: Self = Self { ttl_ms: 0, public: false };
 }
 
-/// One of the four kinds of lists.
+/// One of the kinds of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ListKind {
     /// Tools.
@@ -66,6 +68,8 @@ pub enum ListKind {
     Templates,
     /// Prompts.
     Prompts,
+    /// Skills, of the extension [`SKILLS_EXTENSION`].
+    Skills,
 }
 
 impl ListKind {
@@ -76,14 +80,17 @@ impl ListKind {
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
             Self::Prompts => "prompts",
+            Self::Skills => "skills",
         }
     }
 
-    /// The notification that tells of a change.
+    /// The notification that tells of a change. Skills have none of their own: their files are resources.
     pub fn changed(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
-            Self::Resources | Self::Templates => "notifications/resources/list_changed",
+            Self::Resources | Self::Templates | Self::Skills => {
+                "notifications/resources/list_changed"
+            }
             Self::Prompts => "notifications/prompts/list_changed",
         }
     }

@@ -37,12 +37,18 @@ pub(super) fn operation(
         Method::ListResources => list(ListKind::Resources),
         Method::ListTemplates => list(ListKind::Templates),
         Method::ListPrompts => list(ListKind::Prompts),
+        Method::ListSkills => list(ListKind::Skills),
         Method::CallTool => {
             let name = as_required_string("name", given.inside.name)?.into_owned();
             let arguments = arguments(given.inside.arguments, dialect.arguments_required)?;
             Ok((Operation::CallTool { name, arguments }, Purpose::Tool))
         }
         Method::ReadResource => plain(Operation::ReadResource { uri: required(params, "uri")? }),
+        Method::ReadDirectory => {
+            let (uri, cursor) = (required(params, "uri")?, cursor(params)?);
+            plain(Operation::ReadDirectory { uri, cursor })
+        }
+        Method::GetSkill => plain(Operation::GetSkill { uri: required(params, "uri")? }),
         Method::GetPrompt => {
             let name = required(params, "name")?;
             plain(Operation::GetPrompt { name, arguments: prompt_arguments(params)? })

@@ -11,6 +11,7 @@ mod resources;
 mod rounds;
 mod samples;
 mod schemas;
+mod skills;
 mod tasks;
 
 use creole::Server;
@@ -25,5 +26,5 @@ pub(crate) fn add(mut server: Server) -> Server {
     for prompt in prompts::all() {
         server = server.prompt(prompt);
     }
-    changing::add(resources::add(server))
+    skills::add(changing::add(resources::add(server)))
 }

@@ -142,7 +142,10 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_became_writable_again_is_written() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::new(Options { data_dir: Some(directory.path().to_owned()) });
+        let store = Store::new(Options {
+            data_dir: Some(directory.path().to_owned()),
+            ..Options::default()
+        });
         store.create("before".into()).await.unwrap();
         let forbid = |database: &mut Database| {
             database.connection.pragma_update(None, "query_only", true).unwrap();

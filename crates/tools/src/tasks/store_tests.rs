@@ -271,7 +271,7 @@ fn a_lock_that_is_not_given_back_ends_in_an_error() {
 fn nothing_is_made_before_the_first_call_and_then_for_the_owner_only() {
     let (directory, _) = place();
     let data_dir = directory.path().join("a/b");
-    let store = Store::new(Options { data_dir: Some(data_dir.clone()) });
+    let store = Store::new(Options { data_dir: Some(data_dir.clone()), ..Options::default() });
     assert!(!data_dir.exists());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(store.create("first".into())).unwrap();
@@ -290,7 +290,7 @@ async fn a_directory_that_cannot_be_made_is_named_and_tried_again() {
     let (directory, _) = place();
     let blocker = directory.path().join("blocked");
     fs::write(&blocker, "a file, not a directory").unwrap();
-    let store = Store::new(Options { data_dir: Some(blocker.join("data")) });
+    let store = Store::new(Options { data_dir: Some(blocker.join("data")), ..Options::default() });
     let error = store.create("x".into()).await.unwrap_err();
     assert!(matches!(&error, StoreError::Directory(..)), "{error}");
     assert!(error.to_string().contains(blocker.to_str().unwrap()), "{error}");
@@ -310,7 +310,8 @@ fn a_file_that_cannot_be_opened_is_named_with_what_to_do() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_at_the_same_time_share_one_connection() {
     let (directory, file) = place();
-    let store = Store::new(Options { data_dir: Some(directory.path().to_owned()) });
+    let store =
+        Store::new(Options { data_dir: Some(directory.path().to_owned()), ..Options::default() });
     let calls: Vec<_> = (0..50)
         .map(|number| {
             let store = store.clone();

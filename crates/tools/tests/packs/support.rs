@@ -194,5 +194,5 @@ pub(crate) fn text_of(result: &Value) -> String {
 
 /// Packs that keep their data in a directory of the test's own.
 pub(crate) fn in_directory(directory: &tempfile::TempDir) -> Options {
-    Options { data_dir: Some(directory.path().join("data")) }
+    Options { data_dir: Some(directory.path().join("data")), ..Options::default() }
 }

@@ -1,0 +1,111 @@
+//! The referee of the extension for skills (SEP-2640), whose results no revision's schema has.
+//!
+//! They are judged by what the extension's document says of each member; the resources that a directory lists are
+//! judged by the revision, like a list of resources.
+
+use creole::proto::method::Method;
+use creole::proto::revision::Revision;
+use serde_json::{Value, json};
+
+use super::{Kind, schema, types};
+
+const METHODS: [Method; 3] = [Method::ListSkills, Method::GetSkill, Method::ReadDirectory];
+const MOST_FILES: usize = 512;
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Whether a message is an answer of the extension.
+pub(super) fn is_of(revision: Revision, kind: Kind<'_>) -> bool {
+    let Kind::Answer { method, .. } = kind else { return false };
+    METHODS.iter().any(|own| own.name() == method && revision.rules().methods.contains(*own))
+}
+
+/// Judges one answer of the extension.
+pub(super) fn judge(revision: Revision, kind: Kind<'_>) -> Result<(), String> {
+    let Kind::Answer { method, result } = kind else { return Ok(()) };
+    if result["resultType"] != "complete" {
+        return Err("`resultType` must be \"complete\"".to_owned());
+    }
+    if !result["nextCursor"].is_null() && !result["nextCursor"].is_string() {
+        return Err("`nextCursor` must be a string".to_owned());
+    }
+    match method {
+        "skills/list" => {
+            check_members(
+                result,
+                &["resultType", "skills", "nextCursor", "ttlMs", "cacheScope", "_meta"],
+            )?;
+            check_cache(result)?;
+            list(result, "skills")?.iter().try_for_each(check_skill)
+        }
+        "skills/get" => {
+            check_members(result, &["resultType", "skill", "ttlMs", "cacheScope", "_meta"])?;
+            check_cache(result)?;
+            check_skill(&result["skill"])
+        }
+        _ => check_directory(revision, result),
+    }
+}
+
+fn check_directory(revision: Revision, result: &Value) -> Result<(), String> {
+    check_members(result, &["resultType", "resources", "nextCursor", "_meta"])?;
+    // With the freshness that a list of resources has to have, it is one.
+    let mut listed = result.clone();
+    (listed["ttlMs"], listed["cacheScope"]) = (json!(0), json!("private"));
+    let message = json!({"jsonrpc": "2.0", "id": 1, "result": &listed});
+    let kind = Kind::Answer { method: "resources/list", result: &listed };
+    types::judge(revision, kind, &message)?;
+    schema::judge(revision, kind, &message)
+}
+
+fn check_cache(result: &Value) -> Result<(), String> {
+    let is_whole = result["ttlMs"].is_u64()
+        && ["public", "private"].map(Value::from).contains(&result["cacheScope"]);
+    if is_whole { Ok(()) } else { Err("`ttlMs` and `cacheScope` are missing or wrong".to_owned()) }
+}
+
+fn check_skill(skill: &Value) -> Result<(), String> {
+    check_members(skill, &["uri", "frontmatter", "resources"])?;
+    let uri = skill["uri"].as_str().ok_or("a skill has no `uri`")?;
+    let folder = uri.strip_suffix("/SKILL.md").ok_or("the uri of a skill ends with /SKILL.md")?;
+    let front = &skill["frontmatter"];
+    for key in ["name", "description"] {
+        if front[key].as_str().is_none_or(str::is_empty) {
+            return Err(format!("{uri}: the front matter has no `{key}`"));
+        }
+    }
+    if folder.rsplit('/').next() != front["name"].as_str() {
+        return Err(format!("{uri}: the folder is not called as the skill is"));
+    }
+    let files = list(skill, "resources")?;
+    let (mut seen, mut total) = (Vec::new(), 0);
+    for file in files {
+        check_members(file, &["uri", "digest", "size"])?;
+        let place = file["uri"].as_str().ok_or("a file has no `uri`")?;
+        if !place.starts_with(&format!("{folder}/")) || seen.contains(&place) {
+            return Err(format!("{uri}: {place} is outside of the skill or comes twice"));
+        }
+        let digest = file["digest"].as_str().and_then(|digest| digest.strip_prefix("sha256:"));
+        let is_hex = |text: &str| text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
+        if !digest.is_some_and(|hex| hex.len() == 64 && is_hex(hex)) {
+            return Err(format!("{place}: `digest` is not sha256 and 64 hexadecimal letters"));
+        }
+        seen.push(place);
+        total += file["size"].as_u64().ok_or("a file has no `size`")?;
+    }
+    if !seen.contains(&uri) || files.len() > MOST_FILES || total > MOST_BYTES {
+        return Err(format!("{uri}: SKILL.md is not among the files, or there is too much"));
+    }
+    Ok(())
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> Result<&'a [Value], String> {
+    value[key].as_array().map(Vec::as_slice).ok_or_else(|| format!("`{key}` is not a list"))
+}
+
+fn check_members(value: &Value, allowed: &[&str]) -> Result<(), String> {
+    let members = value.as_object().ok_or("it must be an object")?;
+    match members.keys().find(|key| !allowed.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(stranger) => Err(format!("`{stranger}` does not belong here")),
+    }
+}

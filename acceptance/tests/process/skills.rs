@@ -1,0 +1,79 @@
+//! A folder of skills behind the real binary: what is served, and what is said of a wrong one.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use creole_acceptance::process_under_test::Server;
+use creole_acceptance::stage::stdio::binary;
+use serde_json::json;
+
+const CONFIG: &str = "[server]\npacks = [\"skills\"]\n\n[skills]\nfolder = \"mine\"\n";
+
+fn write(folder: &Path, path: &str, text: &str) {
+    let path = folder.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// The exit code, stdout and stderr of `creole config check`.
+fn check(folder: &Path) -> (Option<i32>, String, String) {
+    let output = Command::new(binary().unwrap())
+        .args(["config", "check", "creole.toml"])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_wrong_skill_is_told_by_file_and_line_and_the_others_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "creole.toml", CONFIG);
+    let front = "---\nname: mail\ndescription: Writes mail\n---\nBe brief.\n";
+    write(folder.path(), "mine/mail/SKILL.md", front);
+    write(folder.path(), "mine/mail/data/words.txt", "kind");
+    let (code, said, _) = check(folder.path());
+    assert_eq!(code, Some(0));
+    assert!(said.ends_with("\n  skills   mail\n"), "{said}");
+
+    write(folder.path(), "mine/post/SKILL.md", "---\nname: post\ndescription: yes\n---\n");
+    let wrong = "mine/post/SKILL.md:3: `yes` is true or false to some readers and a text to others; put the value in \
+                 quotes";
+    let (code, said, error) = check(folder.path());
+    assert_eq!((code, said.as_str()), (Some(2), ""));
+    assert!(error.contains(wrong), "{error}");
+
+    let config = folder.path().join("creole.toml");
+    let mut server = Server::start(&[config.to_str().unwrap()]);
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let list = server.request("skills/list", &json!({"_meta": meta}));
+    let skills = list["result"]["skills"].as_array().unwrap();
+    assert_eq!((skills.len(), &skills[0]["uri"]), (1, &json!("skill://mail/SKILL.md")));
+    // What is read is what the list told of, whatever has become of the file since.
+    write(folder.path(), "mine/mail/data/words.txt", "changed");
+    let read = json!({"uri": "skill://mail/data/words.txt", "_meta": meta});
+    let read = server.request("resources/read", &read);
+    assert_eq!(read["result"]["contents"][0]["text"], "kind");
+    let ended = server.finish();
+    assert!(
+        ended.log.contains("a skill is left out") && ended.log.contains(wrong),
+        "{}",
+        ended.log
+    );
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_refused_at_its_place_in_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "creole.toml", CONFIG);
+    let (code, said, error) = check(folder.path());
+    assert_eq!((code, said.as_str()), (Some(2), ""));
+    assert!(
+        error.contains("error: there is no folder `mine`") && error.contains("creole.toml:5:10"),
+        "{error}"
+    );
+}

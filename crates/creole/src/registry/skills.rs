@@ -1,0 +1,65 @@
+//! Skills and directories, answered by the registry.
+
+use std::sync::Arc;
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::ListKind;
+use creole_proto::op::{Page, Payload};
+
+use super::Registry;
+use super::endpoint::no_resource;
+use crate::call::Context;
+use crate::cursor::Position;
+
+/// The longest part of a uri that an error repeats, in characters.
+const LONGEST_ECHO: usize = 256;
+
+impl Registry {
+    /// The entry of one skill. What is none is a wrong parameter (SEP-2640, getting a skill).
+    pub(super) fn skill(&self, uri: &str) -> Result<Payload, Fault> {
+        self.offers(ListKind::Skills, "skills/get")?;
+        match self.read().shelf.skills.get(uri) {
+            Some(skill) => {
+                Ok(Payload::Skill(Arc::clone(skill.definition()), self.shared.settings.cache))
+            }
+            None => {
+                let uri: String = uri.chars().take(LONGEST_ECHO).collect();
+                Err(Fault::new(FaultKind::InvalidParams, format!("no skill is served at {uri}")))
+            }
+        }
+    }
+
+    /// One page of what is directly in a directory. What is none is a wrong parameter, whether something else
+    /// is there or nothing (SEP-2640, reading directories).
+    pub(super) fn directory(
+        &self,
+        uri: &str,
+        cursor: Option<String>,
+        context: &Context,
+    ) -> Result<Page, Fault> {
+        self.offers(ListKind::Skills, "resources/directory/read")?;
+        let listed = self.read().shelf.directory(uri);
+        let Some(items) = listed else {
+            if self.reader(uri).is_none() {
+                return Err(no_resource(uri));
+            }
+            let uri: String = uri.chars().take(LONGEST_ECHO).collect();
+            return Err(Fault::new(FaultKind::InvalidParams, format!("{uri} is not a directory")));
+        };
+        let settings = &self.shared.settings;
+        let size = if settings.dialect.paging { settings.page_size } else { usize::MAX };
+        // A cursor opens the directory that it was given for and no other.
+        let list = format!("directory {uri}");
+        let start = self.position(cursor, context, &list)?.map_or(0, |position| {
+            let last = items.iter().position(|item| item.name() == position.after);
+            last.map_or(position.index.saturating_sub(1), |last| last + 1).min(items.len())
+        });
+        let end = items.len().min(start.saturating_add(size));
+        let next = items[start..end].last().filter(|_| end < items.len()).map(|last| {
+            let position = Position { index: end, after: last.name().to_owned() };
+            position.seal(&settings.sealer, context.principal(), &list)
+        });
+        let items = items[start..end].to_vec();
+        Ok(Page { kind: ListKind::Resources, items, next, cache: settings.cache })
+    }
+}

@@ -1,0 +1,59 @@
+//! Why a skill is refused.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why a skill is refused: where, what is wrong, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillError {
+    /// The file inside of the skill, or nothing if it is about the whole.
+    pub file: Option<String>,
+    /// The line, from one.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub what: String,
+    /// What would be right.
+    pub help: Option<String>,
+}
+
+impl SkillError {
+    pub(crate) fn new(file: &str, what: impl Into<String>) -> Self {
+        Self { file: Some(file.to_owned()), ..Self::of_skill(what) }
+    }
+
+    /// An error about the whole skill.
+    pub(crate) fn of_skill(what: impl Into<String>) -> Self {
+        Self { file: None, line: None, what: what.into(), help: None }
+    }
+
+    #[must_use]
+    pub(crate) fn line(mut self, line: usize) -> Self {
+        self.line = Some(line);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for SkillError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(formatter, "{file}:")?;
+            if let Some(line) = self.line {
+                write!(formatter, "{line}:")?;
+            }
+            formatter.write_str(" ")?;
+        }
+        formatter.write_str(&self.what)?;
+        match &self.help {
+            Some(help) => write!(formatter, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for SkillError {}

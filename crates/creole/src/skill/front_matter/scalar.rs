@@ -1,0 +1,91 @@
+//! What a plain value is: the readings on which YAML 1.1 and YAML 1.2 agree.
+
+use super::Node;
+
+/// The most digits of a number that every reader keeps whole.
+const MOST_DIGITS: usize = 15;
+
+/// What a plain value stands for, or why readers do not agree on it.
+pub(super) fn resolve(text: &str) -> Result<Node, String> {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Ok(Node::Null),
+        "true" | "True" | "TRUE" => return Ok(Node::Bool(true)),
+        "false" | "False" | "FALSE" => return Ok(Node::Bool(false)),
+        _ => {}
+    }
+    if is_word_of_old(text) {
+        return Err(format!("`{text}` is true or false to some readers and a text to others"));
+    }
+    if is_number(text) {
+        let number = serde_json::from_str(text).map(Node::Number);
+        return number.map_err(|_| format!("`{text}` is not a number that can be told in JSON"));
+    }
+    if looks_like_number(text) {
+        return Err(format!("`{text}` is a number to some readers and something else to others"));
+    }
+    if is_time(text) {
+        return Err(format!("`{text}` is a date or time to some readers and a text to others"));
+    }
+    if matches!(text, "=" | "<<") {
+        return Err(format!("`{text}` has a meaning of its own to some readers"));
+    }
+    Ok(Node::Text(text.to_owned()))
+}
+
+fn is_word_of_old(text: &str) -> bool {
+    let words = ["yes", "Yes", "YES", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF"];
+    words.contains(&text) || matches!(text, "y" | "Y" | "n" | "N")
+}
+
+/// A number of JSON without an exponent, short enough to be kept whole.
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = match digits.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (digits, None),
+    };
+    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    let count = whole.len() + fraction.map_or(0, str::len);
+    all_digits(whole)
+        && fraction.is_none_or(all_digits)
+        && (whole == "0" || !whole.starts_with('0'))
+        && text != "-0"
+        && count <= MOST_DIGITS
+}
+
+/// What one of the many ways to write a number takes for one.
+fn looks_like_number(text: &str) -> bool {
+    let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if matches!(rest.to_ascii_lowercase().as_str(), ".inf" | ".nan") {
+        return true;
+    }
+    let is_decimal = |part: &str| {
+        part.bytes().any(|it| it.is_ascii_digit())
+            && part.bytes().all(|it| it.is_ascii_digit() || matches!(it, b'.' | b'_'))
+            && part.matches('.').count() <= 1
+    };
+    let in_base = |prefix: &str| {
+        let digits = rest.strip_prefix(prefix);
+        digits.is_some_and(|it| it.bytes().all(|it| it.is_ascii_hexdigit() || it == b'_'))
+    };
+    let has_exponent = rest.split_once(['e', 'E']).is_some_and(|(number, exponent)| {
+        is_decimal(number) && is_decimal(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))
+    });
+    is_decimal(rest) || has_exponent || ["0x", "0o", "0b"].into_iter().any(in_base)
+}
+
+/// Dates, and numbers to the base of sixty.
+fn is_time(text: &str) -> bool {
+    let digits = |part: &str, counts: &[usize]| {
+        counts.contains(&part.len()) && part.bytes().all(|it| it.is_ascii_digit())
+    };
+    let mut parts = text.splitn(3, '-');
+    let date = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
+    let day = date[2].split(['T', 't', ' ', '\t']).next().unwrap_or_default();
+    let is_date = digits(date[0], &[4]) && digits(date[1], &[1, 2]) && digits(day, &[1, 2]);
+    let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_sixty = rest.contains(':')
+        && rest.starts_with(|first: char| first.is_ascii_digit())
+        && rest.bytes().all(|it| it.is_ascii_digit() || matches!(it, b':' | b'_' | b'.'));
+    is_date || is_sixty
+}

@@ -1,0 +1,207 @@
+//! What is read, and what is refused where.
+
+use creole_proto::wire::Raw;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn value(body: &str) -> Value {
+    let members = read(&format!("---\n{body}\n---\ntext\n"))
+        .unwrap_or_else(|wrong| panic!("{body}\nline {}: {}", wrong.line, wrong.what));
+    Raw::of(&Node::Map(members)).decode().unwrap()
+}
+
+fn wrong(body: &str) -> Wrong {
+    match read(&format!("---\n{body}\n---\n")) {
+        Err(wrong) => wrong,
+        Ok(members) => panic!("{body}\nis read as {members:?}"),
+    }
+}
+
+#[test]
+fn plain_values_are_what_every_reader_takes_them_for() {
+    let body = "a: text with: colons:inside # comment\nb: 12\nc: -1.50\nd: true\ne: ~\nf:\ng: 1.2.3\nh: a#b\n\
+                i: null\nj: False\nk: C++ - and -x";
+    let body = body.replace("with: colons", "with-colons");
+    let expected = json!({"a": "text with-colons:inside", "b": 12, "c": -1.5, "d": true, "e": null, "f": null,
+        "g": "1.2.3", "h": "a#b", "i": null, "j": false, "k": "C++ - and -x"});
+    assert_eq!(value(&body), expected);
+}
+
+#[test]
+fn members_keep_their_order() {
+    let members = read("---\nz: 1\na: 2\n---").unwrap();
+    assert_eq!(Raw::of(&Node::Map(members)).as_str(), r#"{"z":1,"a":2}"#);
+}
+
+#[test]
+fn quotations_stand_for_their_text() {
+    let body = r#"a: "x: \"y\" \\ \n\t\x41\u00e9\U0001F600 # no"  # yes
+b: 'it''s: "so"'
+"c d": ''
+'e': "\/""#;
+    let expected = json!({"a": "x: \"y\" \\ \n\tA\u{e9}\u{1f600} # no", "b": "it's: \"so\"", "c d": "", "e": "/"});
+    assert_eq!(value(body), expected);
+}
+
+#[test]
+fn mappings_and_lists_nest_by_indentation() {
+    let body = "metadata:\n  author: ann\n  deep:\n    deeper: 1\n\n  # comment\n  last: x\ntools:\n- a\n- b: 1\n  \
+                c: 2\n-\n  d: 3\n- - e\n  - f\nother:\n    - g\n    - \"h\"\nend: yes!";
+    let expected = json!({"metadata": {"author": "ann", "deep": {"deeper": 1}, "last": "x"},
+        "tools": ["a", {"b": 1, "c": 2}, {"d": 3}, ["e", "f"]], "other": ["g", "h"], "end": "yes!"});
+    assert_eq!(value(body), expected);
+}
+
+#[test]
+fn brackets_hold_lists_and_mappings_of_one_line() {
+    let body = "a: [x, 'y, z', 1, [true, null], {b: c}]  # comment\nd: {}\ne: []\nf: {\"g\":1, h: http://x/, }";
+    let expected = json!({"a": ["x", "y, z", 1, [true, null], {"b": "c"}], "d": {}, "e": [],
+        "f": {"g": 1, "h": "http://x/"}});
+    assert_eq!(value(body), expected);
+}
+
+#[test]
+fn texts_of_several_lines_keep_or_fold_their_ends() {
+    let lines = "\n  one\n  two\n\n  three\n    far\n  four\n\n\nz: 1";
+    let text = |header: &str| value(&format!("a: {header}{lines}"))["a"].clone();
+    assert_eq!(text("|"), "one\ntwo\n\nthree\n  far\nfour\n");
+    assert_eq!(text("|-"), "one\ntwo\n\nthree\n  far\nfour");
+    assert_eq!(text("|+"), "one\ntwo\n\nthree\n  far\nfour\n\n\n");
+    assert_eq!(text("> # comment"), "one two\nthree\n  far\nfour\n");
+    assert_eq!(text(">-"), "one two\nthree\n  far\nfour");
+    assert_eq!(value("a: |\nb: >-\n\nc: x"), json!({"a": "", "b": "", "c": "x"}));
+    assert_eq!(value("a: |\n\n  # not a comment\nb: x")["a"], "\n# not a comment\n");
+}
+
+#[test]
+fn a_plain_text_goes_on_where_it_is_indented() {
+    assert_eq!(
+        value("a: one\n  two\n\n  three # end\nb: x"),
+        json!({"a": "one two\nthree", "b": "x"})
+    );
+    assert_eq!(value("a:\n  one\n  two\nb: 1"), json!({"a": "one two", "b": 1}));
+    assert_eq!(value("a:\n - one\n   two\n - 3"), json!({"a": ["one two", 3]}));
+}
+
+#[test]
+fn lines_may_end_as_on_windows() {
+    let members = read("---\r\nname: a\r\nb: |\r\n  x\r\n  y\r\n--- \r\nrest").unwrap();
+    let expected = [("name", "a"), ("b", "x\ny\n")];
+    let expected = expected.map(|(name, text)| (name.to_owned(), Node::Text(text.to_owned())));
+    assert_eq!(members, expected);
+}
+
+#[test]
+fn what_readers_take_for_different_things_is_refused() {
+    for text in [
+        "yes",
+        "No",
+        "ON",
+        "off",
+        "y",
+        "010",
+        "0x1F",
+        "0o7",
+        "1_000",
+        "1e3",
+        "1.",
+        ".5",
+        "+1",
+        "-0",
+        ".inf",
+        "-.INF",
+        ".NaN",
+        "12:30",
+        "1:2:3",
+        "2026-07-28",
+        "2026-7-8 10:00:00",
+        "2026-07-28T10:00:00Z",
+        "=",
+        "<<",
+        "1234567890123456",
+        "0.1234567890123456",
+    ] {
+        assert_eq!(wrong(&format!("name: x\nkey: {text}")).line, 3, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_refused_in_its_line() {
+    let cases = [
+        (2, "just text"),
+        (2, "key:value"),
+        (3, "a: 1\na: 2"),
+        (3, "a: 1\n  b: 2"),
+        (3, "  a: 1\nb: 2"),
+        (3, "a: 1\n\tb: 2"),
+        (2, "a: Use when: needed"),
+        (3, "a: text\n  more: text"),
+        (3, "a: text\n  - item"),
+        (2, "a: ends with:"),
+        (2, "a: \"open"),
+        (2, "a: 'open"),
+        (2, "a: \"x\" y"),
+        (2, "a: \"\\q\""),
+        (2, "a: \"\\ud800\""),
+        (2, "a: [x"),
+        (2, "a: [x y: z]"),
+        (2, "a: [,]"),
+        (2, "a: {x}"),
+        (2, "a: {x:1}"),
+        (2, "a: {x: 1, x: 2}"),
+        (2, "a: [x #y]"),
+        (2, "a: &anchor x"),
+        (2, "a: *alias"),
+        (2, "a: !!str x"),
+        (2, "a: @x"),
+        (2, "a: %x"),
+        (2, "a: - x"),
+        (2, "<<: x"),
+        (2, "1: x"),
+        (2, "true: x"),
+        (2, "? a"),
+        (2, "- a"),
+        (2, "a: |2\n  x"),
+        (2, "a: | x"),
+        (4, "a: |\n     \n  x"),
+        (5, "a: |\n\n  text\n b: x"),
+        (2, "a: b\u{7}"),
+        (2, "a: b\u{2028}"),
+        (4, "a:\n    - x\n  - y"),
+    ];
+    for (line, body) in cases {
+        let wrong = wrong(body);
+        assert_eq!(wrong.line, line, "{body:?}: {}", wrong.what);
+        assert!(!wrong.help.is_empty(), "{body:?}");
+    }
+}
+
+#[test]
+fn front_matter_begins_the_file_and_ends() {
+    for text in [
+        "",
+        "name: x",
+        " ---\nname: x\n---",
+        "\u{feff}---\n---",
+        "--- \n---",
+        "---\nname: x\n",
+        "---",
+    ] {
+        assert!(read(text).is_err(), "{text:?}");
+    }
+    assert_eq!(read("---\n---"), Ok(Members::new()));
+}
+
+#[test]
+fn length_and_depth_have_an_end() {
+    let long = format!("---\na: {}\n---", "x".repeat(LONGEST));
+    assert!(read(&long).unwrap_err().what.contains("longer"));
+    let deep = |levels: usize| {
+        (0..levels).map(|level| format!("{}a:\n", " ".repeat(level))).collect::<String>()
+    };
+    assert!(wrong(&deep(40)).what.contains("deeper"));
+    assert!(wrong(&format!("a: {}", "[".repeat(5000))).what.contains("deeper"));
+    assert!(wrong(&format!("a:\n  {}x", "- ".repeat(5000))).what.contains("deeper"));
+    value(&deep(10));
+}

@@ -1,0 +1,265 @@
+//! Skills: folders of files that teach a model how to do something (SEP-2640, the extension
+//! `io.modelcontextprotocol/skills`).
+//!
+//! A skill holds its files, so that what it tells of them and what is read are always the same bytes. Every file is a
+//! resource at `skill://<path of the skill>/<path of the file>`.
+
+mod error;
+mod front_matter;
+mod media;
+mod place;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use creole_proto::model::{self, Contents, Definition};
+use creole_proto::wire::Raw;
+
+use crate::resource::Resource;
+use crate::seal;
+
+pub use error::SkillError;
+use front_matter::{Members, Node};
+pub(crate) use place::SCHEME;
+
+/// The file that makes a folder a skill.
+pub const MANIFEST: &str = "SKILL.md";
+/// How many files a skill may have: what every client has to take (SEP-2640, limits).
+pub const MOST_FILES: usize = 512;
+/// How many bytes the files of a skill may have together (SEP-2640, limits).
+pub const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// The longest description, in characters (Agent Skills specification, `description`).
+const LONGEST_DESCRIPTION: usize = 1024;
+/// The longest name, in characters (Agent Skills specification, `name`).
+const LONGEST_NAME: usize = 64;
+
+/// One skill.
+#[derive(Clone)]
+pub struct Skill {
+    name: String,
+    description: String,
+    definition: Arc<Definition>,
+    files: Vec<Arc<SkillFile>>,
+}
+
+/// A file of a skill, as a resource.
+pub(crate) struct SkillFile {
+    /// Its path, with the skill's before it, as it was given.
+    pub(crate) path: String,
+    pub(crate) digest: String,
+    pub(crate) resource: Resource,
+    pub(crate) definition: Arc<Definition>,
+}
+
+impl Skill {
+    /// The skill at `path`, whose last part is its name, made of files by their paths inside of it. One of them
+    /// is `SKILL.md`, which begins with front matter.
+    ///
+    /// ```
+    /// use creole::Skill;
+    ///
+    /// let text = "---\nname: refunds\ndescription: How money is paid back\n---\nAsk for the receipt.\n";
+    /// let skill = Skill::new("acme/billing/refunds", [("SKILL.md", text.as_bytes())]).unwrap();
+    /// assert_eq!(skill.uri(), "skill://acme/billing/refunds/SKILL.md");
+    /// ```
+    ///
+    /// # Errors
+    /// When a client could not take the skill: the front matter is wrong, a name breaks the rules, or there is
+    /// too much of it.
+    pub fn new<P, B>(
+        path: &str,
+        files: impl IntoIterator<Item = (P, B)>,
+    ) -> Result<Self, SkillError>
+    where
+        P: Into<String>,
+        B: Into<Arc<[u8]>>,
+    {
+        let files =
+            gathered(path, files.into_iter().map(|(name, bytes)| (name.into(), bytes.into())))?;
+        let members = front_matter_of(&files)?;
+        let name = name_of(&members, path)?;
+        let description = description_of(&members)?;
+        let files: Vec<_> = files
+            .into_iter()
+            .map(|(file, bytes)| {
+                let told = (file == MANIFEST).then_some((&*name, &*description));
+                Arc::new(SkillFile::new(path, &file, &bytes, told))
+            })
+            .collect();
+        let entry = model::Skill {
+            uri: place::uri(&format!("{path}/{MANIFEST}")),
+            front_matter: Raw::of(&Node::Map(members)),
+            files: files.iter().map(|file| file.entry()).collect(),
+        };
+        Ok(Self { name, description, definition: Arc::new((&entry).into()), files })
+    }
+
+    /// Where its `SKILL.md` is.
+    pub fn uri(&self) -> &str {
+        self.definition.name()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// When to use it.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Its files, sorted by their paths.
+    pub(crate) fn files(&self) -> &[Arc<SkillFile>] {
+        &self.files
+    }
+
+    /// Its entry, as lists hold it.
+    pub(crate) fn definition(&self) -> &Arc<Definition> {
+        &self.definition
+    }
+}
+
+impl fmt::Debug for Skill {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Skill").field("uri", &self.uri()).finish_non_exhaustive()
+    }
+}
+
+impl SkillFile {
+    /// `told` are the skill's name and description: `SKILL.md` is listed under them (SEP-2640, resource metadata).
+    fn new(skill: &str, file: &str, bytes: &Arc<[u8]>, told: Option<(&str, &str)>) -> Self {
+        let path = format!("{skill}/{file}");
+        let uri = place::uri(&path);
+        let mime_type = media::type_of(file, bytes);
+        let last = file.rsplit('/').next().unwrap_or(file);
+        let (name, about) = told.map_or((last, None), |(name, about)| (name, Some(about)));
+        let kept = Arc::clone(bytes);
+        let read = move |uri, _| {
+            let contents = contents(uri, mime_type, &kept);
+            async move { Ok(vec![contents]) }
+        };
+        let mut resource = Resource::new(&uri, name, read).mime_type(mime_type);
+        resource.definition.description = about.map(str::to_owned);
+        resource.definition.size = Some(bytes.len() as u64);
+        let hex: String = seal::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let definition = Arc::new((&resource.definition).into());
+        Self { path, digest: format!("sha256:{hex}"), resource, definition }
+    }
+
+    pub(crate) fn uri(&self) -> &str {
+        &self.resource.definition.uri
+    }
+
+    fn entry(&self) -> model::SkillFile {
+        let size = self.resource.definition.size.unwrap_or_default();
+        model::SkillFile { uri: self.uri().to_owned(), digest: self.digest.clone(), size }
+    }
+}
+
+/// Text where it is text, so that the bytes that arrive are those of the digest either way.
+fn contents(uri: String, mime_type: &str, bytes: &[u8]) -> Contents {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Contents::text(uri, mime_type, text),
+        Err(_) => Contents::blob(uri, mime_type, STANDARD.encode(bytes)),
+    }
+}
+
+/// The files by their paths, if they are files that one folder can hold, and not too many.
+fn gathered(
+    skill: &str,
+    files: impl Iterator<Item = (String, Arc<[u8]>)>,
+) -> Result<BTreeMap<String, Arc<[u8]>>, SkillError> {
+    place::check(skill)
+        .map_err(|what| SkillError::of_skill(format!("the path of the skill {what}")))?;
+    let (mut all, mut total) = (BTreeMap::new(), 0_usize);
+    for (path, bytes) in files {
+        place::check(&path)
+            .map_err(|what| SkillError::new(&path, format!("the path of the file {what}")))?;
+        total = total.saturating_add(bytes.len());
+        if all.insert(path.clone(), bytes).is_some() {
+            return Err(SkillError::new(&path, "there are two files of this name"));
+        }
+        if all.len() > MOST_FILES {
+            let what = format!("the skill has more than {MOST_FILES} files");
+            return Err(
+                SkillError::of_skill(what).help("clients need not take more; split the skill")
+            );
+        }
+        if total > MOST_BYTES {
+            let what = format!("the files of the skill have more than {MOST_BYTES} bytes");
+            return Err(
+                SkillError::of_skill(what).help("clients need not take more; split the skill")
+            );
+        }
+    }
+    for path in all.keys() {
+        let mut folders = path.match_indices('/').map(|(at, _)| &path[..at]);
+        if let Some(both) = folders.find(|folder| all.contains_key(*folder)) {
+            return Err(SkillError::new(both, "this is a file and a folder"));
+        }
+    }
+    Ok(all)
+}
+
+fn front_matter_of(files: &BTreeMap<String, Arc<[u8]>>) -> Result<Members, SkillError> {
+    let Some(bytes) = files.get(MANIFEST) else {
+        let help = format!("add a file `{MANIFEST}` that begins with front matter");
+        return Err(SkillError::of_skill(format!("there is no `{MANIFEST}`")).help(help));
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        SkillError::new(MANIFEST, "the file is not UTF-8 text").line(line).help("save it as UTF-8")
+    })?;
+    front_matter::read(text)
+        .map_err(|wrong| SkillError::new(MANIFEST, wrong.what).line(wrong.line).help(wrong.help))
+}
+
+/// A member of the front matter that has to be a text.
+fn text_of<'a>(members: &'a Members, key: &str) -> Result<&'a str, SkillError> {
+    let wrong = |what| {
+        SkillError::new(MANIFEST, what).help(format!("write `{key}: …` between the two `---`"))
+    };
+    match members.iter().find(|(name, _)| name == key) {
+        Some((_, Node::Text(text))) if !text.trim().is_empty() => Ok(text),
+        Some((_, Node::Text(_) | Node::Null)) => Err(wrong(format!("`{key}` is empty"))),
+        Some(_) => Err(wrong(format!("`{key}` is not a text")).help("put the value in quotes")),
+        None => Err(wrong(format!("`{key}` is missing"))),
+    }
+}
+
+fn name_of(members: &Members, path: &str) -> Result<String, SkillError> {
+    let name = text_of(members, "name")?;
+    let is_allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    if name.len() > LONGEST_NAME
+        || name.split('-').any(|part| part.is_empty() || !part.chars().all(is_allowed))
+    {
+        let help =
+            format!("a name is up to {LONGEST_NAME} of a-z, 0-9 and single hyphens between them");
+        return Err(SkillError::new(MANIFEST, format!("`name` cannot be `{name}`")).help(help));
+    }
+    let folder = path.rsplit('/').next().unwrap_or(path);
+    if name != folder {
+        let what = format!("`name` is `{name}`, but the folder is `{folder}`");
+        return Err(SkillError::new(MANIFEST, what).help("give both the same name"));
+    }
+    Ok(name.to_owned())
+}
+
+fn description_of(members: &Members) -> Result<String, SkillError> {
+    let description = text_of(members, "description")?;
+    if description.chars().count() > LONGEST_DESCRIPTION {
+        let what = format!("`description` is longer than {LONGEST_DESCRIPTION} characters");
+        return Err(
+            SkillError::new(MANIFEST, what).help("say when to use the skill; the rest is text")
+        );
+    }
+    Ok(description.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Paths of skills and files, and the uris made of them.
+
+/// What every uri of a skill begins with.
+pub(crate) const SCHEME: &str = "skill://";
+
+/// The longest path, in bytes.
+const LONGEST: usize = 1024;
+
+/// Refuses a path that is not a plain way down.
+pub(super) fn check(path: &str) -> Result<(), &'static str> {
+    if path.len() > LONGEST {
+        return Err("is longer than 1024 bytes");
+    }
+    match path.split('/').find(|part| matches!(*part, "" | "." | "..")) {
+        Some("") => Err("has an empty part"),
+        Some(_) => Err("has a part `.` or `..`"),
+        None => Ok(()),
+    }
+}
+
+/// The uri at a path: what a uri cannot hold is written as `%` and two digits (RFC 3986, section 2.1).
+pub(super) fn uri(path: &str) -> String {
+    let mut uri = String::with_capacity(SCHEME.len() + path.len());
+    uri.push_str(SCHEME);
+    for (position, part) in path.split('/').enumerate() {
+        if position > 0 {
+            uri.push('/');
+        }
+        for byte in part.bytes() {
+            // The first part stands where hosts stand, which may hold neither `:` nor `@`.
+            if is_plain(byte) || position > 0 && matches!(byte, b':' | b'@') {
+                uri.push(char::from(byte));
+            } else {
+                uri.push_str(&format!("%{byte:02X}"));
+            }
+        }
+    }
+    uri
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_down() {
+        for wrong in ["", "/a", "a/", "a//b", ".", "..", "a/../b", "./a"] {
+            assert!(check(wrong).is_err(), "{wrong}");
+        }
+        for right in ["a", "a/b.md", "..a/b..", "a b/ü"] {
+            assert_eq!(check(right), Ok(()), "{right}");
+        }
+        assert!(check(&"a".repeat(LONGEST + 1)).is_err());
+    }
+
+    #[test]
+    fn what_a_uri_cannot_hold_is_escaped() {
+        assert_eq!(uri("a b/c@d:e/ü%?#.md"), "skill://a%20b/c@d:e/%C3%BC%25%3F%23.md");
+        assert_eq!(uri("a:b/SKILL.md"), "skill://a%3Ab/SKILL.md");
+    }
+}

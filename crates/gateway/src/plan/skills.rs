@@ -1,0 +1,48 @@
+//! The folder of skills.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::SkillsTable;
+use crate::config::error::Problem;
+use crate::config::value::Placed;
+
+/// The pack that the table is for.
+const PACK: &str = "skills";
+/// The folder where none is named.
+const FOLDER: &str = "skills";
+
+/// The folder of skills as seen from the configuration's folder, if skills are offered.
+pub(super) fn folder(
+    table: Option<SkillsTable>,
+    packs: &[String],
+    seen_from: &Path,
+) -> Result<Option<PathBuf>, Problem> {
+    let is_offered = packs.iter().any(|pack| pack == PACK);
+    if table.is_some() && !is_offered {
+        let what = "`[skills]` says where skills are, but the server does not offer them";
+        return Err(Problem::new(what).help(format!("add \"{PACK}\" to `packs`")));
+    }
+    if !is_offered {
+        return Ok(None);
+    }
+    let written = table.and_then(|table| table.folder);
+    let (name, span) = match written {
+        Some(Placed { value, span }) => (value, Some(span)),
+        None => (FOLDER.to_owned(), None),
+    };
+    let folder = seen_from.join(&name);
+    let wrong = if name.is_empty() {
+        "`folder` is empty".to_owned()
+    } else if !folder.is_dir() {
+        format!("there is no folder `{}`", folder.display())
+    } else {
+        return Ok(Some(folder));
+    };
+    let help = "`folder` in `[skills]` names a folder, as seen from the folder of this file, that holds a folder for \
+                each skill";
+    let problem = Problem::new(wrong).help(help);
+    Err(match span {
+        Some(span) => problem.at(span),
+        None => problem,
+    })
+}

@@ -1,0 +1,325 @@
+//! A folder, read without a way out of it.
+//!
+//! Everything is opened from the folder's own descriptor, one part of a path after the other and never through a
+//! link: a link is resolved first, and what it leads to is then opened the same way. So whoever changes the folder
+//! while it is read cannot lead the reader elsewhere. What a name stands for is looked at before it is opened, and
+//! again afterwards.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use creole::skill::{MANIFEST, MOST_BYTES};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+
+use super::Problem;
+
+/// How many names are looked at.
+const MOST_NAMES: usize = 20_000;
+/// How many bytes are read in all.
+const MOST_READ: usize = 256 * 1024 * 1024;
+/// How deep folders may be inside of one another.
+const DEEPEST: usize = 16;
+
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+/// A pipe that has come in place of a file would make the reader wait.
+const FILE: OFlags = OFlags::NONBLOCK.union(OFlags::CLOEXEC);
+
+/// A folder that is being read.
+pub(super) struct Folder<'a> {
+    /// As it was given: problems are told with it.
+    path: &'a Path,
+    /// Without links.
+    real: PathBuf,
+    top: OwnedFd,
+    contents: Contents,
+    names: usize,
+    bytes: usize,
+}
+
+/// What was found. Paths are relative to the folder and have slashes.
+#[derive(Default)]
+pub(super) struct Contents {
+    /// The files that are in skills.
+    pub(super) files: BTreeMap<String, Arc<[u8]>>,
+    /// The folders that have a `SKILL.md`.
+    pub(super) skills: Vec<String>,
+    /// What could not be read, and where it is.
+    pub(super) unread: Vec<(String, Problem)>,
+}
+
+/// A folder on the way down.
+struct Level<'a> {
+    descriptor: &'a OwnedFd,
+    path: &'a str,
+    in_skill: bool,
+    /// Device and number of this folder and those above it.
+    above: Vec<(u64, u64)>,
+}
+
+impl<'a> Folder<'a> {
+    pub(super) fn open(path: &'a Path) -> Result<Self, Problem> {
+        let unreadable = |error: io::Error| {
+            let what = format!("the folder of skills cannot be read: {error}");
+            Problem::new(path, what).help("name a folder that holds a folder for each skill")
+        };
+        let real = fs::canonicalize(path).map_err(unreadable)?;
+        let top = openat(CWD, &real, FOLDER | OFlags::NOFOLLOW, Mode::empty());
+        let top = top.map_err(|error| unreadable(error.into()))?;
+        Ok(Self { path, real, top, contents: Contents::default(), names: 0, bytes: 0 })
+    }
+
+    /// Reads all that is in skills.
+    pub(super) fn read(mut self) -> Result<Contents, Problem> {
+        let top = rustix::io::fcntl_dupfd_cloexec(&self.top, 3)
+            .map_err(|error| Problem::new(self.path, error.to_string()))?;
+        let above = fstat(&top).map(|stat| vec![identity(&stat)]).unwrap_or_default();
+        self.visit(&Level { descriptor: &top, path: "", in_skill: false, above })?;
+        Ok(self.contents)
+    }
+
+    fn visit(&mut self, level: &Level<'_>) -> Result<(), Problem> {
+        let names = match self.names_in(level)? {
+            Ok(names) => names,
+            Err(error) => {
+                self.unread(level.path, format!("this folder cannot be read: {error}"), None);
+                return Ok(());
+            }
+        };
+        let has_manifest = names.iter().any(|name| name == MANIFEST);
+        if has_manifest && level.path.is_empty() {
+            let help = "put each skill into a folder of its own inside of this one";
+            let what = format!("the folder of skills has a `{MANIFEST}` itself");
+            return Err(Problem::new(&self.path.join(MANIFEST), what).help(help));
+        }
+        if has_manifest {
+            self.contents.skills.push(level.path.to_owned());
+        }
+        let odd =
+            names.iter().find(|name| name.eq_ignore_ascii_case(MANIFEST) && *name != MANIFEST);
+        if let Some(odd) = odd.filter(|_| !has_manifest) {
+            let path = joined(level.path, odd);
+            self.unread(&path, "this file makes no skill", Some(&format!("name it `{MANIFEST}`")));
+        }
+        let in_skill = level.in_skill || has_manifest;
+        for name in &names {
+            let path = joined(level.path, name);
+            if let Err(error) = self.entry(level, name, &path, in_skill)? {
+                self.unread(&path, format!("this cannot be read: {error}"), None);
+            }
+        }
+        Ok(())
+    }
+
+    /// The names in a folder, sorted; those that begin with a dot are passed over.
+    fn names_in(&mut self, level: &Level<'_>) -> Result<io::Result<Vec<String>>, Problem> {
+        let entries = match Dir::read_from(level.descriptor) {
+            Ok(entries) => entries,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return Ok(Err(error.into())),
+            };
+            if entry.file_name().to_bytes().starts_with(b".") {
+                continue;
+            }
+            self.names += 1;
+            if self.names > MOST_NAMES {
+                let what =
+                    format!("there are more than {MOST_NAMES} names in the folder of skills");
+                return Err(Problem::new(self.path, what).help("name a smaller folder"));
+            }
+            match entry.file_name().to_str() {
+                Ok(name) => names.push(name.to_owned()),
+                Err(_) => {
+                    let path = joined(level.path, &entry.file_name().to_string_lossy());
+                    self.unread(&path, "this name is not UTF-8", Some("rename it"));
+                }
+            }
+        }
+        names.sort();
+        Ok(Ok(names))
+    }
+
+    fn entry(
+        &mut self,
+        level: &Level<'_>,
+        name: &str,
+        path: &str,
+        in_skill: bool,
+    ) -> Result<io::Result<()>, Problem> {
+        let stat = match statat(level.descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        match kind(&stat) {
+            FileType::Directory => {
+                let opened =
+                    openat(level.descriptor, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
+                self.descend(level, opened.map_err(Into::into), path, in_skill)
+            }
+            FileType::Symlink => self.link(level, path, in_skill),
+            FileType::RegularFile if in_skill => {
+                let opened = openat(level.descriptor, name, FILE | OFlags::NOFOLLOW, Mode::empty());
+                self.file(opened.map_err(Into::into), path)
+            }
+            FileType::RegularFile => Ok(Ok(())),
+            _ => {
+                self.no_file(path, in_skill);
+                Ok(Ok(()))
+            }
+        }
+    }
+
+    /// Follows a link, if it stays in the folder.
+    fn link(
+        &mut self,
+        level: &Level<'_>,
+        path: &str,
+        in_skill: bool,
+    ) -> Result<io::Result<()>, Problem> {
+        let target = match fs::canonicalize(self.real.join(path)) {
+            Ok(target) => target,
+            Err(error) => return Ok(Err(error)),
+        };
+        let inside = target.strip_prefix(&self.real).ok().filter(|inside| is_shown(inside));
+        let Some(inside) = inside else {
+            let help = "copy what it leads to into the folder";
+            self.unread(path, "this link leaves the folder of skills", Some(help));
+            return Ok(Ok(()));
+        };
+        match self.kind_of(inside) {
+            Ok(FileType::Directory) => {
+                let opened = self.open_below(inside, FOLDER);
+                self.descend(level, opened, path, in_skill)
+            }
+            Ok(FileType::RegularFile) if in_skill => {
+                let opened = self.open_below(inside, FILE);
+                self.file(opened, path)
+            }
+            Ok(FileType::RegularFile) => Ok(Ok(())),
+            Ok(_) => {
+                self.no_file(path, in_skill);
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    fn descend(
+        &mut self,
+        level: &Level<'_>,
+        opened: io::Result<OwnedFd>,
+        path: &str,
+        in_skill: bool,
+    ) -> Result<io::Result<()>, Problem> {
+        let opened = opened.and_then(|folder| Ok((fstat(&folder)?, folder)));
+        let (stat, folder) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(error)),
+        };
+        let here = identity(&stat);
+        if level.above.contains(&here) {
+            self.unread(path, "this link leads to a folder that it is in", Some("take it out"));
+            return Ok(Ok(()));
+        }
+        if level.above.len() > DEEPEST {
+            let what = format!("this folder is deeper than {DEEPEST} levels");
+            self.unread(path, what, Some("move it up"));
+            return Ok(Ok(()));
+        }
+        let above = level.above.iter().copied().chain([here]).collect();
+        self.visit(&Level { descriptor: &folder, path, in_skill, above }).map(Ok)
+    }
+
+    fn file(&mut self, opened: io::Result<OwnedFd>, path: &str) -> Result<io::Result<()>, Problem> {
+        let read = opened.and_then(|file| {
+            if kind(&fstat(&file)?) != FileType::RegularFile {
+                return Err(io::Error::other("it is no longer a file"));
+            }
+            let mut bytes = Vec::new();
+            File::from(file).take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        });
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(error) => return Ok(Err(error)),
+        };
+        if bytes.len() > MOST_BYTES {
+            let what = format!("this file has more than {MOST_BYTES} bytes");
+            self.unread(path, what, Some("clients need not take a skill of more"));
+            return Ok(Ok(()));
+        }
+        self.bytes += bytes.len();
+        if self.bytes > MOST_READ {
+            let what = format!("the skills in this folder have more than {MOST_READ} bytes");
+            return Err(Problem::new(self.path, what).help("name a smaller folder"));
+        }
+        self.contents.files.insert(path.to_owned(), bytes.into());
+        Ok(Ok(()))
+    }
+
+    /// What a path without links stands for.
+    fn kind_of(&self, inside: &Path) -> io::Result<FileType> {
+        let Some(name) = inside.file_name() else { return Ok(FileType::Directory) };
+        let parent = self.open_below(inside.parent().unwrap_or(Path::new("")), FOLDER)?;
+        Ok(kind(&statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    }
+
+    /// Opens a path without links, one part after the other.
+    fn open_below(&self, inside: &Path, last: OFlags) -> io::Result<OwnedFd> {
+        let mut here = rustix::io::fcntl_dupfd_cloexec(&self.top, 3)?;
+        let mut parts = inside.components().peekable();
+        while let Some(part) = parts.next() {
+            let flags = if parts.peek().is_some() { FOLDER } else { last };
+            here = open_part(here.as_fd(), part, flags)?;
+        }
+        Ok(here)
+    }
+
+    fn no_file(&mut self, path: &str, in_skill: bool) {
+        // Outside of skills it is nobody's business.
+        if in_skill {
+            let what = "this is neither a file nor a folder";
+            self.unread(path, what, Some("pipes, sockets and devices cannot be part of a skill"));
+        }
+    }
+
+    fn unread(&mut self, path: &str, what: impl Into<String>, help: Option<&str>) {
+        let mut problem = Problem::new(&self.path.join(path), what);
+        problem.help = help.map(str::to_owned);
+        self.contents.unread.push((path.to_owned(), problem));
+    }
+}
+
+fn open_part(parent: BorrowedFd<'_>, part: Component<'_>, flags: OFlags) -> io::Result<OwnedFd> {
+    match part {
+        Component::Normal(name) => {
+            Ok(openat(parent, name, flags | OFlags::NOFOLLOW, Mode::empty())?)
+        }
+        _ => Err(io::Error::other("its path leads elsewhere")),
+    }
+}
+
+/// Whether no part of a path begins with a dot: what is passed over is not reached by a link either.
+fn is_shown(inside: &Path) -> bool {
+    inside.components().all(|part| !part.as_os_str().as_encoded_bytes().starts_with(b"."))
+}
+
+fn joined(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev as u64, stat.st_ino as u64)
+}

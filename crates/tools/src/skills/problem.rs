@@ -1,0 +1,46 @@
+//! What is wrong with a folder of skills.
+
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What is wrong with a file or folder, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file or folder.
+    pub file: PathBuf,
+    /// The line, from one.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub what: String,
+    /// What would be right.
+    pub help: Option<String>,
+}
+
+impl Problem {
+    pub(super) fn new(file: &Path, what: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line: None, what: what.into(), help: None }
+    }
+
+    #[must_use]
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:", self.file.display())?;
+        if let Some(line) = self.line {
+            write!(formatter, "{line}:")?;
+        }
+        write!(formatter, " {}", self.what)?;
+        match &self.help {
+            Some(help) => write!(formatter, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for Problem {}

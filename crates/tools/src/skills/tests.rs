@@ -1,0 +1,164 @@
+//! Folders on the disk: what is found, what is refused, and that nothing leads out.
+
+use std::os::unix::fs::symlink;
+
+use tempfile::{TempDir, tempdir};
+
+use super::*;
+
+const MODE: rustix::fs::Mode = rustix::fs::Mode::RWXU;
+
+/// A folder with these files; a path that ends with a slash is a folder.
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn front(name: &str) -> String {
+    format!("---\nname: {name}\ndescription: About {name}\n---\nText.\n")
+}
+
+fn uris(loaded: &Loaded) -> Vec<&str> {
+    loaded.skills.iter().map(Skill::uri).collect()
+}
+
+fn only_problem(loaded: &Loaded) -> String {
+    assert_eq!(loaded.problems.len(), 1, "{:?}", loaded.problems);
+    loaded.problems[0].to_string()
+}
+
+#[test]
+fn skills_are_found_at_every_depth_and_inside_of_one_another() {
+    let (one, two, three) = (front("one"), front("two"), front("three"));
+    let folder = folder(&[
+        ("one/SKILL.md", &one),
+        ("one/scripts/run.py", "print()"),
+        ("acme/README.md", "not of a skill"),
+        ("acme/two/SKILL.md", &two),
+        ("acme/two/parts/three/SKILL.md", &three),
+        (".hidden/four/SKILL.md", "wrong"),
+        ("one/.env", "SECRET"),
+    ]);
+    let loaded = load(folder.path()).unwrap();
+    assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+    let expected = [
+        "skill://acme/two/SKILL.md",
+        "skill://acme/two/parts/three/SKILL.md",
+        "skill://one/SKILL.md",
+    ];
+    assert_eq!(uris(&loaded), expected);
+}
+
+#[test]
+fn a_wrong_skill_is_told_and_the_others_are_served() {
+    let right = front("right");
+    let folder = folder(&[
+        ("right/SKILL.md", &right),
+        ("wrong/SKILL.md", "---\nname: wrong\ndescription: Use it: now\n---\n"),
+        ("other/skill.md", &right),
+    ]);
+    let loaded = load(folder.path()).unwrap();
+    assert_eq!(uris(&loaded), ["skill://right/SKILL.md"]);
+    let said: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    let place = folder.path().display();
+    let expected = [
+        format!(
+            "{place}/wrong/SKILL.md:3: a plain value cannot hold a colon before a space or at its end; put the \
+             value in quotes, or write it as a text after `>-`"
+        ),
+        format!("{place}/other/skill.md: this file makes no skill; name it `SKILL.md`"),
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_wrong_skill_inside_of_another_is_still_a_part_of_it() {
+    let outer = front("outer");
+    let folder = folder(&[("outer/SKILL.md", &outer), ("outer/inner/SKILL.md", "no front matter")]);
+    let loaded = load(folder.path()).unwrap();
+    assert_eq!(uris(&loaded), ["skill://outer/SKILL.md"]);
+    assert!(only_problem(&loaded).contains("inner/SKILL.md:1:"));
+}
+
+#[test]
+fn a_link_is_followed_inside_of_the_folder_and_refused_outside() {
+    let (good, bad, secret) = (front("good"), front("bad"), folder(&[("secret.txt", "secret")]));
+    let folder = folder(&[
+        ("good/SKILL.md", &good),
+        ("bad/SKILL.md", &bad),
+        ("shared/text.md", "shared"),
+        (".git/config", "hidden"),
+    ]);
+    let at = |path: &str| folder.path().join(path);
+    symlink("../shared/text.md", at("good/text.md")).unwrap();
+    symlink("../shared", at("good/all")).unwrap();
+    symlink(secret.path().join("secret.txt"), at("bad/secret.txt")).unwrap();
+    let loaded = load(folder.path()).unwrap();
+    assert_eq!(uris(&loaded), ["skill://good/SKILL.md"]);
+    assert!(
+        only_problem(&loaded).contains("bad/secret.txt: this link leaves the folder of skills")
+    );
+
+    for (target, said) in [
+        (secret.path().to_str().unwrap(), "leaves"),
+        ("../../..", "leaves"),
+        ("/dev/zero", "leaves"),
+        ("../.git/config", "leaves"),
+        ("..", "a folder that it is in"),
+        ("secret.txt", "cannot be read"),
+        ("nowhere", "cannot be read"),
+    ] {
+        std::fs::remove_file(at("bad/secret.txt")).unwrap();
+        symlink(target, at("bad/secret.txt")).unwrap();
+        let loaded = load(folder.path()).unwrap();
+        assert_eq!(uris(&loaded), ["skill://good/SKILL.md"], "{target}");
+        assert!(only_problem(&loaded).contains(said), "{target}: {:?}", loaded.problems);
+    }
+}
+
+#[test]
+fn what_is_no_file_is_never_opened() {
+    let text = front("pipe");
+    let folder = folder(&[("pipe/SKILL.md", &text)]);
+    // Whoever opens a pipe to read waits for a writer: the test would not end.
+    let pipe = folder.path().join("pipe/data");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, MODE, 0).unwrap();
+    let loaded = load(folder.path()).unwrap();
+    assert!(uris(&loaded).is_empty());
+    assert!(only_problem(&loaded).contains("pipe/data: this is neither a file nor a folder"));
+    symlink("data", folder.path().join("pipe/link")).unwrap();
+    assert_eq!(load(folder.path()).unwrap().problems.len(), 2);
+}
+
+#[test]
+fn sizes_and_depths_have_an_end() {
+    let (large, deep) = (front("large"), front("deep"));
+    let far = format!("deep/{}end.md", "a/".repeat(20));
+    let folder = folder(&[("large/SKILL.md", &large), ("deep/SKILL.md", &deep), (&far, "")]);
+    let file = std::fs::File::create(folder.path().join("large/sparse")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let loaded = load(folder.path()).unwrap();
+    assert!(uris(&loaded).is_empty());
+    let said: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    assert!(said[0].contains("deeper than 16 levels"), "{said:?}");
+    assert!(said[1].contains("sparse: this file has more than 16777216 bytes"), "{said:?}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_one_is_refused() {
+    let text = front("x");
+    let folder = folder(&[("SKILL.md", &text), ("empty/README.md", "")]);
+    let itself = load(folder.path()).unwrap_err().to_string();
+    assert!(itself.contains("SKILL.md: the folder of skills has a `SKILL.md` itself"), "{itself}");
+    for path in ["nowhere", "SKILL.md"] {
+        let said = load(&folder.path().join(path)).unwrap_err().to_string();
+        assert!(said.contains("the folder of skills cannot be read"), "{said}");
+    }
+    let empty = load(&folder.path().join("empty")).unwrap();
+    assert!(only_problem(&empty).contains("there is no skill in this folder"));
+}
