@@ -168,7 +168,7 @@ mod tests {
     fn read(table: &str) -> Result<Option<AuthPlan>, ConfigError> {
         let text = format!("[server]\n[auth]\n{}", table.replace("DIGEST", DIGEST));
         let lookup = |_: &str| Err(VarError::NotPresent);
-        let plan = Plan::read(&text, &[], &lookup);
+        let plan = Plan::read(&text, Path::new(""), &[], &lookup);
         plan.map(|plan| plan.auth).map_err(|problem| problem.shown_in("creole.toml", &text))
     }
 

@@ -321,5 +321,5 @@ fn kind(stat: &Stat) -> FileType {
 }
 
 fn identity(stat: &Stat) -> (u64, u64) {
-    (stat.st_dev as u64, stat.st_ino as u64)
+    (stat.st_dev, stat.st_ino)
 }
