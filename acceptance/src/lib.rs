@@ -1,5 +1,7 @@
 //! Whole-system tests.
 
+pub mod conformance;
+pub mod http;
 pub mod load;
 pub mod peers;
 pub mod process_under_test;

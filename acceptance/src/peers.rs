@@ -1,4 +1,4 @@
-//! Clients that nobody here wrote, made to talk to a server of ours over stdio.
+//! Clients that nobody here wrote, made to talk to a server of ours over stdio and over HTTP.
 //!
 //! Each [`Peer`] is a published SDK or tool, pinned to an exact version under `acceptance/peers/`.
 //! [`installed`] puts it under `target/peers/` once, and [`run`] has it perform [`Steps`] against a
@@ -19,15 +19,17 @@
 
 mod inspector;
 mod install;
-mod process;
+pub(crate) mod process;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub use self::install::{Installed, Missing, install_all, installed};
+pub use self::install::{
+    Installed, Missing, Suite, bridge, install_all, installed, installed_suite,
+};
 
 /// How long a conversation may take before its processes are killed.
 const CONVERSATION: Duration = Duration::from_secs(60);
@@ -35,6 +37,8 @@ const CONVERSATION: Duration = Duration::from_secs(60);
 /// A client of another make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
+    /// FastMCP, whose client is built on version 2 of the Python SDK. It cannot subscribe.
+    FastMcp,
     /// The command line of the MCP Inspector. It lists, calls, reads and gets prompts; it answers no
     /// request of a server.
     Inspector,
@@ -52,7 +56,8 @@ pub enum Peer {
 
 impl Peer {
     /// All the peers.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
+        Self::FastMcp,
         Self::Inspector,
         Self::PythonV1,
         Self::PythonV2,
@@ -65,6 +70,7 @@ impl Peer {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::FastMcp => "fastmcp",
             Self::Inspector => "inspector",
             Self::PythonV1 => "python-v1",
             Self::PythonV2 => "python-v2",
@@ -79,7 +85,7 @@ impl Peer {
     pub fn modes(self) -> &'static [Mode] {
         match self {
             Self::PythonV1 | Self::TypeScriptV1 => &[Mode::Default, Mode::Legacy],
-            Self::Inspector | Self::PythonV2 | Self::TypeScriptV2 | Self::Rmcp => {
+            Self::FastMcp | Self::Inspector | Self::PythonV2 | Self::TypeScriptV2 | Self::Rmcp => {
                 &[Mode::Default, Mode::Auto, Mode::Legacy, Mode::Modern]
             }
         }
@@ -95,8 +101,8 @@ impl fmt::Display for Peer {
 /// How a peer settles on a revision of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// As the SDK does when it is not told: `python-v2` as in [`Mode::Auto`], the others as in
-    /// [`Mode::Legacy`].
+    /// As the SDK does when it is not told: `python-v2` and `fastmcp` as in [`Mode::Auto`], the others
+    /// as in [`Mode::Legacy`].
     Default,
     /// By asking `server/discover`, and by `initialize` if the server does not know it.
     Auto,
@@ -195,6 +201,32 @@ impl Steps {
     }
 }
 
+/// How a peer comes to its server.
+#[derive(Clone, Copy, Debug)]
+enum Server<'a> {
+    /// It starts this command and speaks on its standard streams.
+    Command(&'a [OsString]),
+    /// It speaks HTTP to this address.
+    Url(&'a str),
+}
+
+impl Server<'_> {
+    /// The words of a peer's command line.
+    fn words(self) -> Vec<OsString> {
+        match self {
+            Self::Command(command) => {
+                [OsString::from("--")].into_iter().chain(command.iter().cloned()).collect()
+            }
+            Self::Url(url) => vec!["--url".into(), url.into()],
+        }
+    }
+}
+
+/// Has a peer perform steps against the server at this address, and returns its document as [`run`] does.
+pub fn run_at(peer: Peer, mode: Mode, steps: &Steps, url: &str) -> Result<Value, String> {
+    perform(peer, mode, steps, Server::Url(url))
+}
+
 /// Has a peer perform steps against the server that a command starts, and returns its document.
 ///
 /// An error that the server answered to one step is in the document's `errors`; `Err` means that
@@ -205,13 +237,19 @@ pub fn run<S: AsRef<OsStr>>(
     steps: &Steps,
     server_command: &[S],
 ) -> Result<Value, String> {
+    let command: Vec<OsString> =
+        server_command.iter().map(|word| word.as_ref().to_owned()).collect();
+    perform(peer, mode, steps, Server::Command(&command))
+}
+
+fn perform(peer: Peer, mode: Mode, steps: &Steps, server: Server<'_>) -> Result<Value, String> {
     if !peer.modes().contains(&mode) {
         return Err(format!("{peer} cannot be put in the mode {}", mode.name()));
     }
     let installed = installed(peer).map_err(|missing| missing.to_string())?;
     let deadline = Instant::now() + CONVERSATION;
     if peer == Peer::Inspector {
-        return inspector::run(&installed, mode, steps, server_command, deadline);
+        return inspector::run(&installed, mode, steps, server, deadline);
     }
     let mut command = installed.command();
     command.args(["--mode", mode.name()]);
@@ -219,7 +257,7 @@ pub fn run<S: AsRef<OsStr>>(
         command.args([step.flag, &step.name]);
         command.args(step.arguments.as_ref().map(Value::to_string));
     }
-    command.arg("--").args(server_command);
+    command.args(server.words());
     let output = process::output(&mut command, deadline)?;
     if !output.success {
         return Err(format!("{peer} failed:\n{}", output.stderr));

@@ -1,8 +1,9 @@
 //! Stages: the places where a transcript is played.
 //!
-//! The same file runs against the real binary over stdio and, faster and with a clock that can be
+//! The same file runs against the real binary over stdio and over HTTP and, faster and with a clock that can be
 //! moved, against parts of it. A stage only carries bytes; the transcript says what is right.
 
+pub mod http;
 pub mod machine;
 pub mod memory;
 pub mod service;

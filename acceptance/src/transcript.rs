@@ -18,7 +18,7 @@
 //! |---|---|
 //! | `Spec: …` | the clause that is shown; at least one, several allowed |
 //! | `Server: …` | the words after `creole serve`; paths are relative to the repository root |
-//! | `Skip STAGE: reason` | that stage (`stdio`, `machine`, `memory`…) leaves the file out |
+//! | `Skip STAGE: reason` | that stage (`stdio`, `http`, `machine`, `memory`) leaves the file out |
 //! | `Real time: reason` | a stage without a fake clock may really wait (each step under two seconds) |
 //!
 //! # Dialogue

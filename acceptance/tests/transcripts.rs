@@ -1,4 +1,4 @@
-//! Every transcript, played on each stage: the pure machine, in memory, the real binary over stdio.
+//! Every transcript, played on each stage: the pure machine, in memory, the real binary over stdio and HTTP.
 //!
 //! `TRANSCRIPT=bossman/ping` plays only the files whose path contains the text; `UPDATE=1` rewrites
 //! the expected lines that do not match, for review.
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
 use creole_acceptance::referee::Referee;
+use creole_acceptance::stage::http::{self, HttpStage};
 use creole_acceptance::stage::machine::MachineStage;
 use creole_acceptance::stage::memory::MemoryStage;
 use creole_acceptance::stage::service::service;
@@ -33,6 +34,12 @@ fn every_transcript_holds_on_the_memory_stage() {
 fn every_transcript_holds_on_the_stdio_stage() {
     stdio::binary().expect("the binary under test");
     hold_on(stdio::NAME);
+}
+
+#[test]
+fn every_transcript_holds_on_the_http_stage() {
+    stdio::binary().expect("the binary under test");
+    hold_on(http::NAME);
 }
 
 fn hold_on(stage: &str) {
@@ -121,7 +128,7 @@ fn play(file: &Path, name: &str) -> Outcome {
     if let Some(reason) = transcript.skip(name) {
         return Outcome::Skipped(reason.to_owned());
     }
-    if transcript.needs_fake_clock() && name == stdio::NAME {
+    if transcript.needs_fake_clock() && [stdio::NAME, http::NAME].contains(&name) {
         return Outcome::Skipped("it moves the clock, and a process has a real one".to_owned());
     }
     let played = prepared(&transcript, name).and_then(|(mut stage, _data)| {
@@ -163,6 +170,7 @@ fn prepared(
     let data = tempfile::tempdir().map_err(|error| error.to_string())?;
     let stage: Box<dyn Stage> = match name {
         stdio::NAME => Box::new(StdioChild::serve(transcript.server())?),
+        http::NAME => Box::new(HttpStage::serve(transcript.server())?),
         memory::NAME => {
             let service = service(transcript.server(), data.path())?;
             Box::new(MemoryStage::new(service, transcript.needs_fake_clock())?)

@@ -1,6 +1,6 @@
-"""What the two Python peers share: the command line, the order of the steps, the answers to a server.
+"""What the Python peers share: the command line, the order of the steps, the answers to a server.
 
-A peer adapts one major version of the Python SDK to the few coroutines that `perform` calls, and
+A peer adapts one major version of the Python SDK, or what is built on it, to the few coroutines that `perform` calls, and
 gives back plain JSON values. ../README.md describes the command line and the document printed.
 """
 
@@ -38,8 +38,12 @@ def arguments():
     parser.add_argument("--prompt", nargs=2, metavar=("NAME", "JSON"))
     for step in CALLING_STEPS:
         parser.add_argument("--" + step.replace("_", "-"), nargs=2, metavar=("NAME", "JSON"))
-    parser.add_argument("server", nargs="+")
-    return parser.parse_args()
+    parser.add_argument("--url")
+    parser.add_argument("server", nargs="*")
+    options = parser.parse_args()
+    if bool(options.url) == bool(options.server):
+        parser.error("either --url or a server command after -- is needed")
+    return options
 
 
 def server_parameters(parameters, options):
@@ -145,10 +149,10 @@ async def perform(peer, notes, options):
     return done
 
 
-def main(sdk, talk):
+def main(sdk, talk, package="mcp"):
     """Runs `talk`, which connects and performs the steps, and prints the one document."""
     options = arguments()
-    document = {"sdk": sdk, "version": importlib.metadata.version("mcp")}
+    document = {"sdk": sdk, "version": importlib.metadata.version(package)}
     notes = Notes()
 
     async def bounded():
@@ -161,6 +165,6 @@ def main(sdk, talk):
         raise
     except BaseException as error:
         traceback.print_exception(error)
-        print(f"{sdk}: no conversation with {options.server}: {error!r}", file=sys.stderr)
+        print(f"{sdk}: no conversation with {options.url or options.server}: {error!r}", file=sys.stderr)
         sys.exit(1)
     print(json.dumps(document | {"errors": notes.errors}))

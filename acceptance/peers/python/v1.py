@@ -1,7 +1,10 @@
 """A peer made with version 1 of the Python SDK, which knows the revisions up to 2025-11-25."""
 
+from contextlib import asynccontextmanager
+
 from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 
 import common
@@ -49,6 +52,18 @@ class Peer:
         return result
 
 
+@asynccontextmanager
+async def connected(options):
+    """The two streams to the server, over HTTP or over the standard streams of its process."""
+    if options.url:
+        async with streamable_http_client(options.url) as (read, write, _):
+            yield read, write
+    else:
+        parameters = common.server_parameters(StdioServerParameters, options)
+        async with stdio_client(parameters) as (read, write):
+            yield read, write
+
+
 async def talk(options, notes):
     """Connects, and performs the steps asked for."""
     if options.mode not in ("default", "legacy"):
@@ -74,8 +89,7 @@ async def talk(options, notes):
         elif isinstance(getattr(heard, "root", None), types.ToolListChangedNotification):
             notes.tools_changed.set()
 
-    parameters = common.server_parameters(StdioServerParameters, options)
-    async with stdio_client(parameters) as (read, write):
+    async with connected(options) as (read, write):
         async with ClientSession(
             read,
             write,

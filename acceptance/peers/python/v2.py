@@ -83,7 +83,7 @@ async def talk(options, notes):
 
     mode = {} if options.mode == "default" else {"mode": MODES[options.mode]}
     async with Client(
-        common.server_parameters(StdioServerParameters, options),
+        options.url or common.server_parameters(StdioServerParameters, options),
         sampling_callback=sample,
         elicitation_callback=elicit,
         list_roots_callback=roots,

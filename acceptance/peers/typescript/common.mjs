@@ -33,14 +33,16 @@ function options(words) {
     const flag = words[at];
     const name = flag.replace(/^--/, '');
     if (PAIRS.includes(name)) read[name] = { name: next(flag), arguments: JSON.parse(next(flag)) };
-    else if (name === 'mode' || name === 'read') read[name] = next(flag);
+    else if (['mode', 'read', 'url'].includes(name)) read[name] = next(flag);
     else throw new Error(`${flag} is not a flag of a peer`);
   }
   if (!['default', 'auto', 'legacy', 'modern'].includes(read.mode)) {
     throw new Error(`--mode ${read.mode} is not a mode`);
   }
   [read.command, ...read.args] = words.slice(at + 1);
-  if (read.command === undefined) throw new Error('the server command is missing after --');
+  if ((read.command === undefined) === (read.url === undefined)) {
+    throw new Error('either --url or the server command after -- is needed');
+  }
   return read;
 }
 
@@ -174,7 +176,9 @@ export async function main(sdk, packageName, connect) {
   const manifest = new URL(`node_modules/${packageName}/package.json`, import.meta.url);
   const { version } = JSON.parse(readFileSync(manifest, 'utf8'));
   const notes = new Notes();
-  const server = { command: asked.command, args: asked.args, env: process.env };
+  const server = asked.url
+    ? { url: new URL(asked.url) }
+    : { command: asked.command, args: asked.args, env: process.env };
   const peer = await connect({ mode: asked.mode, server, notes });
   const done = await perform(peer, notes, asked);
   const { protocol, identity } = peer;

@@ -1,24 +1,23 @@
 //! Drives the Inspector's own command line, one process and one connection for each step.
 
-use std::ffi::OsStr;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
 use super::process::{self, Output};
-use super::{Installed, Mode, Peer, Step, Steps};
+use super::{Installed, Mode, Peer, Server, Step, Steps};
 
 /// Performs the steps and makes the document that the other peers print.
-pub(super) fn run<S: AsRef<OsStr>>(
+pub(super) fn run(
     installed: &Installed,
     mode: Mode,
     steps: &Steps,
-    server_command: &[S],
+    server: Server<'_>,
     deadline: Instant,
 ) -> Result<Value, String> {
     let mut document = Map::new();
     let mut errors = Vec::new();
-    let welcome = invoke(installed, mode, &["initialize".into()], server_command, deadline)?;
+    let welcome = invoke(installed, mode, &["initialize".into()], server, deadline)?;
     let welcome = result(&welcome).map_err(|error| format!("the Inspector failed: {error}"))?;
     document.insert("sdk".into(), json!(Peer::Inspector.name()));
     document.insert("version".into(), json!(installed.version()?));
@@ -29,7 +28,7 @@ pub(super) fn run<S: AsRef<OsStr>>(
         requests.extend(requested(step)?);
     }
     for Request { name, arguments, names } in requests {
-        let output = invoke(installed, mode, &arguments, server_command, deadline)?;
+        let output = invoke(installed, mode, &arguments, server, deadline)?;
         match result(&output) {
             Ok(value) => {
                 let value = names.map_or_else(|| value.clone(), |key| named(&value[name], key));
@@ -87,11 +86,11 @@ fn requested(step: &Step) -> Result<Vec<Request>, String> {
 }
 
 /// Runs the Inspector for one method.
-fn invoke<S: AsRef<OsStr>>(
+fn invoke(
     installed: &Installed,
     mode: Mode,
     words: &[String],
-    server_command: &[S],
+    server: Server<'_>,
     deadline: Instant,
 ) -> Result<Output, String> {
     let mut command = installed.command();
@@ -102,7 +101,14 @@ fn invoke<S: AsRef<OsStr>>(
     if mode != Mode::Default {
         command.args(["--protocol-era", mode.name()]);
     }
-    command.arg("--method").args(words).arg("--").args(server_command);
+    match server {
+        Server::Command(started) => {
+            command.arg("--method").args(words).arg("--").args(started);
+        }
+        Server::Url(url) => {
+            command.args([url, "--transport", "http", "--method"]).args(words);
+        }
+    }
     process::output(&mut command, deadline)
 }
 

@@ -32,7 +32,7 @@ impl Installed {
     }
 
     /// The folder in which the peer is installed.
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
@@ -48,6 +48,29 @@ impl Installed {
 /// The folder of the Inspector's package in its installation.
 const INSPECTOR: &str = "node_modules/@modelcontextprotocol/inspector";
 
+/// A release of the official conformance suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Suite {
+    /// The one that knows every revision.
+    Newest,
+    /// The one that npm calls `latest`, which knows no revision after 2025-11-25.
+    Latest,
+}
+
+impl Suite {
+    /// All the releases.
+    pub const ALL: [Self; 2] = [Self::Newest, Self::Latest];
+
+    /// The suite's folder under `acceptance/peers/` and under `target/peers/`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Newest => "conformance",
+            Self::Latest => "conformance-0.1",
+        }
+    }
+}
+
 /// Why a peer cannot be run here, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing(String);
@@ -62,10 +85,15 @@ impl std::error::Error for Missing {}
 
 /// Installs all the peers that are not installed yet.
 pub fn install_all() -> Result<(), String> {
-    let missing: Vec<String> = Peer::ALL
+    let mut missing: Vec<String> = Peer::ALL
         .into_iter()
         .filter_map(|peer| installed(peer).err().map(|missing| format!("{peer}: {missing}")))
         .collect();
+    let suites = Suite::ALL.into_iter();
+    missing.extend(suites.filter_map(|suite| {
+        installed_suite(suite).err().map(|missing| format!("{}: {missing}", suite.name()))
+    }));
+    missing.extend(bridge("").err().map(|missing| format!("mcp-remote: {missing}")));
     if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
 }
 
@@ -85,18 +113,42 @@ pub fn installed(peer: Peer) -> Result<Installed, Missing> {
             let folder = npm_packages(peer.name(), own, &["typescript/common.mjs", &script])?;
             (node()?, vec![folder.join("peer.mjs").into()])
         }
-        Peer::PythonV1 | Peer::PythonV2 => {
-            let own = if peer == Peer::PythonV1 { "python/v1" } else { "python/v2" };
-            let python = virtual_environment(peer.name(), &format!("{own}.txt"))?;
+        Peer::FastMcp | Peer::PythonV1 | Peer::PythonV2 => {
+            let (list, script) = match peer {
+                Peer::FastMcp => ("python/fastmcp.txt", "python/fastmcp_peer.py"),
+                Peer::PythonV1 => ("python/v1.txt", "python/v1.py"),
+                _ => ("python/v2.txt", "python/v2.py"),
+            };
+            let python = virtual_environment(peer.name(), list)?;
             // `-B` keeps compiled files out of the work tree.
-            (python, vec!["-B".into(), source(&format!("{own}.py")).into()])
+            (python, vec!["-B".into(), source(script).into()])
         }
         Peer::Rmcp => (rmcp_client(peer.name())?, Vec::new()),
     };
     Ok(Installed { folder: folder(peer.name()), program, arguments })
 }
 
-/// Node 22, which the Inspector needs and most systems do not have: from its npm package where there
+/// A release of the conformance suite, ready to run.
+pub fn installed_suite(suite: Suite) -> Result<Installed, Missing> {
+    let folder = npm_packages(suite.name(), suite.name(), &[])?;
+    let script = folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    Ok(Installed { folder, program: node()?, arguments: vec![script.into()] })
+}
+
+/// The command that bridges from the standard streams to a server at this address, ready to run.
+pub fn bridge(url: &str) -> Result<Vec<OsString>, Missing> {
+    let folder = npm_packages("mcp-remote", "mcp-remote", &[])?;
+    let script = folder.join("node_modules/mcp-remote/dist/proxy.js");
+    // It would keep what it knows of servers in the home of whoever runs the tests.
+    let mut home = OsString::from("MCP_REMOTE_CONFIG_DIR=");
+    home.push(folder.join("home"));
+    let words = [url, "--transport", "http-only"].map(OsString::from);
+    let mut command = vec!["env".into(), home, node()?.into(), script.into()];
+    command.extend(words);
+    Ok(command)
+}
+
+/// Node 22, which the Inspector and the suite need and most systems do not have: from its npm package where there
 /// is one that fits, else the system's own, if it is new enough.
 fn node() -> Result<PathBuf, Missing> {
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 const LEFT_OPEN: Duration = Duration::from_secs(2);
 
 /// What a process that ended has left.
-pub(super) struct Output {
-    pub(super) success: bool,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
+pub(crate) struct Output {
+    pub(crate) success: bool,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs a command in a process group of its own, which is killed at the deadline.
-pub(super) fn output(command: &mut Command, deadline: Instant) -> Result<Output, String> {
+pub(crate) fn output(command: &mut Command, deadline: Instant) -> Result<Output, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     #[cfg(unix)]

@@ -15,7 +15,7 @@ use rmcp::model::{
     ReadResourceRequestParams, ServerNotification, SubscriptionFilter,
 };
 use rmcp::service::{RunningService, ServiceError};
-use rmcp::transport::TokioChildProcess;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess, Transport};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceExt};
 use serde_json::{Map, Value, json};
 
@@ -72,11 +72,21 @@ async fn converse(options: Options) -> Result<Value, Failure> {
     Ok(Value::Object(document))
 }
 
-/// Starts the server and negotiates as the mode says; by default as `serve` does.
+/// Connects to the server, or starts it.
 async fn connect(options: &Options, notes: Notes) -> Result<Client, Failure> {
+    if let Some(url) = &options.url {
+        return negotiate(options, notes, StreamableHttpClientTransport::from_uri(url.as_str())).await;
+    }
     let mut command = tokio::process::Command::new(&options.command);
     command.args(&options.arguments);
-    let server = TokioChildProcess::new(command)?;
+    negotiate(options, notes, TokioChildProcess::new(command)?).await
+}
+
+/// Negotiates as the mode says; by default as `serve` does.
+async fn negotiate<T>(options: &Options, notes: Notes, server: T) -> Result<Client, Failure>
+where
+    T: Transport<RoleClient> + Send + 'static,
+{
     let modern = || vec![ProtocolVersion::V_2026_07_28];
     let lifecycle = match options.mode.as_str() {
         "default" => return Ok(notes.serve(server).await?),

@@ -20,6 +20,8 @@ pub(crate) struct Options {
     pub(crate) sample: Option<Called>,
     pub(crate) roots: Option<Called>,
     pub(crate) list_changed: Option<Called>,
+    /// The server's address, if it is not to be started.
+    pub(crate) url: Option<String>,
     pub(crate) command: String,
     pub(crate) arguments: Vec<String>,
 }
@@ -40,6 +42,10 @@ impl Options {
                     options.mode = next()?;
                     continue;
                 }
+                "--url" => {
+                    options.url = Some(next()?);
+                    continue;
+                }
                 "--read" => {
                     options.read = Some(next()?);
                     continue;
@@ -58,6 +64,9 @@ impl Options {
                 .map_err(|error| format!("the arguments of {flag} {name}: {error}"))?;
             *called = Some(Called { name, arguments });
         }
-        Err("the server command is missing after --".into())
+        match options.url {
+            Some(_) => Ok(options),
+            None => Err("neither --url nor a server command after -- is given".into()),
+        }
     }
 }

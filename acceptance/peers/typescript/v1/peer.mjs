@@ -2,6 +2,7 @@
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
@@ -22,11 +23,15 @@ async function connect({ mode, server, notes }) {
   client.setRequestHandler(ListRootsRequestSchema, notes.roots);
   client.setNotificationHandler(ToolListChangedNotificationSchema, notes.heardToolsChanged);
   client.onerror = error => notes.failed('transport', error);
-  const transport = new StdioClientTransport(server);
+  const transport = server.url
+    ? new StreamableHTTPClientTransport(server.url)
+    : new StdioClientTransport(server);
   // The SDK tells the negotiated revision to the transport, and to nobody else.
   let protocol;
+  const told = transport.setProtocolVersion?.bind(transport);
   transport.setProtocolVersion = version => {
     protocol = version;
+    told?.(version);
   };
   const within = { timeout: STEP_MILLISECONDS };
   await client.connect(transport, within);

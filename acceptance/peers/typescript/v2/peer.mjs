@@ -1,6 +1,6 @@
 // A peer made with version 2 of the TypeScript SDK, which knows 2026-07-28 and the revisions before.
 
-import { Client } from '@modelcontextprotocol/client';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 import { CAPABILITIES, IDENTITY, STEP_MILLISECONDS, start } from './common.mjs';
@@ -17,7 +17,10 @@ async function connect({ mode, server, notes }) {
   client.setNotificationHandler('notifications/tools/list_changed', notes.heardToolsChanged);
   client.onerror = error => notes.failed('transport', error);
   const within = { timeout: STEP_MILLISECONDS };
-  await client.connect(new StdioClientTransport(server), within);
+  const transport = server.url
+    ? new StreamableHTTPClientTransport(server.url)
+    : new StdioClientTransport(server);
+  await client.connect(transport, within);
   const names = (entries, key) => entries.map(entry => entry[key]);
   return {
     protocol: client.getNegotiatedProtocolVersion(),

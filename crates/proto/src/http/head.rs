@@ -75,7 +75,9 @@ pub fn conversation(
             false => in_session(head, dialect),
         };
     };
-    let claims = lifecycle::stands_alone(&method, &fields.inside, Phase::Created, dialect);
+    // Who names a session has shaken hands: there, methods of the other generation are unknown.
+    let phase = if head.has_session { Phase::Operating } else { Phase::Created };
+    let claims = lifecycle::stands_alone(&method, &fields.inside, phase, dialect);
     if claims || names_stateless(head, dialect) {
         return Ok(Conversation::Alone);
     }
@@ -117,8 +119,11 @@ pub fn check_alone(
     dialect: &Dialect,
 ) -> Result<Option<Method>, Fault> {
     let Some(name) = fields.method.and_then(unquote) else { return Ok(None) };
-    if fields.id.is_none() {
-        // Which headers a notification needs is not defined (the same page, sending messages).
+    let is_no_object = |params: &str| params != "null" && Object::new(params).is_none();
+    let is_odd = fields.repeated || fields.params.is_some_and(is_no_object);
+    if fields.id.is_none() || is_odd {
+        // Which headers a notification needs is not defined (the same page, sending messages). What says a
+        // thing twice, or nothing that can be repeated, is refused for that.
         return Ok(None);
     }
     let claimed = lifecycle::claim(&fields.inside)?;

@@ -72,7 +72,11 @@ impl Endpoint {
             has_session: post.headers.contains_key(SESSION),
         };
         let Ok(frame) = &post.scanned else {
-            return self.alone(&post, dialect.base_rules()).await;
+            // In a session it is refused in the words of the session's revision.
+            return match self.session(post.headers, &post.principal).await {
+                Ok(session) => session.post(post.scanned.as_ref(), post.accepted.events).await,
+                Err(_) => self.alone(&post, dialect.base_rules()).await,
+            };
         };
         match conversation(frame, &head, dialect) {
             Err(fault) => self.refuse(None, &fault, dialect.base_rules(), 400),
@@ -180,7 +184,12 @@ impl Endpoint {
 
 /// Whether somebody waits for an answer to any of it.
 fn wants_answer(frame: &Frame<'_>) -> bool {
-    let is_request = |fields: &Fields<'_>| fields.method.is_some() && fields.id.is_some();
+    let is_answer = |fields: &Fields<'_>| fields.result.is_some() != fields.error.is_some();
+    // What is no message at all is told so.
+    let is_request = |fields: &Fields<'_>| match fields.method {
+        Some(_) => fields.id.is_some(),
+        None => !is_answer(fields),
+    };
     match frame {
         Frame::One(fields) => is_request(fields),
         Frame::Batch(all) => all.is_empty() || all.iter().any(is_request),

@@ -1,4 +1,4 @@
-//! Clients that nobody here wrote, each talking to the real binary over stdio.
+//! Clients that nobody here wrote, each talking to the real binary over stdio; over HTTP in [`http`].
 //!
 //! Every peer speaks in each of its modes to the presets `default` and `everything`, and as an old
 //! client to the seeds' presets. A peer that cannot be installed is told of on stderr and left out;
@@ -8,10 +8,12 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 #![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
 
+mod http;
+
 use std::path::Path;
 use std::{env, thread};
 
-use creole_acceptance::peers::{self, Mode, Peer, Steps};
+use creole_acceptance::peers::{self, Missing, Mode, Peer, Steps};
 use creole_acceptance::process_under_test::Server;
 use creole_acceptance::stage::stdio::binary;
 use serde_json::{Value, json};
@@ -23,7 +25,7 @@ const STATELESS: &str = "2026-07-28";
 
 const TASK_TOOLS: [&str; 6] =
     ["create_task", "get_task", "list_tasks", "update_task", "delete_task", "wait_task"];
-const GUIDE: &str = include_str!("../../crates/tools/src/guide.md");
+const GUIDE: &str = include_str!("../../../crates/tools/src/guide.md");
 
 #[test]
 fn the_python_sdk_of_version_1_finds_all_it_asks_for() {
@@ -143,32 +145,33 @@ fn check_default(peer: Peer, mode: Mode) {
 
 /// The preset `everything`: a peer is asked and told all that a server can ask and tell.
 fn check_everything(peer: Peer, mode: Mode) {
+    let steps = everything(peer, mode);
+    Told::by(peer, mode, "everything", &steps).has_done_everything(peer, mode);
+}
+
+/// All the steps that a peer can be put through with the preset `everything`.
+fn everything(peer: Peer, mode: Mode) -> Steps {
     let steps = Steps::new()
         .call("test_structured", json!({}))
         .read("test://static-text")
-        .prompt("test_prompt_with_arguments", json!({"arg1": "one", "arg2": "two"}))
+        .prompt("test_prompt_with_arguments", json!({"arg1": "one", "arg2": "two"}));
+    if peer == Peer::Inspector {
+        return steps;
+    }
+    let steps = steps
         .progress("test_tool_with_progress", json!({}))
         .elicit("test_elicitation", json!({"message": "Who are you?"}))
         .sample("test_sampling", json!({"prompt": "Say something"}))
-        .roots("test_input_required_result_list_roots", json!({}))
-        .list_changed("test_trigger_tool_change", json!({}));
-    let told = Told::by(peer, mode, "everything", &steps);
-    told.settled_on(expected_revision(peer, mode));
-    told.is(&["call", "structuredContent"], &json!({"city": "Berlin", "temperature": 21.5}));
-    told.is(&["read", "contents", "0", "uri"], &json!("test://static-text"));
-    let prompt = told.text(&["prompt", "messages", "0", "content", "text"]);
-    assert!(prompt.contains("one") && prompt.contains("two"), "{}: {prompt}", told.whose);
-    let heard: Vec<_> = told.get(&["progress"]).as_array().unwrap().iter().collect();
-    let steps: Vec<_> = heard.iter().map(|step| step["progress"].as_f64().unwrap()).collect();
-    assert_eq!(steps, [0.0, 50.0, 100.0], "{}: {heard:?}", told.whose);
-    for asked in ["elicited", "sampled", "roots", "list_changed"] {
-        told.is(&[asked], &json!(true));
+        .roots("test_input_required_result_list_roots", json!({}));
+    match can_be_told(peer, mode) {
+        true => steps.list_changed("test_trigger_tool_change", json!({})),
+        false => steps,
     }
-    let elicited = told.text(&["elicit_call", "content", "0", "text"]);
-    assert!(elicited.starts_with("User response: action=accept"), "{}: {elicited}", told.whose);
-    let sampled = "LLM response: Sampled by the peer.";
-    told.is(&["sample_call", "content", "0", "text"], &json!(sampled));
-    told.is(&["roots_call", "content", "0", "text"], &json!("Roots: file:///peer/root"));
+}
+
+/// Whether the peer can hear of changes: who has no handshake has to subscribe.
+fn can_be_told(peer: Peer, mode: Mode) -> bool {
+    peer != Peer::FastMcp || expected_revision(peer, mode) == HANDSHAKE
 }
 
 /// The preset `bossman`, which answers every version with its own.
@@ -222,17 +225,24 @@ fn expected_revision(peer: Peer, mode: Mode) -> &'static str {
     match mode {
         Mode::Legacy => HANDSHAKE,
         Mode::Auto | Mode::Modern => STATELESS,
-        Mode::Default if peer == Peer::PythonV2 => STATELESS,
+        Mode::Default if [Peer::FastMcp, Peer::PythonV2].contains(&peer) => STATELESS,
         Mode::Default => HANDSHAKE,
     }
 }
 
 /// Whether the peer can be run; the test says aloud that it was not, and fails where nobody listens.
 fn is_here(peer: Peer) -> bool {
-    let Err(missing) = peers::installed(peer) else { return true };
-    assert!(env::var("CI").as_deref() != Ok("true"), "{peer} is missing: {missing}");
-    eprintln!("NOT TESTED with {peer}: {missing}");
-    false
+    here(peer.name(), peers::installed(peer)).is_some()
+}
+
+/// What was installed, if it could be; said aloud if not.
+fn here<T>(name: &str, installed: Result<T, Missing>) -> Option<T> {
+    installed
+        .inspect_err(|missing| {
+            assert!(env::var("CI").as_deref() != Ok("true"), "{name} is missing: {missing}");
+            eprintln!("NOT TESTED with {name}: {missing}");
+        })
+        .ok()
 }
 
 /// The command that serves a preset with this data directory, which `env` sets, because some SDKs do
@@ -262,8 +272,13 @@ impl Told {
     fn by(peer: Peer, mode: Mode, preset: &str, steps: &Steps) -> Self {
         let whose = format!("{peer} in mode {} with {preset}", mode.name());
         let data = tempfile::tempdir().expect("a data directory");
-        let document = peers::run(peer, mode, steps, &serve(preset, data.path()))
-            .unwrap_or_else(|error| panic!("{whose}: {error}"));
+        Self::of(whose, peers::run(peer, mode, steps, &serve(preset, data.path())))
+    }
+
+    /// The document of a conversation in which no step failed.
+    #[track_caller]
+    fn of(whose: String, document: Result<Value, String>) -> Self {
+        let document = document.unwrap_or_else(|error| panic!("{whose}: {error}"));
         let told = Self { whose, document };
         told.is(&["errors"], &json!([]));
         told
@@ -283,6 +298,33 @@ impl Told {
     #[track_caller]
     fn is(&self, path: &[&str], expected: &Value) {
         assert_eq!(self.get(path), expected, "{}: {path:?}", self.whose);
+    }
+
+    /// What [`everything`] asks for has come of it.
+    #[track_caller]
+    fn has_done_everything(&self, peer: Peer, mode: Mode) {
+        self.settled_on(expected_revision(peer, mode));
+        self.is(&["call", "structuredContent"], &json!({"city": "Berlin", "temperature": 21.5}));
+        self.is(&["read", "contents", "0", "uri"], &json!("test://static-text"));
+        let prompt = self.text(&["prompt", "messages", "0", "content", "text"]);
+        assert!(prompt.contains("one") && prompt.contains("two"), "{}: {prompt}", self.whose);
+        if peer == Peer::Inspector {
+            return;
+        }
+        let heard: Vec<_> = self.get(&["progress"]).as_array().unwrap().iter().collect();
+        let steps: Vec<_> = heard.iter().map(|step| step["progress"].as_f64().unwrap()).collect();
+        assert_eq!(steps, [0.0, 50.0, 100.0], "{}: {heard:?}", self.whose);
+        for asked in ["elicited", "sampled", "roots"] {
+            self.is(&[asked], &json!(true));
+        }
+        if can_be_told(peer, mode) {
+            self.is(&["list_changed"], &json!(true));
+        }
+        let elicited = self.text(&["elicit_call", "content", "0", "text"]);
+        assert!(elicited.starts_with("User response: action=accept"), "{}: {elicited}", self.whose);
+        let sampled = "LLM response: Sampled by the peer.";
+        self.is(&["sample_call", "content", "0", "text"], &json!(sampled));
+        self.is(&["roots_call", "content", "0", "text"], &json!("Roots: file:///peer/root"));
     }
 
     #[track_caller]

@@ -1,0 +1,253 @@
+//! The official conformance suite, made to judge a server of ours, and its verdicts as values.
+//!
+//! The suite writes one `checks.json` for each scenario that it ran. Its exit code and its own summary are
+//! read too, but only these files tell what was checked and what was silently passed over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use crate::peers::{Installed, Suite, installed_suite, process};
+
+/// How long one run of the suite may take before it is killed.
+const RUN: Duration = Duration::from_secs(240);
+
+/// What came of one check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Status {
+    /// It holds.
+    Success,
+    /// A MUST does not hold.
+    Failure,
+    /// A SHOULD does not hold.
+    Warning,
+    /// The suite did not check.
+    Skipped,
+    /// The suite only tells something.
+    Info,
+}
+
+/// One check of a scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Check {
+    /// Its id.
+    pub id: String,
+    /// What came of it.
+    pub status: Status,
+    /// What it is about.
+    #[serde(default)]
+    pub description: String,
+    /// Why it does not hold.
+    #[serde(default)]
+    pub error_message: Option<String>,
+}
+
+/// What one run of the suite found.
+#[derive(Debug)]
+pub struct Verdict {
+    /// What was run, for the table.
+    pub title: String,
+    /// Whether the suite itself was content, by its exit code.
+    pub is_content: bool,
+    /// The checks of each scenario.
+    pub scenarios: BTreeMap<String, Vec<Check>>,
+    /// The scenarios that do not count, by the suite's own word.
+    pub not_scored: BTreeSet<String>,
+    /// What the suite printed.
+    pub printed: String,
+}
+
+/// Runs the suite against a server with these words, such as `--suite all`, and without mercy: the list of
+/// failures that are expected is empty.
+pub fn judge(suite: Suite, url: &str, words: &[&str]) -> Result<Verdict, String> {
+    let installed = installed_suite(suite).map_err(|missing| missing.to_string())?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let results = folder.path().join("results");
+    let expected = folder.path().join("expected-failures.yaml");
+    fs::write(&expected, "server: []\nclient: []\n").map_err(|error| error.to_string())?;
+    let mut command = installed.command();
+    command.args(["server", "--url", url]).args(words);
+    if !words.contains(&"--scenario") {
+        command.arg("--expected-failures").arg(&expected);
+    }
+    command.arg("--output-dir").arg(&results).current_dir(folder.path());
+    let output = process::output(&mut command, Instant::now() + RUN)?;
+    let printed = format!("{}{}", output.stdout, output.stderr);
+    let scenarios = scenarios(&results).map_err(|error| format!("{error}\n{printed}"))?;
+    Ok(Verdict {
+        title: format!("{} {}", suite.name(), words.join(" ")),
+        is_content: output.success,
+        not_scored: match words {
+            ["--requirements", revision] => not_scored(&requirements(&installed, revision)?),
+            _ => BTreeSet::new(),
+        },
+        scenarios,
+        printed,
+    })
+}
+
+/// The checks of each scenario that the suite ran.
+fn scenarios(results: &Path) -> Result<BTreeMap<String, Vec<Check>>, String> {
+    let mut scenarios = BTreeMap::new();
+    let entries =
+        fs::read_dir(results).map_err(|error| format!("the suite ran nothing: {error}"))?;
+    for entry in entries {
+        let folder = entry.map_err(|error| error.to_string())?;
+        let name = folder.file_name().to_string_lossy().into_owned();
+        let scenario = scenario_of(&name).ok_or_else(|| format!("what is {name}?"))?;
+        let checks = fs::read(folder.path().join("checks.json"))
+            .map_err(|error| format!("{name}: {error}"))?;
+        let checks = serde_json::from_slice(&checks).map_err(|error| format!("{name}: {error}"))?;
+        if scenarios.insert(scenario.to_owned(), checks).is_some() {
+            return Err(format!("{scenario} was run twice"));
+        }
+    }
+    Ok(scenarios)
+}
+
+/// The scenario in a folder's name: `server-NAME-2026-11-15T06-18-34-914Z`.
+fn scenario_of(folder: &str) -> Option<&str> {
+    let rest = folder.strip_prefix("server-")?;
+    let stamp = "-2026-11-15T06-18-34-914Z".len();
+    rest.get(..rest.len().checked_sub(stamp)?)
+}
+
+/// What a revision requires, as the suite says it.
+fn requirements(installed: &Installed, revision: &str) -> Result<String, String> {
+    let package = installed.folder().join("node_modules/@modelcontextprotocol/conformance");
+    let file = package.join("requirements").join(format!("{revision}.yaml"));
+    fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// The scenarios for servers that the requirements list as not scored.
+fn not_scored(requirements: &str) -> BTreeSet<String> {
+    let mut lines = requirements.lines().skip_while(|line| *line != "not_scored:").peekable();
+    let mut names = BTreeSet::new();
+    while let Some(line) = lines.next() {
+        let Some(name) = line.trim().strip_prefix("- scenario: ") else { continue };
+        if lines.peek().is_some_and(|leg| leg.trim() == "leg: server") {
+            names.insert(name.to_owned());
+        }
+    }
+    names
+}
+
+impl Verdict {
+    /// Whether a scenario was run, had something to check, and nothing that does not hold.
+    #[must_use]
+    pub fn holds(&self, scenario: &str) -> bool {
+        let checks = self.scenarios.get(scenario);
+        checks.is_some_and(|checks| {
+            !checks.is_empty() && checks.iter().all(|check| check.status != Status::Failure)
+        })
+    }
+
+    /// How many scenarios of one kind hold, and how many there are.
+    #[must_use]
+    pub fn score(&self, scored: bool) -> (usize, usize) {
+        let of_kind = |name: &&String| self.not_scored.contains(*name) != scored;
+        let all = self.scenarios.keys().filter(of_kind);
+        (all.clone().filter(|name| self.holds(name)).count(), all.count())
+    }
+
+    /// The checks of one status, each with its scenario.
+    pub fn of(&self, status: Status) -> impl Iterator<Item = (&str, &Check)> {
+        let scenarios = self.scenarios.iter();
+        scenarios.flat_map(move |(scenario, checks)| {
+            let of_status = checks.iter().filter(move |check| check.status == status);
+            of_status.map(move |check| (scenario.as_str(), check))
+        })
+    }
+
+    /// How many checks of a scenario have a status.
+    #[must_use]
+    pub fn count(&self, scenario: &str, status: Status) -> usize {
+        self.of(status).filter(|(listed, _)| *listed == scenario).count()
+    }
+
+    /// The scenarios in which nothing was found to hold: the suite gave up on them and says nothing.
+    #[must_use]
+    pub fn passed_over(&self) -> Vec<&str> {
+        let names = self.scenarios.keys().map(String::as_str);
+        names.filter(|name| self.count(name, Status::Success) == 0).collect()
+    }
+
+    /// Everything in one table, and below it every check that neither holds nor merely tells.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let (scored, all_scored) = self.score(true);
+        let (others, all_others) = self.score(false);
+        let mut table = format!(
+            "{}: {scored}/{all_scored} scored, {others}/{all_others} not scored\n",
+            self.title
+        );
+        for name in self.scenarios.keys() {
+            let count = |status| self.count(name, status);
+            let verdict = if self.holds(name) { "holds" } else { "FAILS" };
+            let kind = if self.not_scored.contains(name) { "not scored" } else { "" };
+            let (good, bad) = (count(Status::Success), count(Status::Failure));
+            // Writing to a text cannot fail.
+            let _ = writeln!(table, "  {verdict} {good:>3} {bad:>3}  {name:<48} {kind}");
+        }
+        for status in [Status::Failure, Status::Warning, Status::Skipped] {
+            // One reason is often given for many checks.
+            let mut last = "";
+            for (scenario, check) in self.of(status) {
+                let why = check.error_message.as_deref().unwrap_or(&check.description);
+                let shown = if why == last { "the same" } else { why };
+                let _ = writeln!(table, "  {status:?}: {scenario}: {}: {shown}", check.id);
+                last = why;
+            }
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_folder_and_the_list_of_what_does_not_count_are_read() {
+        let folder = "server-tools-list-2026-11-15T06-18-34-914Z";
+        assert_eq!(scenario_of(folder), Some("tools-list"));
+        assert_eq!(scenario_of("server-x"), None);
+        let requirements = "server:\n  - ping\n\nnot_scored:\n  - scenario: one\n    leg: client\n    \
+                            reason: pending\n  - scenario: two\n    leg: server\n";
+        let listed: Vec<String> = not_scored(requirements).into_iter().collect();
+        assert_eq!(listed, ["two"]);
+    }
+
+    #[test]
+    fn a_scenario_without_a_check_does_not_hold_and_one_without_a_success_is_passed_over() {
+        let check = |status| Check {
+            id: "c".into(),
+            status,
+            description: String::new(),
+            error_message: None,
+        };
+        let scenarios = [
+            ("empty", vec![]),
+            ("fails", vec![check(Status::Success), check(Status::Failure)]),
+            ("holds", vec![check(Status::Success), check(Status::Warning)]),
+            ("tells", vec![check(Status::Info)]),
+        ];
+        let scenarios = scenarios.into_iter().map(|(name, checks)| (name.to_owned(), checks));
+        let verdict = Verdict {
+            title: "t".into(),
+            is_content: true,
+            scenarios: scenarios.collect(),
+            not_scored: ["tells".to_owned()].into(),
+            printed: String::new(),
+        };
+        assert_eq!(verdict.score(true), (1, 3));
+        assert_eq!(verdict.score(false), (1, 1));
+        assert_eq!(verdict.passed_over(), ["empty", "tells"]);
+    }
+}

@@ -1,0 +1,10 @@
+//! HTTP as a test wants it: the real binary with a port, and a client that can also be rude.
+
+pub mod client;
+pub mod demanded;
+pub mod events;
+pub mod server;
+
+pub use self::client::{Connection, Head, Request, Response};
+pub use self::events::{Event, Events};
+pub use self::server::Listening;

@@ -1,0 +1,123 @@
+//! The real binary, listening on a port of loopback that the system chose.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::process_under_test::weight::Weight;
+use crate::process_under_test::{Running, serve};
+use crate::stage::stdio::repository;
+
+/// How long the server may take until it accepts connections.
+const BEGINNING: Duration = Duration::from_secs(60);
+
+/// A running `creole serve --http`; it is killed when dropped.
+pub struct Listening {
+    process: Running,
+    address: SocketAddr,
+    log: Arc<Mutex<String>>,
+    _data: TempDir,
+}
+
+impl Listening {
+    /// Starts `creole serve` with these words and an empty data directory, in the repository root, and
+    /// waits until it says where it listens.
+    pub fn start(words: &[&str]) -> Result<Self, String> {
+        let data = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let mut command = serve(data.path(), words);
+        command.args(["--http", "127.0.0.1:0"]).current_dir(repository());
+        let (process, address, log) = begin(command)?;
+        Ok(Self { process, address, log, _data: data })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of its endpoint.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}{}", self.address, super::client::PATH)
+    }
+
+    /// What it weighs now.
+    #[must_use]
+    pub fn weight(&self) -> Weight {
+        self.process.weight()
+    }
+
+    /// All that it has said on stderr.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells it to end, and waits for it; an error says how it ended badly.
+    pub fn stop(&mut self) -> Result<(), String> {
+        let script = format!("kill -s TERM {}", self.process.child().id());
+        let told = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).status();
+        told.map_err(|error| error.to_string())?;
+        match self.process.wait() {
+            Some(0) => Ok(()),
+            Some(code) => Err(format!("exit code {code}")),
+            None => Err("it ended by the signal instead of by itself".to_owned()),
+        }
+    }
+}
+
+type Begun = (Running, SocketAddr, Arc<Mutex<String>>);
+
+/// Starts the command, keeps its log, and takes from it where the server listens.
+fn begin(mut command: Command) -> Result<Begun, String> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut process = Running::start(&mut command);
+    let stderr = process.child().stderr.take().ok_or("it has no stderr")?;
+    let log = Arc::new(Mutex::new(String::new()));
+    let (found, listens) = channel();
+    let kept = Arc::clone(&log);
+    thread::spawn(move || {
+        for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            if let Some(address) = address_in(&line) {
+                // Only the first line that says so is waited for.
+                let _ = found.send(address);
+            }
+            let mut log = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            log.push_str(&line);
+            log.push('\n');
+        }
+    });
+    let why = match listens.recv_timeout(BEGINNING) {
+        Ok(address) => return Ok((process, address, log)),
+        Err(RecvTimeoutError::Timeout) => "it does not say where it listens",
+        Err(RecvTimeoutError::Disconnected) => "it ended before it listened",
+    };
+    let said = log.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Err(format!("{command:?}: {why}; it said:\n{said}"))
+}
+
+/// The address in the line that tells where the server listens.
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let (_, url) = line.split_once(" listens on http://")?;
+    url.split('/').next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_taken_from_the_line_that_tells_it() {
+        let line = "creole: `everything` listens on http://127.0.0.1:8080/mcp";
+        assert_eq!(address_in(line), "127.0.0.1:8080".parse().ok());
+        assert_eq!(address_in("listens on nothing"), None);
+    }
+}

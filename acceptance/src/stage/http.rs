@@ -1,0 +1,220 @@
+//! The stage `http`: the real binary, spoken to over loopback as a client of Streamable HTTP does.
+//!
+//! Each line of the client is one POST with the header fields that its body demands. What comes back, in
+//! documents, in streams and on the session's own stream, are lines in the order of their arrival.
+
+mod exchange;
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::exchange::{Exchange, Kind};
+use super::Stage;
+use crate::http::{Listening, Request, demanded};
+
+/// The name in a `Skip` header.
+pub const NAME: &str = "http";
+
+/// How long a message may take to be accepted, or to be answered when nothing has to be done for it.
+const ACCEPTANCE: Duration = Duration::from_secs(10);
+
+/// How long the next line waits for the answer of a call before it, which may take its time: on a pipe the
+/// order of lines is kept, and requests of one client that overtake each other would show nothing.
+const PRECEDENCE: Duration = Duration::from_millis(30);
+
+/// Real waiting stays under this.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+/// The first revision whose clients repeat the revision in a header.
+const REPEATED_SINCE: &str = "2025-06-18";
+
+/// A server with a port, and a client with its session.
+pub struct HttpStage {
+    server: Listening,
+    /// The line that is not complete yet.
+    line: Vec<u8>,
+    client: Arc<Client>,
+    output: Receiver<String>,
+    open: Vec<Exchange>,
+}
+
+/// What the client knows and all its connections share.
+struct Client {
+    heard: Mutex<Sender<String>>,
+    session: Mutex<Session>,
+    notes: Mutex<String>,
+}
+
+/// What a handshake has settled.
+#[derive(Clone, Default)]
+struct Session {
+    id: Option<String>,
+    version: Option<String>,
+}
+
+impl HttpStage {
+    /// Starts `creole serve` with these words and a port of the system's choice.
+    pub fn serve(words: &[String]) -> Result<Self, String> {
+        let words: Vec<&str> =
+            words.iter().map(String::as_str).filter(|word| *word != "--stdio").collect();
+        let (heard, output) = channel();
+        let client =
+            Client { heard: Mutex::new(heard), session: Mutex::default(), notes: Mutex::default() };
+        Ok(Self {
+            server: Listening::start(&words)?,
+            line: Vec::new(),
+            client: Arc::new(client),
+            output,
+            open: Vec::new(),
+        })
+    }
+
+    /// Sends one line, which is one message or meant to be one.
+    fn message(&mut self, line: Vec<u8>) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            // Lines are what a pipe has: there is nothing to post.
+            return;
+        }
+        let message: Value = serde_json::from_slice(&line).unwrap_or_default();
+        if message["method"] == "notifications/cancelled" && self.cancel(&message) {
+            return;
+        }
+        let kind = Kind::of(&message);
+        let request = self.request(line, &message, kind);
+        let wait = if may_take_its_time(&message) { PRECEDENCE } else { ACCEPTANCE };
+        self.begin(&request, kind, &message["id"], wait);
+        if kind == Kind::Initialized {
+            self.open_stream();
+        }
+    }
+
+    /// The POST for a line.
+    fn request(&self, line: Vec<u8>, message: &Value, kind: Kind) -> Request {
+        let request = Request::post(line);
+        let session = locked(&self.client.session).clone();
+        match kind {
+            Kind::Alone | Kind::Listen => return request.with_all(demanded::fields(message)),
+            Kind::Initialize => return request,
+            _ => {}
+        }
+        let Some(id) = session.id else { return request };
+        let request = request.with("Mcp-Session-Id", &id);
+        match session.version.filter(|version| version.as_str() >= REPEATED_SINCE) {
+            Some(version) => request.with("MCP-Protocol-Version", &version),
+            None => request,
+        }
+    }
+
+    /// Cancels in the way of HTTP; true when there is nothing to post. A request that stands alone is
+    /// cancelled by closing its response, and without a session nobody else could be meant.
+    fn cancel(&mut self, message: &Value) -> bool {
+        let id = &message["params"]["requestId"];
+        let alone = self.open.iter().position(|open| open.is(id) && open.kind.is_alone());
+        if let Some(at) = alone {
+            self.open.remove(at).end();
+            return true;
+        }
+        locked(&self.client.session).id.is_none()
+    }
+
+    /// Opens the stream of what belongs to no request, if there is a session that can have one.
+    fn open_stream(&mut self) {
+        let id = locked(&self.client.session).id.clone();
+        if let Some(id) = id {
+            self.begin(&Request::get(&id), Kind::Stream, &Value::Null, ACCEPTANCE);
+        }
+    }
+
+    fn begin(&mut self, request: &Request, kind: Kind, id: &Value, wait: Duration) {
+        self.open.retain(Exchange::is_open);
+        match Exchange::begin(&self.client, self.server.address(), request, kind, id) {
+            Ok(exchange) => {
+                exchange.wait(wait);
+                self.open.push(exchange);
+            }
+            Err(error) => self.client.hear(format!("({error})")),
+        }
+    }
+
+    /// Deletes the session, if there is one.
+    fn delete(&self) -> Result<(), String> {
+        let Some(id) = locked(&self.client.session).id.take() else { return Ok(()) };
+        let deleted = Request::delete(&id).send(self.server.address())?;
+        match deleted.head.status {
+            200 | 204 => Ok(()),
+            status => Err(format!("DELETE is answered with {status}: {}", deleted.text())),
+        }
+    }
+}
+
+impl Stage for HttpStage {
+    fn send(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            match byte {
+                b'\n' => {
+                    let line = std::mem::take(&mut self.line);
+                    self.message(line);
+                }
+                byte => self.line.push(*byte),
+            }
+        }
+    }
+
+    fn receive(&mut self, wait: Duration) -> Option<String> {
+        self.output.recv_timeout(wait).ok()
+    }
+
+    fn advance(&mut self, by: Duration) -> bool {
+        let short = by < LONGEST_WAIT;
+        if short {
+            thread::sleep(by);
+        }
+        short
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        let line = std::mem::take(&mut self.line);
+        self.message(line);
+        let (listening, others) = self.open.drain(..).partition(|open| open.kind == Kind::Listen);
+        let (listening, others): (Vec<Exchange>, Vec<Exchange>) = (listening, others);
+        others.iter().for_each(Exchange::end);
+        self.delete()?;
+        // Who still listens is told of the end by the server that ends.
+        let stopped = self.server.stop();
+        listening.iter().for_each(Exchange::wait_for_end);
+        stopped
+    }
+
+    fn notes(&mut self) -> String {
+        format!("{}{}", locked(&self.client.notes), self.server.log())
+    }
+}
+
+/// Whether something that others wrote is run before the message, or one of a batch, is answered.
+fn may_take_its_time(message: &Value) -> bool {
+    let runs = |message: &Value| {
+        let method = message["method"].as_str().unwrap_or_default();
+        ["completion/complete", "prompts/get", "resources/read", "tools/call"].contains(&method)
+    };
+    runs(message) || message.as_array().is_some_and(|batch| batch.iter().any(runs))
+}
+
+impl Client {
+    /// A message of the server, or what came instead of one.
+    fn hear(&self, line: String) {
+        // A stage that is gone hears nothing more.
+        let _ = locked(&self.heard).send(line);
+    }
+
+    fn note(&self, note: &str) {
+        *locked(&self.notes) += &format!("{note}\n");
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,180 @@
+//! One request of the stage's client and all that comes back for it, read by a thread.
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{Client, locked};
+use crate::http::client::Ender;
+use crate::http::{Connection, Events, Head, Request, demanded};
+
+/// How long the last words of a server that has ended may be under way.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What a line is to the client that sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A request that brings all that it needs.
+    Alone,
+    /// One of them that lasts.
+    Listen,
+    /// The request that opens a session.
+    Initialize,
+    /// Any other message that is answered, also one that can only be refused.
+    Request,
+    /// The notification that ends the handshake.
+    Initialized,
+    /// Any other notification.
+    Notice,
+    /// The answer to a question of the server.
+    Answer,
+    /// The session's own stream.
+    Stream,
+}
+
+impl Kind {
+    /// What a message is; null stands for a line that is none.
+    pub(super) fn of(message: &Value) -> Self {
+        let method = message["method"].as_str();
+        let is_answer = message.get("result").is_some() != message.get("error").is_some();
+        let claims = demanded::claimed_version(message).is_some();
+        match (method, message.get("id")) {
+            (Some("subscriptions/listen"), _) if claims => Self::Listen,
+            (Some(_), _) if claims => Self::Alone,
+            (Some("initialize"), Some(_)) => Self::Initialize,
+            (Some("notifications/initialized" | "initialized"), None) => Self::Initialized,
+            (Some(_), None) => Self::Notice,
+            (None, Some(_)) if is_answer => Self::Answer,
+            _ => Self::Request,
+        }
+    }
+
+    /// Whether closing the response is how such a request is cancelled.
+    pub(super) fn is_alone(self) -> bool {
+        matches!(self, Self::Alone | Self::Listen)
+    }
+}
+
+/// A request that was sent.
+pub(super) struct Exchange {
+    pub(super) kind: Kind,
+    id: Value,
+    ender: Ender,
+    begun: Receiver<()>,
+    reading: JoinHandle<()>,
+    /// Whether the client is done with it, or the server.
+    over: Arc<AtomicBool>,
+}
+
+impl Exchange {
+    /// Sends a request and leaves its response to a thread.
+    pub(super) fn begin(
+        client: &Arc<Client>,
+        address: SocketAddr,
+        request: &Request,
+        kind: Kind,
+        id: &Value,
+    ) -> Result<Self, String> {
+        let mut connection = Connection::open(address)?;
+        let ender = connection.ender()?;
+        connection.write(&request.bytes(address))?;
+        let (tell, begun) = channel();
+        let over = Arc::new(AtomicBool::new(false));
+        let (client, is_over) = (Arc::clone(client), Arc::clone(&over));
+        let reading = thread::spawn(move || {
+            let read = read(&client, &mut connection, kind, &tell);
+            if let Err(error) = read
+                && !is_over.load(Ordering::Acquire)
+            {
+                client.hear(format!("({error})"));
+            }
+            is_over.store(true, Ordering::Release);
+        });
+        Ok(Self { kind, id: id.clone(), ender, begun, reading, over })
+    }
+
+    /// Waits for the beginning of the response, or its end where it has no content.
+    pub(super) fn wait(&self, most: Duration) {
+        // What has not begun by then is not waited for.
+        let _ = self.begun.recv_timeout(most);
+    }
+
+    /// Whether it is a request of this id.
+    pub(super) fn is(&self, id: &Value) -> bool {
+        self.is_open() && self.id == *id
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.over.load(Ordering::Acquire)
+    }
+
+    /// Waits until the server has ended it.
+    pub(super) fn wait_for_end(&self) {
+        let start = Instant::now();
+        while !self.reading.is_finished() && start.elapsed() < FAREWELL {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Goes away.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.ender.end();
+    }
+}
+
+/// Reads the response; every message in it is heard.
+fn read(
+    client: &Client,
+    connection: &mut Connection,
+    kind: Kind,
+    begun: &Sender<()>,
+) -> Result<(), String> {
+    let head = connection.head()?;
+    if kind == Kind::Initialize {
+        locked(&client.session).id = head.field("mcp-session-id").map(str::to_owned);
+    }
+    if head.is_events() {
+        // Nobody waits any more for one that took long.
+        let _ = begun.send(());
+        let events = Events::new(connection.body(&head)).filter(|event| !event.data.is_empty());
+        events.for_each(|event| hear(client, kind, event.data));
+        return Ok(());
+    }
+    let mut body = String::new();
+    let read = connection.body(&head).read_to_string(&mut body);
+    read.map_err(|error| format!("the response breaks off: {error}"))?;
+    document(client, kind, &head, body);
+    let _ = begun.send(());
+    Ok(())
+}
+
+/// A whole document, or nothing.
+fn document(client: &Client, kind: Kind, head: &Head, body: String) {
+    let status = head.status;
+    match (status, kind) {
+        (202, _) if body.is_empty() => {}
+        (400..500, Kind::Answer) => {
+            // On a pipe an answer to nothing is passed over in silence; here it is refused.
+            client.note(&format!("an answer was refused with {status}: {body}"));
+        }
+        _ if body.starts_with(['{', '[']) => hear(client, kind, body),
+        _ => client.hear(format!("(status {status}: {body})")),
+    }
+}
+
+fn hear(client: &Client, kind: Kind, line: String) {
+    if kind == Kind::Initialize {
+        let welcome: Value = serde_json::from_str(&line).unwrap_or_default();
+        if let Some(version) = welcome["result"]["protocolVersion"].as_str() {
+            locked(&client.session).version = Some(version.to_owned());
+        }
+    }
+    client.hear(line);
+}

@@ -1,0 +1,105 @@
+//! The official conformance suite against the real binary over HTTP.
+//!
+//! Exactly what a revision requires is run, with an empty list of expected failures; the scenarios that do
+//! not count have to hold as well, and none may be passed over in silence. Where the suite cannot be
+//! installed that is told on stderr; where `CI=true` it is a failure.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(clippy::print_stdout, reason = "a test tells the score")]
+#![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
+
+use std::env;
+
+use creole_acceptance::conformance::{Status, Verdict, judge};
+use creole_acceptance::http::Listening;
+use creole_acceptance::peers::{Suite, installed_suite};
+
+/// The suite skips it: what it was about has moved to the stream of subscriptions.
+const SKIPPED_BY_THE_SUITE: &str = "tasks-status-notifications";
+
+/// The session's stream that ends in the middle of a call: begun, closed, resumed.
+const POLLING: &str = "server-sse-polling";
+
+#[test]
+fn what_the_revision_2025_11_25_requires_holds() {
+    let Some(verdict) = judged(Suite::Newest, &["--requirements", "2025-11-25"]) else { return };
+    scores(&verdict, (30, 30), (3, 3));
+    assert_eq!(verdict.count(POLLING, Status::Success), 3, "{}", verdict.table());
+}
+
+#[test]
+fn what_the_revision_2026_07_28_requires_holds() {
+    let Some(verdict) = judged(Suite::Newest, &["--requirements", "2026-07-28"]) else { return };
+    scores(&verdict, (37, 37), (13, 13));
+}
+
+#[test]
+fn the_scenarios_of_the_skills_extension_hold() {
+    for scenario in ["enumeration", "directory", "manifest"] {
+        let scenario = format!("sep-2640-skills-{scenario}");
+        let Some(verdict) = judged(Suite::Newest, &["--scenario", &scenario]) else { return };
+        scores(&verdict, (1, 1), (0, 0));
+    }
+}
+
+#[test]
+fn every_scenario_of_the_suite_that_npm_calls_latest_holds() {
+    let Some(verdict) = judged(Suite::Latest, &["--suite", "all"]) else { return };
+    scores(&verdict, (32, 32), (0, 0));
+    assert_eq!(verdict.count(POLLING, Status::Success), 3, "{}", verdict.table());
+}
+
+/// Were the suite, or how it is read here, content with anything, the scores above would say nothing.
+#[test]
+fn a_server_without_the_tools_of_the_suite_fails() {
+    if !is_here(Suite::Newest) {
+        return;
+    }
+    let server = Listening::start(&["--preset", "default"]).unwrap();
+    for scenario in ["tools-call-image", "input-required-result-multi-round"] {
+        let verdict = judge(Suite::Newest, &server.url(), &["--scenario", scenario]).unwrap();
+        println!("{}", verdict.table());
+        assert!(!verdict.is_content, "{}", verdict.printed);
+        assert!(!verdict.holds(scenario), "{}", verdict.printed);
+        assert_eq!(verdict.score(true), (0, 1), "{}", verdict.printed);
+    }
+}
+
+/// Has the suite judge the preset `everything`, and prints the score.
+fn judged(suite: Suite, words: &[&str]) -> Option<Verdict> {
+    if !is_here(suite) {
+        return None;
+    }
+    let mut server = Listening::start(&["--preset", "everything"]).unwrap();
+    let verdict = judge(suite, &server.url(), words);
+    let verdict = verdict.unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
+    println!("{}", verdict.table());
+    // The clients of the suite have gone, and so must the server when it is told to.
+    server.stop().unwrap();
+    Some(verdict)
+}
+
+/// Everything holds, nothing was left out, and the suite itself says so.
+#[track_caller]
+fn scores(verdict: &Verdict, scored: (usize, usize), not_scored: (usize, usize)) {
+    let table = verdict.table();
+    assert_eq!(verdict.of(Status::Failure).count(), 0, "{table}");
+    assert_eq!(verdict.score(true), scored, "{table}");
+    assert_eq!(verdict.score(false), not_scored, "{table}");
+    let passed_over = verdict.passed_over();
+    let silent = passed_over.iter().filter(|name| **name != SKIPPED_BY_THE_SUITE);
+    assert_eq!(silent.count(), 0, "passed over: {passed_over:?}\n{table}");
+    let skipped = verdict.of(Status::Skipped).filter(|(name, _)| *name != SKIPPED_BY_THE_SUITE);
+    assert_eq!(skipped.count(), 0, "{table}");
+    assert!(verdict.is_content, "{}", verdict.printed);
+}
+
+/// Whether the suite can be run; the test says aloud that it was not, and fails where nobody listens.
+fn is_here(suite: Suite) -> bool {
+    let Err(missing) = installed_suite(suite) else { return true };
+    let name = suite.name();
+    assert!(env::var("CI").as_deref() != Ok("true"), "{name} is missing: {missing}");
+    eprintln!("NOT TESTED with {name}: {missing}");
+    false
+}

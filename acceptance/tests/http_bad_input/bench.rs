@@ -1,0 +1,175 @@
+//! The server under test, a client that is rude to it, and another one that must not notice.
+
+use creole_acceptance::http::{Connection, Listening, Request, Response, demanded};
+use creole_acceptance::process_under_test::weight::Weight;
+use serde_json::Value;
+
+use crate::{Era, Expected, Row};
+
+/// The memory that all rows of a table may cost together, in bytes. What the allocator keeps counts too.
+const MOST_GROWTH: u64 = 48 << 20;
+
+/// The descriptors that may be open after a table beyond those before: connections that just close.
+const MOST_DESCRIPTORS: usize = 8;
+
+/// `_meta` of a request that stands alone.
+pub(crate) const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+/// A call that every preset with tools of our own can answer.
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"VERSION","capabilities":{},"clientInfo":{"name":"acceptance","version":"1"}}}"#;
+
+/// A server with a rude client's session and another client's.
+pub(crate) struct Bench {
+    pub(crate) server: Listening,
+    /// The rude client's session.
+    pub(crate) session: String,
+    other: String,
+    /// A tool and its arguments, as the members of `params`, and a text in its answer.
+    canary: (&'static str, &'static str),
+    before: Weight,
+}
+
+impl Bench {
+    /// A server of the preset `everything`.
+    pub(crate) fn everything() -> Self {
+        Self::start("everything", (r#""name":"test_simple_text""#, "simple text response"))
+    }
+
+    /// A server of the preset `default`, whose tools do something.
+    pub(crate) fn default() -> Self {
+        let echo = r#""name":"echo","arguments":{"message":"still here"}"#;
+        Self::start("default", (echo, "still here"))
+    }
+
+    fn start(preset: &str, canary: (&'static str, &'static str)) -> Self {
+        let server = Listening::start(&["--preset", preset]).unwrap();
+        let session = open_session(&server, "2025-11-25");
+        let other = open_session(&server, "2025-11-25");
+        let mut bench = Self { session, other, canary, before: server.weight(), server };
+        bench.canary("before anything");
+        bench.before = bench.server.weight();
+        bench
+    }
+
+    /// A POST of this generation. `META` in the text stands for the members that it puts into `params`.
+    pub(crate) fn post(&self, era: Era, text: &str) -> Request {
+        let text = text.replace("META", if era == Era::Alone { META } else { r#""_meta":{}"# });
+        self.post_bytes(era, text.as_bytes())
+    }
+
+    /// A POST of this generation.
+    pub(crate) fn post_bytes(&self, era: Era, body: &[u8]) -> Request {
+        let request = Request::post(body);
+        if era == Era::Session {
+            return request
+                .with("Mcp-Session-Id", &self.session)
+                .with("MCP-Protocol-Version", "2025-11-25");
+        }
+        let message: Value = serde_json::from_slice(body).unwrap_or_default();
+        let fields = demanded::fields(&message);
+        if !fields.is_empty() {
+            return request.with_all(fields);
+        }
+        let method = message["method"].as_str().unwrap_or("tools/call");
+        request
+            .with("MCP-Protocol-Version", "2026-07-28")
+            .with("Mcp-Method", method)
+            .with("Mcp-Name", "test_simple_text")
+    }
+
+    /// Sends a request on a connection of its own.
+    #[track_caller]
+    pub(crate) fn send(&self, request: &Request) -> Response {
+        request.send(self.server.address()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A connection on which nothing was sent.
+    #[track_caller]
+    pub(crate) fn connect(&self) -> Connection {
+        Connection::open(self.server.address()).unwrap()
+    }
+
+    /// Checks each row, and after each that the other client is still served.
+    #[track_caller]
+    pub(crate) fn check(&self, rows: Vec<Row>) {
+        let mut wrong = Vec::new();
+        for Row { name, request, expected } in rows {
+            match request.send(self.server.address()) {
+                Err(error) => wrong.push(format!("{name}: {error}\n  {}", self.shown(&request))),
+                Ok(response) => {
+                    let found = judged(&response, expected);
+                    if let Err(difference) = found {
+                        wrong.push(format!("{name}: {difference}\n  {}", self.shown(&request)));
+                    }
+                }
+            }
+            self.canary(name);
+        }
+        assert!(wrong.is_empty(), "{} rows are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    }
+
+    fn shown(&self, request: &Request) -> String {
+        let bytes = request.bytes(self.server.address());
+        let shown: String = String::from_utf8_lossy(&bytes).chars().take(900).collect();
+        shown.replace("\r\n", "\n  ")
+    }
+
+    /// The other client calls a tool, alone and in its session, and is answered.
+    #[track_caller]
+    pub(crate) fn canary(&self, after: &str) {
+        let (params, said) = self.canary;
+        let call = |meta: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":"canary","method":"tools/call","params":{{{params}{meta}}}}}"#
+            )
+        };
+        let text = call(&format!(",{META}"));
+        let message: Value = serde_json::from_str(&text).unwrap();
+        let alone = Request::post(text).with_all(demanded::fields(&message));
+        let in_session = Request::post(call("")).with("Mcp-Session-Id", &self.other);
+        for request in [alone, in_session] {
+            let response = self.send(&request);
+            let text = response.text();
+            assert_eq!(response.head.status, 200, "the other client after {after}: {text}");
+            assert!(text.contains(said), "the other client after {after}: {text}");
+        }
+    }
+
+    /// Nothing has grown that has no business to.
+    #[track_caller]
+    pub(crate) fn weigh(&self) {
+        let after = self.server.weight();
+        let grown = after.growth_since(self.before);
+        assert!(grown < MOST_GROWTH, "{grown} bytes more at the peak: {after:?}");
+        let most = self.before.descriptors + MOST_DESCRIPTORS;
+        assert!(after.descriptors <= most, "{after:?} from {:?}", self.before);
+    }
+}
+
+/// Opens a session of this revision, and gives its id.
+#[track_caller]
+pub(crate) fn open_session(server: &Listening, version: &str) -> String {
+    let hello = Request::post(INITIALIZE.replace("VERSION", version));
+    let welcome = hello.send(server.address()).unwrap();
+    assert_eq!(welcome.head.status, 200, "{}", welcome.text());
+    assert_eq!(welcome.message()["result"]["protocolVersion"], version);
+    let id = welcome.head.field("mcp-session-id").expect("a session").to_owned();
+    let ready = Request::post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    let ready = ready.with("Mcp-Session-Id", &id).send(server.address()).unwrap();
+    assert_eq!(ready.head.status, 202, "{}", ready.text());
+    id
+}
+
+/// Whether a response is the expected one.
+pub(crate) fn judged(response: &Response, expected: Expected) -> Result<(), String> {
+    let (status, code) = (response.head.status, response.code());
+    let is_right = match expected {
+        Expected::Result => status == 200 && response.message().get("result").is_some(),
+        Expected::Error(right, right_code) => status == right && code == Some(right_code),
+        Expected::Status(right) => status == right,
+    };
+    match is_right && status < 500 {
+        true => Ok(()),
+        false => Err(format!("expected {expected:?}, got {status} {}", response.text())),
+    }
+}

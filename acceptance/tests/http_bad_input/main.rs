@@ -1,0 +1,64 @@
+//! Bad input over HTTP, as tables: what is sent, and the exact status and code that come back.
+//!
+//! After each row another client calls a tool and is answered. The names of the rows (A01, D20…) are those of
+//! the catalogue of bad input that the transcripts name too.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod bench;
+mod framing;
+mod guards;
+mod headers;
+mod messages;
+mod sessions;
+mod values;
+
+use creole_acceptance::http::Request;
+
+/// The generation of clients that sends a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Era {
+    /// A request that stands alone (2026-07-28).
+    Alone,
+    /// A request in a session (2025-11-25).
+    Session,
+}
+
+const BOTH: [Era; 2] = [Era::Alone, Era::Session];
+
+/// What a row expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expected {
+    /// A result, with status 200.
+    Result,
+    /// An error of JSON-RPC with this status.
+    Error(u16, i64),
+    /// This status, whatever the body says.
+    Status(u16),
+}
+
+/// One row of a table.
+struct Row {
+    name: &'static str,
+    request: Request,
+    expected: Expected,
+}
+
+/// A row.
+fn row(name: &'static str, request: Request, expected: Expected) -> Row {
+    Row { name, request, expected }
+}
+
+/// JSON-RPC's code for what is no JSON.
+const NOT_JSON: i64 = -32_700;
+/// JSON-RPC's code for what is no message.
+const NO_MESSAGE: i64 = -32_600;
+/// JSON-RPC's code for an unknown method.
+const NO_METHOD: i64 = -32_601;
+/// JSON-RPC's code for wrong parameters.
+const WRONG_PARAMS: i64 = -32_602;
+/// MCP's code for a header that does not say what the body says.
+const MISMATCH: i64 = -32_020;
+/// MCP's code for a revision that is not spoken.
+const UNSUPPORTED: i64 = -32_022;

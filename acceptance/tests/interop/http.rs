@@ -1,0 +1,75 @@
+//! The same clients over HTTP, each in each of its modes against a server of its own.
+
+use std::thread;
+
+use creole_acceptance::http::Listening;
+use creole_acceptance::peers::{self, Mode, Peer};
+
+use crate::{Told, everything, is_here};
+
+#[test]
+fn fastmcp_is_served_over_http() {
+    speak_in_every_mode(Peer::FastMcp);
+}
+
+#[test]
+fn the_inspector_is_served_over_http() {
+    speak_in_every_mode(Peer::Inspector);
+}
+
+#[test]
+fn the_python_sdk_of_version_1_is_served_over_http() {
+    speak_in_every_mode(Peer::PythonV1);
+}
+
+#[test]
+fn the_python_sdk_of_version_2_is_served_over_http() {
+    speak_in_every_mode(Peer::PythonV2);
+}
+
+#[test]
+fn the_typescript_sdk_of_version_1_is_served_over_http() {
+    speak_in_every_mode(Peer::TypeScriptV1);
+}
+
+#[test]
+fn the_typescript_sdk_of_version_2_is_served_over_http() {
+    speak_in_every_mode(Peer::TypeScriptV2);
+}
+
+#[test]
+fn the_rust_sdk_is_served_over_http() {
+    speak_in_every_mode(Peer::Rmcp);
+}
+
+#[test]
+fn clients_of_standard_streams_are_served_through_a_bridge() {
+    let server = Listening::start(&["--preset", "everything"]).unwrap();
+    for peer in [Peer::PythonV1, Peer::TypeScriptV1].into_iter().filter(|&peer| is_here(peer)) {
+        let Some(bridge) = crate::here("mcp-remote", peers::bridge(&server.url())) else { return };
+        let mode = Mode::Legacy;
+        let document = peers::run(peer, mode, &everything(peer, mode), &bridge);
+        let whose = format!("{peer} through mcp-remote");
+        Told::of(whose, document).has_done_everything(peer, mode);
+    }
+}
+
+/// The modes side by side; what a peer does by default is one of the others.
+fn speak_in_every_mode(peer: Peer) {
+    if !is_here(peer) {
+        return;
+    }
+    thread::scope(|scope| {
+        for &mode in peer.modes().iter().filter(|mode| **mode != Mode::Default) {
+            scope.spawn(move || speak(peer, mode));
+        }
+    });
+}
+
+fn speak(peer: Peer, mode: Mode) {
+    let mut server = Listening::start(&["--preset", "everything"]).unwrap();
+    let document = peers::run_at(peer, mode, &everything(peer, mode), &server.url());
+    let whose = format!("{peer} in mode {} over HTTP", mode.name());
+    Told::of(whose, document).has_done_everything(peer, mode);
+    server.stop().unwrap_or_else(|error| panic!("after {peer}: {error}\n{}", server.log()));
+}
