@@ -18,7 +18,7 @@ use tokio::runtime::Builder;
 /// More than the benchmark opens.
 const SESSIONS: usize = 100_000;
 
-/// The arguments of every tool.
+// The arguments of every tool; a documentation comment would be a part of the list.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct EchoArguments {
     message: String,

@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The arguments of every tool.
+// The arguments of every tool; a documentation comment would be a part of the list.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct EchoArguments {
     message: String,

@@ -14,7 +14,7 @@ use tower_mcp::{BoxError, CallToolResult, HttpTransport, McpRouter, Tool, ToolBu
 /// More than the benchmark opens.
 const MANY: usize = 100_000;
 
-/// The arguments of every tool.
+// The arguments of every tool; a documentation comment would be a part of the list.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 struct EchoArguments {
     message: String,

@@ -65,7 +65,7 @@ impl Workshop {
             });
         }
         let target = self.root.join("target");
-        let mut cargo = self.cargo_build("Cargo.toml", &target);
+        let mut cargo = self.cargo_build("Cargo.toml", &target, &["--locked"]);
         cargo.args(["--package", "creole-cli"]);
         run_build(cargo, "creole")
             .map_err(|error| format!("{error}, or measure another binary with --creole PATH"))?;
@@ -88,17 +88,30 @@ impl Workshop {
         Ok(folder)
     }
 
+    /// Builds a crate of `bench/` that is the product's library, with the versions that the product has.
+    pub(super) fn build_ours(&self, folder: &str) -> Result<PathBuf, String> {
+        let target = self.scratch();
+        let manifest = format!("bench/{folder}/Cargo.toml");
+        let lock = self.root.join(format!("bench/{folder}/Cargo.lock"));
+        fs::copy(self.root.join("Cargo.lock"), &lock)
+            .map_err(|error| format!("cannot write {}: {error}", lock.display()))?;
+        // Cargo takes out of the copy what this crate does not need.
+        let cargo = self.cargo_build(&manifest, &target, &[]);
+        run_build(cargo, &format!("bench/{folder}"))?;
+        Ok(target.join("release").join(folder))
+    }
+
     /// Builds a crate of `bench/`, alone.
     pub(super) fn build_bench(&self, folder: &str, binary: &str) -> Result<PathBuf, String> {
         let target = self.scratch();
-        let cargo = self.cargo_build(&format!("bench/{folder}/Cargo.toml"), &target);
+        let cargo = self.cargo_build(&format!("bench/{folder}/Cargo.toml"), &target, &["--locked"]);
         run_build(cargo, &format!("bench/{folder}"))?;
         Ok(target.join("release").join(binary))
     }
 
-    fn cargo_build(&self, manifest: &str, target: &Path) -> Command {
+    fn cargo_build(&self, manifest: &str, target: &Path, options: &[&str]) -> Command {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-        cargo.args(["build", "--release", "--locked", "--quiet", "--manifest-path"]);
+        cargo.args(["build", "--release", "--quiet"]).args(options).arg("--manifest-path");
         cargo.arg(self.root.join(manifest)).arg("--target-dir").arg(target);
         cargo
     }

@@ -84,7 +84,7 @@ pub(super) fn build(workshop: &Workshop, creole: Option<&Path>) -> Result<Vec<Co
     let rmcp = workshop.build_bench("rmcp-http", "rmcp-http")?;
     let rmcp_json = Server::new(&rmcp, &["json"]);
     let tower = Server::new(&workshop.build_bench("tower-mcp-http", "tower-mcp-http")?, &[]);
-    let many = Server::new(&workshop.build_bench("creole-many-tools", "creole-many-tools")?, &[]);
+    let many = Server::new(&workshop.build_ours("creole-many-tools")?, &[]);
     let creole = Server::new(&workshop.creole(creole)?, &["serve", "--http", "127.0.0.1:0"]);
     Ok(vec![
         Contender { lister: Some(bare.clone()), has_streams: true, ..Contender::new(BARE, bare) },
