@@ -85,3 +85,77 @@ fn subdirectory(uri: String, name: &str) -> Definition {
     let mime_type = Some(DIRECTORY.to_owned());
     (&Resource { uri, name: name.to_owned(), mime_type, ..Resource::default() }).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill(path: &str, more: &[(&str, &str)]) -> Skill {
+        let name = path.rsplit('/').next().unwrap();
+        let front = format!("---\nname: {name}\ndescription: x\n---\n");
+        let more = more.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned()));
+        let files = more.chain([("SKILL.md".to_owned(), front)]);
+        Skill::new(path, files.map(|(file, text)| (file, text.into_bytes()))).unwrap()
+    }
+
+    fn names(shelf: &Shelf, uri: &str) -> Option<Vec<String>> {
+        let listed = shelf.directory(uri)?;
+        Some(listed.iter().map(|child| child.name().to_owned()).collect())
+    }
+
+    #[test]
+    fn a_file_that_two_skills_share_stays_as_long_as_one_of_them() {
+        let mut shelf = Shelf::default();
+        let inner = "---\nname: inner\ndescription: x\n---\n";
+        shelf.insert(skill("outer", &[("inner/SKILL.md", inner), ("a.md", "")])).unwrap();
+        shelf.insert(skill("outer/inner", &[])).unwrap();
+        assert!(shelf.remove("skill://outer/SKILL.md"));
+        assert!(!shelf.remove("skill://outer/SKILL.md"));
+        assert!(shelf.file("skill://outer/inner/SKILL.md").is_some());
+        assert!(shelf.file("skill://outer/a.md").is_none());
+    }
+
+    #[test]
+    fn a_skill_that_says_something_else_of_the_same_file_is_refused_and_nothing_changes() {
+        let mut shelf = Shelf::default();
+        shelf.insert(skill("outer", &[("inner/SKILL.md", "other"), ("a.md", "")])).unwrap();
+        let refusal = shelf.insert(skill("outer/inner", &[("b.md", "")])).unwrap_err();
+        assert!(refusal.what.contains("skill://outer/inner/SKILL.md"), "{refusal}");
+        assert!(shelf.skills.get("skill://outer/inner/SKILL.md").is_none());
+        assert!(shelf.file("skill://outer/inner/b.md").is_none());
+        assert!(shelf.file("skill://outer/a.md").is_some());
+    }
+
+    #[test]
+    fn a_skill_that_is_replaced_leaves_no_files_behind() {
+        let mut shelf = Shelf::default();
+        shelf.insert(skill("one", &[("old.md", "1"), ("same.md", "1")])).unwrap();
+        shelf.insert(skill("one", &[("new.md", "2"), ("same.md", "2")])).unwrap();
+        let expected = ["skill://one/SKILL.md", "skill://one/new.md", "skill://one/same.md"];
+        assert_eq!(names(&shelf, "skill://one").unwrap(), expected);
+    }
+
+    #[test]
+    fn a_directory_has_each_child_once_and_nothing_of_its_neighbours() {
+        let mut shelf = Shelf::default();
+        let files = [("a/1", ""), ("a/b/2", ""), ("a-b", ""), ("a b/3", ""), ("a.md", "")];
+        shelf.insert(skill("one", &files)).unwrap();
+        shelf.insert(skill("one-more", &[])).unwrap();
+        let expected =
+            ["SKILL.md", "a%20b", "a-b", "a.md", "a"].map(|it| format!("skill://one/{it}"));
+        assert_eq!(names(&shelf, "skill://one").unwrap(), expected);
+        assert_eq!(names(&shelf, "skill://one/a").unwrap(), ["skill://one/a/1", "skill://one/a/b"]);
+        for none in [
+            "",
+            "skill",
+            "skill:",
+            "skill:/",
+            "skill://",
+            "skill://one/",
+            "skill://on",
+            "skill://one/a-b",
+        ] {
+            assert_eq!(names(&shelf, none), None, "{none}");
+        }
+    }
+}

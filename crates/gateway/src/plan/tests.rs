@@ -338,7 +338,7 @@ fn help_names_what_would_be_right() {
     let help = |text: &str| refusal(text).help.unwrap_or_default();
     assert_eq!(
         help("[server]\n[upstreams.x]"),
-        "known here: `server`, `http`, `auth`, `state`, `log`"
+        "known here: `server`, `http`, `auth`, `state`, `log`, `skills`"
     );
     assert_eq!(
         help("[server.dialect]\nlifecycle = \"strikt\""),

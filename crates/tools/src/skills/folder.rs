@@ -57,7 +57,7 @@ struct Level<'a> {
     path: &'a str,
     in_skill: bool,
     /// Device and number of this folder and those above it.
-    above: Vec<(u64, u64)>,
+    above: Vec<(i128, i128)>,
 }
 
 impl<'a> Folder<'a> {
@@ -320,6 +320,6 @@ fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-fn identity(stat: &Stat) -> (u64, u64) {
-    (stat.st_dev, stat.st_ino)
+fn identity(stat: &Stat) -> (i128, i128) {
+    (i128::from(stat.st_dev), i128::from(stat.st_ino))
 }

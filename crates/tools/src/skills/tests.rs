@@ -91,12 +91,12 @@ fn a_link_is_followed_inside_of_the_folder_and_refused_outside() {
     let folder = folder(&[
         ("good/SKILL.md", &good),
         ("bad/SKILL.md", &bad),
-        ("shared/text.md", "shared"),
+        ("common/text.md", "common"),
         (".git/config", "hidden"),
     ]);
     let at = |path: &str| folder.path().join(path);
-    symlink("../shared/text.md", at("good/text.md")).unwrap();
-    symlink("../shared", at("good/all")).unwrap();
+    symlink("../common/text.md", at("good/text.md")).unwrap();
+    symlink("../common", at("good/all")).unwrap();
     symlink(secret.path().join("secret.txt"), at("bad/secret.txt")).unwrap();
     let loaded = load(folder.path()).unwrap();
     assert_eq!(uris(&loaded), ["skill://good/SKILL.md"]);

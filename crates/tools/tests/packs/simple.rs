@@ -88,8 +88,9 @@ async fn the_tone_of_a_plan_is_completed() {
 /// Code generators turn schemas into types: closed objects and no property without a description.
 #[tokio::test]
 async fn every_schema_that_is_not_a_fixture_is_closed_and_described() {
-    let packs: Vec<_> =
-        PACKS.iter().map(|(name, _)| *name).filter(|name| *name != "everything").collect();
+    // The pack `skills` has no tools, and wants a folder.
+    let with_tools = |name: &&str| !matches!(*name, "everything" | "skills");
+    let packs: Vec<_> = PACKS.iter().map(|(name, _)| *name).filter(with_tools).collect();
     let mut client = client(&packs).await;
     let listed = client.request("tools/list", json!({})).await;
     for tool in listed["result"]["tools"].as_array().unwrap() {

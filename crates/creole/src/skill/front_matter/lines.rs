@@ -53,9 +53,9 @@ pub(super) fn begins_blank(text: &str) -> bool {
     text.starts_with([' ', '\t'])
 }
 
-/// What YAML does not allow, and what only some readers take for the end of a line.
+/// What YAML does not allow, and what readers disagree on: tabs between words, and other ends of lines.
 fn is_odd(letter: char) -> bool {
-    letter != '\t' && letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}')
+    letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
 /// Reads line by line.

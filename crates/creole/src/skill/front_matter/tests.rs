@@ -167,6 +167,7 @@ fn what_is_wrong_is_refused_in_its_line() {
         (4, "a: |\n     \n  x"),
         (5, "a: |\n\n  text\n b: x"),
         (2, "a: b\u{7}"),
+        (2, "a: b\tc"),
         (2, "a: b\u{2028}"),
         (4, "a:\n    - x\n  - y"),
     ];
