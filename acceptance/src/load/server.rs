@@ -39,11 +39,11 @@ impl Limits {
         let settings = [
             ("header_timeout_seconds", self.header_timeout_seconds),
             ("write_timeout_seconds", self.write_timeout_seconds),
-            ("connections", self.connections),
-            ("sessions", self.sessions),
+            ("max_connections", self.connections),
+            ("max_sessions", self.sessions),
             ("session_timeout_seconds", self.session_timeout_seconds),
         ];
-        let mut table = String::from("[http]\n");
+        let mut table = String::from("[http.limits]\n");
         for (key, value) in settings {
             if let Some(value) = value {
                 // Writing to a string cannot fail.

@@ -131,6 +131,7 @@ const FULL: &str = r#"
         max_body = 1024
         max_connections = 1
         max_sessions = 1
+        session_timeout_seconds = 1
         header_timeout_seconds = 1
         body_timeout_seconds = 1
         idle_timeout_seconds = 1

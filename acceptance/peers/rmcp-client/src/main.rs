@@ -75,7 +75,8 @@ async fn converse(options: Options) -> Result<Value, Failure> {
 /// Connects to the server, or starts it.
 async fn connect(options: &Options, notes: Notes) -> Result<Client, Failure> {
     if let Some(url) = &options.url {
-        return negotiate(options, notes, StreamableHttpClientTransport::from_uri(url.as_str())).await;
+        return negotiate(options, notes, StreamableHttpClientTransport::from_uri(url.as_str()))
+            .await;
     }
     let mut command = tokio::process::Command::new(&options.command);
     command.args(&options.arguments);

@@ -50,6 +50,8 @@ pub struct HttpLimitsTable {
     pub max_connections: Option<Within<1, 1_000_000>>,
     /// How many sessions are open at once. Default: 10000.
     pub max_sessions: Option<Within<1, 1_000_000>>,
+    /// How long a session may be unused before it is forgotten, in seconds. Default: 1800.
+    pub session_timeout_seconds: Option<Within<1, 604_800>>,
     /// How long the head of a request or a TLS handshake may take, in seconds. Default: 10.
     pub header_timeout_seconds: Option<Within<1, 600>>,
     /// How long the body of a request may take, in seconds. Default: 30.

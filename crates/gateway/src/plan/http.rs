@@ -56,6 +56,8 @@ pub struct HttpLimits {
     pub connections: usize,
     /// How many sessions are open at once.
     pub sessions: usize,
+    /// How long a session may be unused.
+    pub session_timeout: Duration,
     /// How long the head of a request or a TLS handshake may take.
     pub header_timeout: Duration,
     /// How long the body of a request may take.
@@ -204,6 +206,7 @@ fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimits {
         body: table.max_body.map_or(max_message, |bytes| count(bytes.get())),
         connections: table.max_connections.map_or(12_000, |most| count(most.get())),
         sessions: table.max_sessions.map_or(10_000, |most| count(most.get())),
+        session_timeout: time(table.session_timeout_seconds, 1800),
         header_timeout: time(table.header_timeout_seconds, 10),
         body_timeout: time(table.body_timeout_seconds, 30),
         idle_timeout: time(table.idle_timeout_seconds, 60),

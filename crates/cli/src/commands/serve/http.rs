@@ -156,8 +156,8 @@ fn settings(reached: &HttpPlan, state: State) -> Settings {
         old_sse: reached.legacy_sse.clone(),
         body,
         max_sessions: limits.sessions,
+        session_idle: limits.session_timeout,
         state,
-        ..Settings::default()
     }
 }
 
