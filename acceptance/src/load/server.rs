@@ -156,6 +156,6 @@ mod tests {
     #[test]
     fn only_limits_that_were_given_are_set() {
         let limits = Limits { sessions: Some(10), ..Limits::default() };
-        assert_eq!(limits.table(), "[http]\nsessions = 10\n");
+        assert_eq!(limits.table(), "[http.limits]\nmax_sessions = 10\n");
     }
 }
