@@ -6,6 +6,8 @@
 //! - A block marked `sh` holds one command per line. Those that begin with `creole`, `echo` or `printf`
 //!   are run by a shell that finds the binary under test as `creole`; `cargo run … -p creole-cli … --`
 //!   in them is the same binary, which is not built anew. Each must end with 0.
+//! - One that listens (`--http`) is asked to end after three seconds, and must then end with 0. Port 8080 in it
+//!   and in what it prints stands for any port, because others may have it.
 //! - `cargo install --path P` needs a crate at P, and `cargo xtask C` a chore C. Other lines are not run,
 //!   which is said on stderr. Comments and empty lines are nothing.
 //! - A block marked `text` or `json` directly after it is what these commands print, on stdout and then
@@ -206,11 +208,11 @@ fn check_chore(words: &[&str]) -> Result<(), String> {
 
 /// Runs a command in a shell; what it printed, or what it printed although it failed.
 fn run(command: &str, folder: &Path) -> Result<String, String> {
-    let mut shell = shell(folder, &ours(command));
+    let mut shell = shell(folder, &ended(&ours(command)));
     shell.env("NO_COLOR", "1");
     let output = shell.output().unwrap();
     let printed = [output.stdout, output.stderr].concat();
-    let printed = String::from_utf8_lossy(&printed).into_owned();
+    let printed = shown_port(&String::from_utf8_lossy(&printed));
     if output.status.success() { Ok(printed) } else { Err(printed) }
 }
 
@@ -223,6 +225,22 @@ fn ours(command: &str) -> String {
         return command.to_owned();
     }
     format!("{}creole {}", &command[..start], &command[start + end + 4..])
+}
+
+/// The command, ended after a while if it would go on for ever.
+fn ended(command: &str) -> String {
+    match command.contains(" --http ") {
+        true => format!("timeout --preserve-status 3 {}", command.replace(":8080", ":0")),
+        false => command.to_owned(),
+    }
+}
+
+/// What was printed, with the port that the documents show.
+fn shown_port(printed: &str) -> String {
+    const ADDRESS: &str = "http://127.0.0.1:";
+    let Some(at) = printed.find(ADDRESS) else { return printed.to_owned() };
+    let (before, after) = printed.split_at(at + ADDRESS.len());
+    format!("{before}8080{}", after.trim_start_matches(|letter: char| letter.is_ascii_digit()))
 }
 
 /// Whether a text is as a pattern says, in which `…` stands for any text.
