@@ -27,9 +27,15 @@ fn is_utf8_or_unknown(parameter: &str) -> bool {
     !name.trim().eq_ignore_ascii_case("charset") || value.eq_ignore_ascii_case("utf-8")
 }
 
+/// What nearly every client sends.
+const USUAL: &[u8] = b"application/json, text/event-stream";
+
 /// Reads `Accept`; a client that does not say takes everything (RFC 9110, 12.5.1).
 pub fn accepted(accept: Option<&[u8]>) -> Accepted {
     let Some(accept) = accept else { return Accepted { json: true, events: true } };
+    if accept == USUAL {
+        return Accepted { json: true, events: true };
+    }
     let Ok(text) = core::str::from_utf8(accept) else {
         return Accepted { json: false, events: false };
     };

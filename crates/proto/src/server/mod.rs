@@ -129,6 +129,11 @@ impl Machine {
         self
     }
 
+    /// Whether the session changed since it was last written down.
+    pub fn is_changed(&self) -> bool {
+        self.session.changed
+    }
+
     /// The session, written down if it changed since this was last asked.
     pub fn changed_record(&mut self) -> Option<String> {
         core::mem::take(&mut self.session.changed).then(|| self.session.record())

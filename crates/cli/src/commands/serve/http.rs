@@ -25,11 +25,19 @@ pub(super) fn run(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(
     permit(plan, reached, args)?;
     let certificates = reached.tls.as_ref().map(certificates).transpose()?;
     allow_many_files();
-    let runtime = super::runtime(&mut Builder::new_multi_thread())?;
+    let runtime = super::runtime(&mut threads())?;
     let ended = runtime.block_on(listen(plan, reached, args, certificates));
     // Whoever still computes has been given up by now.
     runtime.shutdown_background();
     ended
+}
+
+/// A pool, unless there is one core: then it would only get in its own way.
+fn threads() -> Builder {
+    match std::thread::available_parallelism().map_or(1, std::num::NonZero::get) {
+        1 => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    }
 }
 
 /// Whether the server may be reached from other machines without knowing who calls.

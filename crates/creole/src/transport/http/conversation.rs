@@ -95,6 +95,11 @@ impl Conversation {
         self.lock().machine.rules()
     }
 
+    /// Whether something has to be kept.
+    pub(super) fn is_changed(&self) -> bool {
+        self.lock().machine.is_changed()
+    }
+
     /// What has to be kept, if it changed since this was last asked.
     pub(super) fn changed_record(&self) -> Option<String> {
         self.lock().machine.changed_record()
@@ -255,14 +260,12 @@ impl Conversation {
         }
     }
 
-    /// The answer that is there already.
-    pub(super) fn take_answer(&self) -> First {
+    /// The answer, if it is there already and nothing comes before it.
+    pub(super) fn take_answer(&self, key: StreamKey, reader: Reader) -> First {
         let context = Context::from_waker(Waker::noop());
-        let reader = self.attach(COMMON, None);
-        let first = reader.map(|reader| self.poll_first(COMMON, reader, false, &context));
-        match first {
-            Some(Poll::Ready(first)) => first,
-            _ => First::Nothing,
+        match self.poll_first(key, reader, true, &context) {
+            Poll::Ready(first) => first,
+            Poll::Pending => First::Nothing,
         }
     }
 

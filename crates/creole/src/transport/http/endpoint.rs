@@ -24,7 +24,7 @@ use hyper::body::Incoming;
 
 use super::answer::Answer;
 use super::body::BodyLimits;
-use super::conversation::{Conversation, First};
+use super::conversation::{COMMON, Conversation, First};
 use super::hub::Hub;
 use super::old_sse;
 use super::reply::{self, Body};
@@ -74,6 +74,8 @@ struct Shared {
     hub: Arc<Hub>,
     sessions: Arc<Sessions>,
 }
+
+const SESSION_HEADER: HeaderName = HeaderName::from_static(SESSION);
 
 /// Who asks, when nobody was asked who they are.
 pub(super) const ANYBODY: &str = "local";
@@ -133,6 +135,12 @@ impl Endpoint {
         }
     }
 
+    /// The hub, which works once it is needed.
+    fn hub(&self) -> &Arc<Hub> {
+        self.shared.hub.start(&self.shared.sessions);
+        &self.shared.hub
+    }
+
     pub(super) fn sessions(&self) -> &Arc<Sessions> {
         &self.shared.sessions
     }
@@ -152,8 +160,7 @@ impl Endpoint {
 
     /// Keeps a session from now on; tells whether there was room.
     pub(super) fn keep_session(&self, session: &Arc<Session>) -> bool {
-        self.shared.hub.start(&self.shared.sessions);
-        session.listen(&self.shared.hub);
+        session.listen(|| self.hub());
         self.shared.sessions.insert(Arc::clone(session))
     }
 
@@ -205,16 +212,24 @@ impl Endpoint {
 
     /// The session that the request names.
     async fn session(&self, headers: &HeaderMap, principal: &str) -> Result<Arc<Session>, Refused> {
-        let id = headers.get(SESSION).ok_or(Refused::Unnamed)?;
+        let id = headers.get(SESSION_HEADER).ok_or(Refused::Unnamed)?;
         let id = id.to_str().map_err(|_| Refused::Unknown)?;
-        let session = self.shared.sessions.find(id, principal).await?.ok_or(Refused::Unknown)?;
-        session.listen(&self.shared.hub);
+        let sessions = &self.shared.sessions;
+        let session = match sessions.live(id, principal) {
+            Some(found) => found,
+            None => Box::pin(sessions.find(id, principal)).await?,
+        };
+        let session = session.ok_or(Refused::Unknown)?;
+        session.listen(|| self.hub());
         Ok(session)
     }
 
     /// Writes a session down before its client hears of what changed.
     async fn saved(&self, session: &Session, response: Response<Body>) -> Response<Body> {
-        match self.shared.sessions.save(session).await {
+        if self.shared.sessions.is_saved(session) {
+            return response;
+        }
+        match Box::pin(self.shared.sessions.save(session)).await {
             Ok(()) => response,
             Err(error) => self.refused(error.into()),
         }
@@ -231,8 +246,9 @@ impl Endpoint {
         let service = self.shared.service.clone();
         let conversation = Conversation::new(service, ANYBODY.into(), Stream::passing());
         conversation.refuse(fields, fault, rules);
-        match conversation.take_answer() {
-            First::Answer(text, _) => reply::json(status, text),
+        let reader = conversation.attach(COMMON, None);
+        match reader.map(|reader| conversation.take_answer(COMMON, reader)) {
+            Some(First::Answer(text, _)) => reply::json(status, text),
             _ => reply::empty(status),
         }
     }

@@ -45,14 +45,14 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Begins the calls that a message started.
-    pub(super) fn begin(
+    pub(super) fn begin<'a>(
         conversation: Arc<Conversation>,
         started: Vec<Call>,
-        hub: &Arc<Hub>,
+        hub: impl FnOnce() -> &'a Arc<Hub>,
     ) -> Option<Self> {
         // Registered before it listens, so that no change in between is missed.
         let listens = started.iter().any(|call| matches!(call.operation, Operation::Listen(_)));
-        let listening = listens.then(|| hub.listen(&conversation));
+        let listening = listens.then(|| hub().listen(&conversation));
         let pending = started.into_iter().filter_map(|call| conversation.begin(call)).collect();
         let reader = conversation.attach(COMMON, None)?;
         Some(Self {
@@ -64,6 +64,14 @@ impl Exchange {
             _listening: listening,
             over: false,
         })
+    }
+
+    /// The answer, if it is there already and nothing comes before it.
+    pub(super) fn now(&mut self, rules: &'static Rules) -> Option<Response<Body>> {
+        match self.conversation.take_answer(COMMON, self.reader) {
+            First::Answer(text, fault) => Some(reply::json(status(fault, rules), text)),
+            First::Events | First::Nothing => None,
+        }
     }
 
     /// Answers the request.

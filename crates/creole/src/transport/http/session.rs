@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -119,8 +119,13 @@ impl Session {
     }
 
     /// Tells the session of changes from now on.
-    pub(super) fn listen(&self, hub: &Arc<Hub>) {
-        self.listening.get_or_init(|| hub.listen(&self.conversation));
+    pub(super) fn listen<'a>(&self, hub: impl FnOnce() -> &'a Arc<Hub>) {
+        self.listening.get_or_init(|| hub().listen(&self.conversation));
+    }
+
+    /// Whether something of it has to be kept.
+    pub(super) fn is_changed(&self) -> bool {
+        self.conversation.is_changed()
     }
 
     pub(super) fn used(&self) {
@@ -175,7 +180,10 @@ impl Session {
             return reply::empty(202);
         }
         let Some(reader) = self.conversation.attach(key, None) else { return reply::empty(202) };
-        let first = self.first(key, reader, takes_events, waits).await;
+        let first = match waits {
+            true => Box::pin(self.first(key, reader, takes_events)).await,
+            false => self.ready(key, reader, takes_events),
+        };
         match first {
             First::Answer(text, fault) => {
                 self.conversation.drop_stream(key);
@@ -219,23 +227,23 @@ impl Session {
         waits
     }
 
-    async fn first(
-        &self,
-        key: StreamKey,
-        reader: Reader,
-        takes_events: bool,
-        waits: bool,
-    ) -> First {
-        let conversation = &self.conversation;
-        let ready =
-            poll_fn(|context| match conversation.poll_first(key, reader, takes_events, context) {
-                Poll::Pending if !waits => Poll::Ready(First::Nothing),
-                first => first,
-            });
-        if !waits || !takes_events {
-            return ready.await;
+    /// What is there already; nothing more will come.
+    fn ready(&self, key: StreamKey, reader: Reader, takes_events: bool) -> First {
+        let context = Context::from_waker(Waker::noop());
+        match self.conversation.poll_first(key, reader, takes_events, &context) {
+            Poll::Ready(first) => first,
+            Poll::Pending => First::Nothing,
         }
-        tokio::time::timeout(PATIENCE, ready).await.unwrap_or(First::Events)
+    }
+
+    /// What comes first; after a while it is a stream, if the client takes one.
+    async fn first(&self, key: StreamKey, reader: Reader, takes_events: bool) -> First {
+        let conversation = &self.conversation;
+        let ready = poll_fn(|context| conversation.poll_first(key, reader, takes_events, context));
+        match takes_events {
+            true => tokio::time::timeout(PATIENCE, ready).await.unwrap_or(First::Events),
+            false => ready.await,
+        }
     }
 }
 

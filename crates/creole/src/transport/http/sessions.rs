@@ -67,10 +67,8 @@ impl Sessions {
         id: &str,
         principal: &str,
     ) -> Result<Option<Arc<Session>>, StateError> {
-        if let Some(session) = self.read().get(id).cloned() {
-            let is_theirs = session.owner() == principal && !session.is_closed();
-            session.used();
-            return Ok(is_theirs.then_some(session));
+        if let Some(found) = self.live(id, principal) {
+            return Ok(found);
         }
         if id.len() > LONGEST_ID {
             return Ok(None);
@@ -83,6 +81,20 @@ impl Sessions {
         let session = table.entry(id.into()).or_insert(resumed);
         self.begun.notify_one();
         Ok(Some(Arc::clone(session)))
+    }
+
+    /// The session of that id, if this process has it: theirs, or none for the principal.
+    pub(super) fn live(&self, id: &str, principal: &str) -> Option<Option<Arc<Session>>> {
+        let session = self.read().get(id).cloned()?;
+        let is_theirs = session.owner() == principal && !session.is_closed();
+        session.used();
+        Some(is_theirs.then_some(session))
+    }
+
+    /// Whether there is nothing to write down.
+    pub(super) fn is_saved(&self, session: &Session) -> bool {
+        let is_recent = session.saved_since() + self.idle / 4 > Instant::now();
+        is_recent && !session.is_changed()
     }
 
     /// Writes down what has to be kept of a session, and that it is in use.

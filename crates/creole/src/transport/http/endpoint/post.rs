@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::head::{METHOD, NAME, SESSION, VERSION};
+use creole_proto::http::head::{METHOD, NAME, VERSION};
 use creole_proto::http::{Accepted, Conversation as Belongs, Head, accepted, is_json};
 use creole_proto::http::{check_alone, conversation, status};
 use creole_proto::method::Method as Mcp;
@@ -20,7 +20,11 @@ use super::super::exchange::Exchange;
 use super::super::old_sse;
 use super::super::reply::{self, Body};
 use super::super::stream::Stream;
-use super::{Endpoint, Refused, joined};
+use super::{Endpoint, Refused, SESSION_HEADER, joined};
+
+const VERSION_HEADER: HeaderName = HeaderName::from_static(VERSION);
+const METHOD_HEADER: HeaderName = HeaderName::from_static(METHOD);
+const NAME_HEADER: HeaderName = HeaderName::from_static(NAME);
 
 /// A POST whose body was read.
 struct Post<'a> {
@@ -56,25 +60,28 @@ impl Endpoint {
         let scanned = scan(&body, &self.shared.service.profile().limits.wire);
         if is_old {
             let scanned = scanned.as_ref();
-            return old_sse::message(self, &parts.uri, &principal, scanned).await;
+            return Box::pin(old_sse::message(self, &parts.uri, &principal, scanned)).await;
         }
         self.message(Post { headers, accepted, principal, scanned }).await
     }
 
     async fn message(&self, post: Post<'_>) -> Response<Body> {
         let dialect = &self.shared.service.profile().dialect;
-        let header = |name: &'static str| joined(post.headers, &HeaderName::from_static(name));
-        let (version, method, name) = (header(VERSION), header(METHOD), header(NAME));
+        let header = |name: &HeaderName| joined(post.headers, name);
+        let (version, method, name) =
+            (header(&VERSION_HEADER), header(&METHOD_HEADER), header(&NAME_HEADER));
         let head = Head {
             version: version.as_deref(),
             method: method.as_deref(),
             name: name.as_deref(),
-            has_session: post.headers.contains_key(SESSION),
+            has_session: post.headers.contains_key(SESSION_HEADER),
         };
         let Ok(frame) = &post.scanned else {
             // In a session it is refused in the words of the session's revision.
             return match self.session(post.headers, &post.principal).await {
-                Ok(session) => session.post(post.scanned.as_ref(), post.accepted.events).await,
+                Ok(session) => {
+                    Box::pin(session.post(post.scanned.as_ref(), post.accepted.events)).await
+                }
                 Err(_) => self.alone(&post, dialect.base_rules()).await,
             };
         };
@@ -82,7 +89,7 @@ impl Endpoint {
             Err(fault) => self.refuse(None, &fault, dialect.base_rules(), 400),
             Ok(Belongs::Alone) => self.checked(&post, frame, &head).await,
             Ok(Belongs::Sessionless) => self.alone(&post, dialect.base_rules()).await,
-            Ok(Belongs::Opening) => self.open(&post).await,
+            Ok(Belongs::Opening) => Box::pin(self.open(&post)).await,
             Ok(Belongs::Session) => self.in_session(&post, frame).await,
         }
     }
@@ -128,16 +135,19 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Serves a message that needs nothing but itself.
+    /// Serves a message that needs nothing but itself. What has to wait does so in a future of its own, so that
+    /// connections stay small.
     async fn alone(&self, post: &Post<'_>, rules: &'static Rules) -> Response<Body> {
         let service = self.shared.service.clone();
         let principal = Arc::clone(&post.principal);
         let conversation = Conversation::new(service, principal, Stream::passing());
         let started = conversation.receive(post.scanned.as_ref(), COMMON);
-        self.shared.hub.start(&self.shared.sessions);
-        match Exchange::begin(conversation, started, &self.shared.hub) {
-            Some(exchange) => exchange.answer(post.accepted.events, rules).await,
-            None => reply::empty(202),
+        let Some(mut exchange) = Exchange::begin(conversation, started, || self.hub()) else {
+            return reply::empty(202);
+        };
+        match exchange.now(rules) {
+            Some(response) => response,
+            None => Box::pin(exchange.answer(post.accepted.events, rules)).await,
         }
     }
 
@@ -153,7 +163,7 @@ impl Endpoint {
                 return self.refused(Refused::Full);
             }
             if let Ok(id) = HeaderValue::from_str(session.id()) {
-                response.headers_mut().insert(HeaderName::from_static(SESSION), id);
+                response.headers_mut().insert(SESSION_HEADER, id);
             }
             return self.saved(&session, response).await;
         }
@@ -161,7 +171,7 @@ impl Endpoint {
     }
 
     async fn in_session(&self, post: &Post<'_>, frame: &Frame<'_>) -> Response<Body> {
-        if !post.headers.contains_key(SESSION) && wants_answer(frame) {
+        if !post.headers.contains_key(SESSION_HEADER) && wants_answer(frame) {
             // Who has not opened a session is told so in the words of the dialect.
             return self.alone(post, self.dialect().base_rules()).await;
         }
