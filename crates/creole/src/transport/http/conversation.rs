@@ -169,6 +169,9 @@ impl Conversation {
         if !inner.machine.is_open(key) {
             inner.calls.retain(|open| open.key != key);
         }
+        if inner.calls.is_empty() {
+            inner.rest();
+        }
     }
 
     /// Names the task that runs a call, to be aborted with it.
