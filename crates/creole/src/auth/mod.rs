@@ -40,6 +40,7 @@ pub use expiry::{Expiry, NotAMoment};
 pub use file::{Kind, text_of};
 pub use header::authorization;
 pub use keys::{Key, NewKey};
+pub(crate) use principal::LOCAL;
 pub use principal::{Principal, Requirement};
 pub use secret::Secret;
 

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use super::challenge::Challenge;
 
+/// The id of the caller of a server that asks nobody who they are.
+pub(crate) const LOCAL: &str = "local";
+
 /// Who is calling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
@@ -18,7 +21,7 @@ impl Principal {
     /// The caller of a server that asks nobody who they are: on stdio, or without authentication.
     #[must_use]
     pub fn local() -> Self {
-        Self { id: "local".into(), roles: Arc::default() }
+        Self { id: LOCAL.into(), roles: Arc::default() }
     }
 
     pub(super) fn user(name: &str, roles: &Arc<[Arc<str>]>) -> Self {

@@ -9,13 +9,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use creole_proto::framing::{Line, Lines};
-use creole_proto::model::{ListKind, Question};
+use creole_proto::model::Question;
 use creole_proto::op::{Change, Event, Outcome};
 use creole_proto::server::{Action, Answer, AskKey, Call, CallKey, Machine, Outbox};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::auth::LOCAL;
 use crate::call::{Canceller, Outlet};
 use crate::chain::BoxFuture;
 use crate::server::Service;
@@ -69,7 +70,7 @@ impl Connection {
             machine: Machine::new(profile),
             service,
             // Whoever owns the pipe is one person, whatever it says.
-            principal: "local".into(),
+            principal: LOCAL.into(),
             outbox: Outbox::default(),
             taken: 0,
             logged: 0,
@@ -201,12 +202,9 @@ impl Connection {
 
     /// Announces a change, or, when some were missed, that everything changed.
     pub(super) fn take_change(&mut self, change: Option<Change>) {
-        let everything = [ListKind::Tools, ListKind::Resources, ListKind::Prompts];
         match change {
             Some(change) => self.machine.announce(&change, &mut self.outbox),
-            None => everything
-                .into_iter()
-                .for_each(|kind| self.machine.announce(&Change::List(kind), &mut self.outbox)),
+            None => self.machine.announce_everything(&mut self.outbox),
         }
     }
 

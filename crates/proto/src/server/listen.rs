@@ -10,7 +10,7 @@ use super::outbox::{Outbox, Route};
 use super::{CallKey, Machine};
 use crate::encode::{self, Target, key, write_filter, write_meta, write_task};
 use crate::meta;
-use crate::model::Task;
+use crate::model::{ListKind, Task};
 use crate::op::{Change, Filter, Payload};
 use crate::revision::{Rules, Tasks};
 use crate::wire::{Id, Raw, quote};
@@ -105,6 +105,13 @@ impl Machine {
             early.push(Arc::clone(task));
         } else {
             self.listeners.early.clear();
+        }
+    }
+
+    /// Tells that every list changed, to those who may have missed what did: too often rather than never.
+    pub fn announce_everything(&mut self, out: &mut Outbox) {
+        for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
+            self.announce(&Change::List(kind), out);
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{ListKind, Question};
+use creole_proto::model::Question;
 use creole_proto::op::{Change, Event as CallEvent, Outcome};
 use creole_proto::revision::Rules;
 use creole_proto::server::{Answer, Call, CallKey, Machine, Outbox, Role};
@@ -186,12 +186,9 @@ impl Conversation {
 
     /// Tells of a change, or, when some were missed, that everything changed.
     pub(super) fn announce(&self, change: Option<&Change>) {
-        let everything = [ListKind::Tools, ListKind::Resources, ListKind::Prompts];
         self.with(COMMON, |machine, _, out| match change {
             Some(change) => machine.announce(change, out),
-            None => {
-                everything.into_iter().for_each(|kind| machine.announce(&Change::List(kind), out))
-            }
+            None => machine.announce_everything(out),
         });
     }
 
@@ -263,10 +260,10 @@ impl Conversation {
         }
     }
 
-    /// The answer, if it is there already and nothing comes before it.
-    pub(super) fn take_answer(&self, key: StreamKey, reader: Reader) -> First {
+    /// What the request of this stream is answered with, if that is known already.
+    pub(super) fn first_now(&self, key: StreamKey, reader: Reader, takes_events: bool) -> First {
         let context = Context::from_waker(Waker::noop());
-        match self.poll_first(key, reader, true, &context) {
+        match self.poll_first(key, reader, takes_events, &context) {
             Poll::Ready(first) => first,
             Poll::Pending => First::Nothing,
         }

@@ -31,7 +31,7 @@ use super::reply::{self, Body};
 use super::session::Session;
 use super::sessions::Sessions;
 use super::stream::Stream;
-use crate::auth::Principal;
+use crate::auth::{LOCAL, Principal};
 use crate::server::Service;
 use crate::state::{State, StateError};
 
@@ -76,9 +76,6 @@ struct Shared {
 }
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static(SESSION);
-
-/// Who asks, when nobody was asked who they are.
-pub(super) const ANYBODY: &str = "local";
 
 /// Why there is no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,10 +241,10 @@ impl Endpoint {
         status: u16,
     ) -> Response<Body> {
         let service = self.shared.service.clone();
-        let conversation = Conversation::new(service, ANYBODY.into(), Stream::passing());
+        let conversation = Conversation::new(service, LOCAL.into(), Stream::passing());
         conversation.refuse(fields, fault, rules);
         let reader = conversation.attach(COMMON, None);
-        match reader.map(|reader| conversation.take_answer(COMMON, reader)) {
+        match reader.map(|reader| conversation.first_now(COMMON, reader, true)) {
             Some(First::Answer(text, _)) => reply::json(status, text),
             _ => reply::empty(status),
         }
@@ -276,7 +273,7 @@ impl Endpoint {
 /// Whoever the layer that authenticates has found, if there is one.
 fn principal_of<B>(request: &Request<B>) -> Arc<str> {
     let known = request.extensions().get::<Principal>();
-    known.map_or_else(|| ANYBODY.into(), |principal| Arc::clone(&principal.id))
+    known.map_or_else(|| LOCAL.into(), |principal| Arc::clone(&principal.id))
 }
 
 /// A header as it was sent; one that was sent several times is a list (RFC 9110, 5.3).

@@ -26,10 +26,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The bytes that one chunk of a stream has at most, but for its last event.
-const CHUNK: usize = 64 * 1024;
+pub(super) const CHUNK: usize = 64 * 1024;
 
 /// A comment, which clients ignore.
-const STILL_THERE: &[u8] = b":\n\n";
+pub(super) const STILL_THERE: &[u8] = b":\n\n";
 
 /// A request that stands alone, with the calls that it started.
 pub(super) struct Exchange {
@@ -68,7 +68,7 @@ impl Exchange {
 
     /// The answer, if it is there already and nothing comes before it.
     pub(super) fn now(&mut self, rules: &'static Rules) -> Option<Response<Body>> {
-        match self.conversation.take_answer(COMMON, self.reader) {
+        match self.conversation.first_now(COMMON, self.reader, true) {
             First::Answer(text, fault) => Some(reply::json(status(fault, rules), text)),
             First::Events | First::Nothing => None,
         }

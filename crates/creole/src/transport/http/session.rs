@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,15 +18,12 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::conversation::{COMMON, Conversation, First, Pending, StreamKey};
-use super::endpoint::ANYBODY;
-use super::exchange::{KEEP_ALIVE, PATIENCE, push_event};
+use super::exchange::{CHUNK, KEEP_ALIVE, PATIENCE, STILL_THERE, push_event};
 use super::hub::{Hub, Listening};
 use super::reply::{self, Body, Events};
 use super::stream::{Next, Reader, Stream};
+use crate::auth::LOCAL;
 use crate::server::Service;
-
-/// The bytes that one chunk of a stream has at most, but for its last event.
-const CHUNK: usize = 64 * 1024;
 
 /// A session.
 pub(super) struct Session {
@@ -182,7 +179,7 @@ impl Session {
         let Some(reader) = self.conversation.attach(key, None) else { return reply::empty(202) };
         let first = match waits {
             true => Box::pin(self.first(key, reader, takes_events)).await,
-            false => self.ready(key, reader, takes_events),
+            false => self.conversation.first_now(key, reader, takes_events),
         };
         match first {
             First::Answer(text, fault) => {
@@ -225,15 +222,6 @@ impl Session {
             }
         }
         waits
-    }
-
-    /// What is there already; nothing more will come.
-    fn ready(&self, key: StreamKey, reader: Reader, takes_events: bool) -> First {
-        let context = Context::from_waker(Waker::noop());
-        match self.conversation.poll_first(key, reader, takes_events, &context) {
-            Poll::Ready(first) => first,
-            Poll::Pending => First::Nothing,
-        }
     }
 
     /// What comes first; after a while it is a stream, if the client takes one.
@@ -349,7 +337,7 @@ impl Events for Reading {
             if self.timer.as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
-            bytes.extend_from_slice(b":\n\n");
+            bytes.extend_from_slice(STILL_THERE);
         }
         self.timer.as_mut().reset(Instant::now() + KEEP_ALIVE);
         // The new time has to be watched as well.
@@ -371,7 +359,7 @@ impl Drop for Reading {
 /// Who is responsible for what is done in a session. Where callers are not asked who they are, each session
 /// is somebody of its own: tasks of one are not shown to another (2025-11-25 basic/utilities/tasks, security).
 fn responsible(owner: &str, id: &str) -> Arc<str> {
-    match owner == ANYBODY {
+    match owner == LOCAL {
         true => format!("session:{id}").into(),
         false => owner.into(),
     }
