@@ -12,7 +12,8 @@ use creole_proto::framing::{Line, Lines};
 use creole_proto::model::Question;
 use creole_proto::op::{Change, Event, Outcome};
 use creole_proto::server::{Action, Answer, AskKey, Call, CallKey, Machine, Outbox};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::broadcast::error::TryRecvError;
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -56,6 +57,7 @@ pub(super) struct Connection {
     asks: HashMap<AskKey, oneshot::Sender<Answer>>,
     reports: mpsc::Receiver<Report>,
     outlet: Arc<Channel>,
+    changes: broadcast::Receiver<Change>,
     started: Instant,
     /// When calls are given up after the client has closed its side.
     drained: Option<Instant>,
@@ -68,6 +70,7 @@ impl Connection {
         Self {
             lines: Lines::new(profile.dialect.max_message),
             machine: Machine::new(profile),
+            changes: service.registry().changes(),
             service,
             // Whoever owns the pipe is one person, whatever it says.
             principal: LOCAL.into(),
@@ -145,9 +148,10 @@ impl Connection {
     /// Takes bytes as long as there is room for answers; tells how many.
     pub(super) fn take_bytes(&mut self, chunk: &[u8]) -> usize {
         let mut rest = chunk;
-        while self.has_room()
-            && let Some(line) = self.lines.next(&mut rest)
-        {
+        while self.has_room() {
+            // What changed before a line is no news to those that the line subscribes.
+            self.take_changes();
+            let Some(line) = self.lines.next(&mut rest) else { break };
             let now = self.started.elapsed();
             log_received(&line, &self.service);
             self.machine.receive_line(line, now, &mut self.outbox);
@@ -200,11 +204,15 @@ impl Connection {
         self.obey_all();
     }
 
-    /// Announces a change, or, when some were missed, that everything changed.
-    pub(super) fn take_change(&mut self, change: Option<Change>) {
-        match change {
-            Some(change) => self.machine.announce(&change, &mut self.outbox),
-            None => self.machine.announce_everything(&mut self.outbox),
+    /// Announces what changed. A connection that lagged behind is told that everything did: too often rather
+    /// than never.
+    pub(super) fn take_changes(&mut self) {
+        while !self.changes.is_empty() {
+            match self.changes.try_recv() {
+                Ok(change) => self.machine.announce(&change, &mut self.outbox),
+                Err(TryRecvError::Lagged(_)) => self.machine.announce_everything(&mut self.outbox),
+                Err(_) => return,
+            }
         }
     }
 

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use creole_proto::op::Change;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -145,9 +144,9 @@ impl<O: Sink> Desk<O> {
         .await;
     }
 
-    /// Announces a change, or, when some were missed, that everything changed.
-    pub(super) fn change(&self, change: Option<Change>) {
-        self.lock().connection.take_change(change);
+    /// Announces what changed.
+    pub(super) fn changes(&self) {
+        self.lock().connection.take_changes();
     }
 
     /// Ends what still runs. What is then left to send is all that will ever be.

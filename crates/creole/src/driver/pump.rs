@@ -25,8 +25,8 @@ pub(super) async fn pump<O: Sink>(
         tokio::select! {
             biased;
             () = desk.report(), if wait.room => {}
-            // A connection that lagged behind is told that everything changed: too often rather than never.
-            change = changes.recv(), if wait.room => desk.change(change.ok()),
+            // Only that something changed: what it was, the connection has kept for itself.
+            _ = changes.recv(), if wait.room => desk.changes(),
             () = desk.news() => {}
             writable = desk.output().writable(), if wait.sending => {
                 if let Err(error) = writable {

@@ -1,11 +1,13 @@
 //! A connection whose input is read on a thread: the two parties together, and each without the other.
 
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -32,10 +34,12 @@ impl Source for Pieces {
 }
 
 /// Serves a tool that waits until it is cancelled, and tells so.
-fn connect() -> (Sender<&'static str>, Memory, Receiver<()>, JoinHandle<io::Result<Ended>>) {
-    let (told, cancelled) = channel();
+fn connect() -> (Sender<&'static str>, Memory, oneshot::Receiver<()>, JoinHandle<io::Result<Ended>>)
+{
+    let (told, cancelled) = oneshot::channel();
+    let told = Mutex::new(Some(told));
     let wait = move |_: Nothing, context: Context| {
-        let guard = Told(told.clone());
+        let guard = Told(told.lock().unwrap().take());
         async move {
             context.cancelled().await;
             drop(guard);
@@ -50,13 +54,19 @@ fn connect() -> (Sender<&'static str>, Memory, Receiver<()>, JoinHandle<io::Resu
 }
 
 /// Tells when it is dropped.
-struct Told(Sender<()>);
+struct Told(Option<oneshot::Sender<()>>);
 
 impl Drop for Told {
     fn drop(&mut self) {
         // Nobody may be there to hear it.
-        let _ = self.0.send(());
+        let _ = self.0.take().map(|told| told.send(()));
     }
+}
+
+/// Waits for the tool to end. The runtime must go on meanwhile: the last to let go of a connection may be
+/// its reader, and it is the runtime that then drops the call.
+async fn ends(cancelled: oneshot::Receiver<()>) {
+    timeout(LONG, cancelled).await.unwrap().unwrap();
 }
 
 async fn receive(line: &mut Memory) -> Value {
@@ -87,7 +97,7 @@ async fn a_call_that_waits_holds_up_neither_a_ping_nor_the_end() {
     assert_eq!(receive(&mut line).await, json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
     drop(line);
     assert_eq!(timeout(LONG, served).await.unwrap().unwrap().unwrap(), Ended::OutputBroken);
-    cancelled.recv_timeout(LONG).unwrap();
+    ends(cancelled).await;
 }
 
 #[tokio::test]
@@ -109,7 +119,7 @@ async fn a_connection_that_is_dropped_ends_its_calls_and_its_reader() {
     assert_eq!(receive(&mut line).await["id"], 2);
     served.abort();
     assert!(served.await.unwrap_err().is_cancelled());
-    cancelled.recv_timeout(LONG).unwrap();
+    ends(cancelled).await;
     // The reader sees it at its next read, and lets go of the input.
     while pieces.send(PING).is_ok() {
         tokio::time::sleep(Duration::from_millis(1)).await;
