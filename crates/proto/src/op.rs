@@ -229,6 +229,32 @@ pub enum Payload {
     Task(Arc<Task>),
     /// A page of tasks.
     Tasks(TaskPage),
+    /// What another server answered.
+    Relayed(Relayed),
+}
+
+/// What another server answered, as it wrote it: most of it reaches the client untouched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relayed {
+    /// The whole result: an object.
+    pub result: Raw,
+    /// The rules of the server that wrote it.
+    pub rules: &'static Rules,
+    /// What kind of result it is.
+    pub kind: RelayedKind,
+}
+
+/// What kind of result another server answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelayedKind {
+    /// A tool's.
+    Tool,
+    /// A resource's contents.
+    Contents,
+    /// A rendered prompt.
+    Prompt,
+    /// One of no particular shape.
+    Other,
 }
 
 /// Who the server is and what it has.

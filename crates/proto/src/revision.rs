@@ -112,6 +112,13 @@ pub enum UnreadableId {
     Omit,
 }
 
+impl PartialEq for Rules {
+    /// There is one set of rules per revision.
+    fn eq(&self, other: &Self) -> bool {
+        self.revision == other.revision
+    }
+}
+
 /// What holds in one revision.
 #[derive(Debug)]
 pub struct Rules {

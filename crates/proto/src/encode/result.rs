@@ -9,7 +9,7 @@ use crate::adapt::{lower_blocks, lower_structured};
 use crate::dialect::{Dialect, IsError};
 use crate::meta;
 use crate::model::{CacheHints, Content, ToolResult};
-use crate::op::{Filter, Page, Payload, TaskPage};
+use crate::op::{Filter, Page, Payload, Relayed, TaskPage};
 use crate::revision::{Rules, Tasks};
 use crate::wire::{Object, Raw, quote};
 
@@ -76,6 +76,17 @@ fn write_payload(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
         },
         Payload::Task(task) => write_task(out, task, target),
         Payload::Tasks(page) => write_tasks(out, page, target),
+        Payload::Relayed(relayed) => write_relayed(out, relayed),
+    }
+}
+
+/// Writes what another server answered, without what is written anew for the peer.
+fn write_relayed(out: &mut Vec<u8>, relayed: &Relayed) {
+    const WRITTEN_ANEW: [&str; 4] = ["resultType", "ttlMs", "cacheScope", "_meta"];
+    let members = relayed.result.object().map(Object::members).into_iter().flatten();
+    for (name, value) in members.filter(|(name, _)| !WRITTEN_ANEW.contains(&&**name)) {
+        foreign_key(out, &name);
+        out.extend_from_slice(value.as_bytes());
     }
 }
 
