@@ -14,7 +14,7 @@ use creole::proto::framing::Lines;
 use creole::proto::model::Question;
 use creole::proto::op::{Change, Event, Outcome};
 use creole::proto::server::{Action, Answer, AskKey, CallKey, Machine, Outbox};
-use creole::{BoxFuture, Outlet, Service};
+use creole::{BoxFuture, Origin, Outlet, Service};
 use tokio::runtime::Runtime;
 use tokio::sync::{broadcast, oneshot};
 
@@ -85,7 +85,7 @@ impl MachineStage {
             Action::Start(call) => {
                 let key = call.key;
                 let outlet = Arc::clone(&self.queue) as Arc<dyn Outlet>;
-                let (future, _) = self.service.run(call, outlet, "local".into());
+                let (future, _) = self.service.run(call, outlet, Origin::new("local".into()));
                 self.calls.insert(key, Box::pin(future));
             }
             Action::Cancel(call, _) => _ = self.calls.remove(&call),

@@ -26,11 +26,12 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Ask, Question};
 use creole_proto::op::{Caller, Operation, Outcome};
 use creole_proto::revision::{Asking, Elicitation, Rules};
+use creole_proto::server::Answer;
 use creole_proto::wire::{Object, Raw, canonical};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::call::{Call, Context};
+use crate::call::{Call, Context, Round};
 use crate::chain::{BoxFuture, Next};
 use crate::schema::Schema;
 use crate::seal::{Purpose, SealError, Sealer, digest};
@@ -180,6 +181,13 @@ impl Context {
         self.answered::<Roots>(key, Question::Roots).map(|answer| answer.roots)
     }
 
+    /// Asks a client that is asked in the middle of a call, in words of its revision, and waits for the answer.
+    pub async fn ask(&self, question: Question) -> Answer {
+        let (question, form) = lowered(question, self.caller().rules);
+        let answer = self.ask_now(question).await?;
+        Ok(form.map_or_else(|| answer.clone(), |form| form.raise(&answer)))
+    }
+
     /// Asks several questions at once: those that have no answer yet go out together.
     pub fn ask_all(&self, asks: Vec<Ask>) -> Result<(), ToolError> {
         let missing: Vec<_> =
@@ -267,29 +275,41 @@ pub(crate) fn drive<'a>(call: Call, next: Next<'a>, sealer: &'a Sealer) -> BoxFu
 
 async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer) -> Outcome {
     let caller = call.context.caller();
-    let mut answers = match opened(&call, sealer) {
-        Ok(answers) => answers,
+    let mut round = match opened(&call, sealer) {
+        Ok(round) => round,
         Err(fault) => return fault.into(),
     };
     for _ in 0..MOST_ROUNDS {
-        let mut round = call.clone();
-        if !answers.is_empty() {
-            round.context = call.context.with_answers(answers.clone());
+        let mut again = call.clone();
+        if round != Round::default() {
+            again.context = call.context.with_round(round.clone());
         }
-        let asks = match next.call(round).await {
-            Outcome::NeedInput { asks, .. } => asks,
+        let (asks, state) = match next.call(again).await {
+            Outcome::NeedInput { asks, state } => (asks, state),
             done => return done,
         };
+        round = round.after(state);
         match caller.rules.asking {
-            Asking::Reentrant => return sealed(&call, asks, &answers, sealer),
+            Asking::Reentrant => return sealed(&call, asks, &round, sealer),
             Asking::Inline => match ask_each(&call.context, asks).await {
-                Ok(given) => answers.extend(given),
+                Ok(given) => round.answers.extend(given),
                 Err(fault) => return fault.into(),
             },
         }
     }
     let detail = format!("it asked more than {MOST_ROUNDS} times");
     Fault::new(FaultKind::InputRefused, detail).into()
+}
+
+impl Round {
+    /// What to keep until the questions are answered: an endpoint that has state of its own needs only the
+    /// answers to come, the others all that there ever were.
+    pub(crate) fn after(self, state: Option<String>) -> Self {
+        match state {
+            None => Self { state: None, ..self },
+            state => Self { answers: Answers::new(), state },
+        }
+    }
 }
 
 fn may_be_asked(caller: &Caller) -> bool {
@@ -305,11 +325,8 @@ fn may_be_asked(caller: &Caller) -> bool {
 async fn ask_each(context: &Context, asks: Vec<Ask>) -> Result<Answers, Fault> {
     let mut answers = Answers::new();
     for ask in asks {
-        let (question, form) = lowered(ask.question, context.caller().rules);
         let refused = |reason| Fault::new(FaultKind::InputRefused, reason);
-        let answer = context.ask_now(question).await.map_err(refused)?;
-        let answer = form.map_or_else(|| answer.clone(), |form| form.raise(&answer));
-        answers.insert(ask.key, answer);
+        answers.insert(ask.key, context.ask(ask.question).await.map_err(refused)?);
     }
     Ok(answers)
 }
@@ -325,27 +342,27 @@ pub(crate) fn lowered(question: Question, rules: &Rules) -> (Question, Option<Lo
     }
 }
 
-/// The answers that a client brings: those sealed in earlier rounds, and the new ones.
-pub(crate) fn opened(call: &Call, sealer: &Sealer) -> Result<Answers, Fault> {
-    let mut answers = Answers::new();
-    let Some(reentry) = &call.context.caller().reentry else { return Ok(answers) };
+/// What a client brings: what was sealed in earlier rounds, and the new answers.
+pub(crate) fn opened(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {
+    let mut round = Round::default();
+    let Some(reentry) = &call.context.caller().reentry else { return Ok(round) };
     if let Some(state) = &reentry.state {
         let plain = with_binding(call, |binding| {
             sealer.open(Purpose::State, binding, now_ms(), state).map_err(refused_state)
         })?;
-        answers.extend(read_answers(&plain));
+        round = serde_json::from_slice(&plain).unwrap_or_default();
     }
     let given = reentry.answers.as_ref().and_then(Raw::object);
     for (key, value) in given.map(Object::members).into_iter().flatten() {
         if let Ok(answer) = Raw::parse(value) {
-            answers.insert(key.into_owned(), answer);
+            round.answers.insert(key.into_owned(), answer);
         }
     }
-    Ok(answers)
+    Ok(round)
 }
 
-fn sealed(call: &Call, asks: Vec<Ask>, answers: &Answers, sealer: &Sealer) -> Outcome {
-    let plain = serde_json::to_vec(answers).unwrap_or_default();
+fn sealed(call: &Call, asks: Vec<Ask>, round: &Round, sealer: &Sealer) -> Outcome {
+    let plain = serde_json::to_vec(round).unwrap_or_default();
     let expires = now_ms() + u64::try_from(STATE_LIFE.as_millis()).unwrap_or(u64::MAX);
     let state = with_binding(call, |binding| sealer.seal(Purpose::State, binding, expires, &plain));
     if state.len() > crate::seal::MAX_TEXT {
@@ -353,10 +370,6 @@ fn sealed(call: &Call, asks: Vec<Ask>, answers: &Answers, sealer: &Sealer) -> Ou
             .into();
     }
     Outcome::NeedInput { asks, state: Some(state) }
-}
-
-fn read_answers(plain: &[u8]) -> Answers {
-    serde_json::from_slice(plain).unwrap_or_default()
 }
 
 fn refused_state(error: SealError) -> Fault {

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use creole_proto::model::{Level, Question, Tasking};
 use creole_proto::op::{Caller, Event, Operation};
+use creole_proto::revision::Era;
 use creole_proto::server::{Answer, CallKey};
 use creole_proto::wire::Raw;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::chain::BoxFuture;
@@ -23,6 +24,24 @@ pub struct Call {
     pub operation: Operation,
     /// By whom, and how to reach them.
     pub context: Context,
+}
+
+/// Where a call comes from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Who is responsible: whom state, cursors and tasks are bound to.
+    pub principal: Arc<str>,
+    /// The connection or session, under a name that no other has while the process lives.
+    pub conversation: Option<Arc<str>>,
+}
+
+impl Origin {
+    /// Calls of somebody on a connection or session that gets a name of its own.
+    pub fn new(principal: Arc<str>) -> Self {
+        static CONVERSATIONS: AtomicU64 = AtomicU64::new(0);
+        let number = CONVERSATIONS.fetch_add(1, Ordering::Relaxed);
+        Self { principal, conversation: Some(number.to_string().into()) }
+    }
 }
 
 /// How events and questions of a call reach the client.
@@ -39,8 +58,17 @@ pub trait Outlet: Send + Sync {
 #[derive(Clone)]
 pub struct Context {
     shared: Arc<Shared>,
-    /// Answers of the client so far, by key.
-    answers: Option<Arc<BTreeMap<String, Raw>>>,
+    /// What the client brings when the call is made again.
+    round: Option<Arc<Round>>,
+}
+
+/// What one more round of a call begins with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Round {
+    /// The client's answers by key: all so far, or the new ones for an endpoint that keeps its own state.
+    pub(crate) answers: BTreeMap<String, Raw>,
+    /// What the endpoint keeps between two rounds.
+    pub(crate) state: Option<String>,
 }
 
 struct Shared {
@@ -49,6 +77,8 @@ struct Shared {
     /// Who is responsible: whom state and cursors are bound to.
     principal: Arc<str>,
     outlet: Arc<dyn Outlet>,
+    /// The connection or session that the call came on, of clients that have one.
+    conversation: Option<Arc<str>>,
     debug: bool,
     /// The task that the call runs as.
     task: Option<Box<str>>,
@@ -60,35 +90,48 @@ impl Context {
     pub(crate) fn new(
         key: CallKey,
         caller: Caller,
-        principal: Arc<str>,
+        origin: Origin,
         outlet: Arc<dyn Outlet>,
         debug: bool,
     ) -> Self {
-        let (is_cancelled, cancelled) = (AtomicBool::new(false), Notify::new());
-        let task = None;
-        let shared =
-            Shared { key, caller, principal, outlet, debug, task, is_cancelled, cancelled };
-        Self { shared: Arc::new(shared), answers: None }
+        let Origin { principal, conversation } = origin;
+        // A caller whose requests stand alone is not tied to what else came the same way.
+        let conversation = conversation.filter(|_| caller.rules.era == Era::Handshake);
+        Self::of(Shared {
+            key,
+            caller,
+            principal,
+            outlet,
+            conversation,
+            debug,
+            task: None,
+            is_cancelled: AtomicBool::new(false),
+            cancelled: Notify::new(),
+        })
     }
 
     /// A context for the same call as a task: its events go elsewhere, and the request's end is not its own.
     pub(crate) fn for_task(&self, id: &str, outlet: Arc<dyn Outlet>) -> Self {
-        let shared = Shared {
+        Self::of(Shared {
             key: self.shared.key,
             caller: self.shared.caller.clone(),
             principal: Arc::clone(&self.shared.principal),
             outlet,
+            conversation: self.shared.conversation.clone(),
             debug: self.shared.debug,
             task: Some(id.into()),
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
-        };
-        Self { shared: Arc::new(shared), answers: None }
+        })
     }
 
-    /// The same context with the client's answers so far.
-    pub(crate) fn with_answers(&self, answers: BTreeMap<String, Raw>) -> Self {
-        Self { shared: Arc::clone(&self.shared), answers: Some(Arc::new(answers)) }
+    fn of(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared), round: None }
+    }
+
+    /// The same context, with what one more round begins with.
+    pub(crate) fn with_round(&self, round: Round) -> Self {
+        Self { shared: Arc::clone(&self.shared), round: Some(Arc::new(round)) }
     }
 
     /// Who is calling: revision, capabilities, self-description.
@@ -99,6 +142,23 @@ impl Context {
     /// Who is responsible for the call.
     pub fn principal(&self) -> &str {
         &self.shared.principal
+    }
+
+    /// The connection or session that the call came on; nothing for clients whose requests stand alone.
+    pub fn conversation(&self) -> Option<&Arc<str>> {
+        self.shared.conversation.as_ref()
+    }
+
+    /// What the endpoint handed out with its questions, when the call is made again with the answers.
+    pub fn state(&self) -> Option<&str> {
+        self.round.as_ref()?.state.as_deref()
+    }
+
+    /// The client's answers by the keys of the questions: the new ones, for an endpoint that keeps
+    /// [state](Self::state) of its own, else all so far.
+    pub fn answers(&self) -> impl Iterator<Item = (&str, &Raw)> {
+        let answers = self.round.as_ref().map(|round| &round.answers);
+        answers.into_iter().flatten().map(|(key, answer)| (&**key, answer))
     }
 
     /// Whether the call runs as a task.
@@ -160,14 +220,15 @@ impl Context {
     }
 
     pub(crate) fn answer(&self, key: &str) -> Option<&Raw> {
-        self.answers.as_ref()?.get(key)
+        self.round.as_ref()?.answers.get(key)
     }
 
     pub(crate) async fn ask_now(&self, question: Question) -> Answer {
         self.shared.outlet.ask(self.shared.key, question).await
     }
 
-    async fn event(&self, event: Event) {
+    /// Passes on what happens elsewhere for this call.
+    pub async fn event(&self, event: Event) {
         self.shared.outlet.event(self.shared.key, event).await;
     }
 }

@@ -48,7 +48,7 @@ pub mod tool;
 pub mod transport;
 mod uri_template;
 
-pub use call::{Call, Canceller, Context, Outlet};
+pub use call::{Call, Canceller, Context, Origin, Outlet};
 pub use chain::{BoxFuture, Endpoint, Middleware, Next};
 pub use prompt::Prompt;
 pub use registry::{Registry, WeakRegistry};

@@ -11,7 +11,7 @@ use creole_proto::op::{Operation, Outcome};
 use creole_proto::server::{Call as Started, Limits, Profile};
 
 use crate::ask;
-use crate::call::{Call, Canceller, Context, Outlet};
+use crate::call::{Call, Canceller, Context, Origin, Outlet, Round};
 use crate::chain::{BoxFuture, Middleware, Next};
 use crate::driver::{self, Ended};
 use crate::guard::CatchPanic;
@@ -305,15 +305,15 @@ impl Service {
     }
 
     /// Starts a call that a protocol machine asked for; the future answers it, the handle stops it. Drivers
-    /// of transports use it; `principal` is who state and cursors are bound to.
+    /// of transports use it.
     pub fn run(
         &self,
         started: Started,
         outlet: Arc<dyn Outlet>,
-        principal: Arc<str>,
+        origin: Origin,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let Started { key, operation, caller, .. } = started;
-        let context = Context::new(key, caller, principal, outlet, self.shared.debug);
+        let context = Context::new(key, caller, origin, outlet, self.shared.debug);
         let cancelled = context.canceller();
         let call = Call { operation, context };
         let shared = Arc::clone(&self.shared);
@@ -334,7 +334,13 @@ impl Shared {
             Ok(Mode::Task) => self.make_task(call).await,
             Ok(Mode::Here) if caller.tasking == Tasking::Never => self.answer_here(call).await,
             Ok(Mode::Here) => match self.answer_here(call.clone()).await {
-                Outcome::Detach => self.make_task(call).await,
+                Outcome::Detach(state) => {
+                    let context = match state {
+                        None => call.context,
+                        state => call.context.with_round(Round { state, ..Round::default() }),
+                    };
+                    self.make_task(Call { context, ..call }).await
+                }
                 done => done,
             },
         }

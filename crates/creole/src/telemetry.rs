@@ -51,7 +51,7 @@ pub(crate) fn tool_ran(tool: &str, took: Duration, outcome: &Outcome) {
         Outcome::Complete(Payload::Tool(result)) if result.is_error => "error",
         Outcome::Complete(_) => "success",
         Outcome::NeedInput { .. } => "input_required",
-        Outcome::Detach => "task",
+        Outcome::Detach(_) => "task",
         Outcome::Fail(_) => "error",
     };
     info!(target: TARGET, tool, duration_us, outcome, "tool invoked");

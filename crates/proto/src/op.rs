@@ -4,6 +4,8 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use crate::fault::Fault;
 use crate::model::{
     Ask, CacheHints, ClientCapabilities, Completion, CompletionRequest, Contents, Definition,
@@ -188,8 +190,8 @@ pub enum Outcome {
         /// What to hand back with the answers.
         state: Option<String>,
     },
-    /// It is to go on as a task: whoever drives the call runs it again as one.
-    Detach,
+    /// It is to go on as a task: whoever drives the call runs it again as one, with this state.
+    Detach(Option<String>),
     /// It failed.
     Fail(Fault),
 }
@@ -234,18 +236,51 @@ pub enum Payload {
 }
 
 /// What another server answered, as it wrote it: most of it reaches the client untouched.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Relayed {
     /// The whole result: an object.
     pub result: Raw,
     /// The rules of the server that wrote it.
+    #[serde(with = "by_name")]
     pub rules: &'static Rules,
     /// What kind of result it is.
     pub kind: RelayedKind,
 }
 
+impl Relayed {
+    /// Whether it tells that a tool failed.
+    pub fn is_error(&self) -> bool {
+        self.result.object().and_then(|result| result.get("isError")) == Some("true")
+    }
+}
+
+/// Rules are written down as the name of their revision.
+mod by_name {
+    use alloc::string::String;
+
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use crate::revision::{Revision, Rules};
+
+    pub(super) fn serialize<S: Serializer>(
+        rules: &Rules,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(rules.name)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<&'static Rules, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let found = Revision::named(&name).map(Revision::rules);
+        found.ok_or_else(|| D::Error::custom("no revision has this name"))
+    }
+}
+
 /// What kind of result another server answered with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RelayedKind {
     /// A tool's.
     Tool,

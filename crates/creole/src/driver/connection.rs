@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::auth::LOCAL;
-use crate::call::{Canceller, Outlet};
+use crate::call::{Canceller, Origin, Outlet};
 use crate::chain::BoxFuture;
 use crate::server::Service;
 use crate::telemetry;
@@ -46,7 +46,7 @@ struct Running {
 /// One connection.
 pub(super) struct Connection {
     service: Service,
-    principal: Arc<str>,
+    origin: Origin,
     machine: Machine,
     lines: Lines,
     outbox: Outbox,
@@ -73,7 +73,7 @@ impl Connection {
             changes: service.registry().changes(),
             service,
             // Whoever owns the pipe is one person, whatever it says.
-            principal: LOCAL.into(),
+            origin: Origin::new(LOCAL.into()),
             outbox: Outbox::default(),
             taken: 0,
             logged: 0,
@@ -257,7 +257,7 @@ impl Connection {
     fn start(&mut self, call: Call) {
         let key = call.key;
         let outlet: Arc<dyn Outlet> = Arc::clone(&self.outlet) as _;
-        let (mut future, canceller) = self.service.run(call, outlet, Arc::clone(&self.principal));
+        let (mut future, canceller) = self.service.run(call, outlet, self.origin.clone());
         let mut context = Context::from_waker(Waker::noop());
         match Pin::new(&mut future).poll(&mut context) {
             Poll::Ready(outcome) => {

@@ -286,7 +286,7 @@ fn sentence(violations: &[Violation]) -> String {
 fn stopped(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Fault> {
     match error {
         ToolError::Ask(asks) => Ok(Outcome::NeedInput { asks, state: None }),
-        ToolError::Detach => Ok(Outcome::Detach),
+        ToolError::Detach => Ok(Outcome::Detach(None)),
         ToolError::Fault(mut fault) => {
             if fault.subject.is_empty() {
                 subject.clone_into(&mut fault.subject);

@@ -127,6 +127,9 @@ impl Tasks {
                 TaskState::Ended(TaskEnd::Result(result)) => {
                     return Ok(Outcome::Complete(Payload::Tool(result)));
                 }
+                TaskState::Ended(TaskEnd::Relayed(relayed)) => {
+                    return Ok(Outcome::Complete(Payload::Relayed(relayed)));
+                }
                 TaskState::Ended(TaskEnd::Fault(fault)) => return Err(fault),
                 TaskState::Cancelled => return Err(cancelled()),
                 TaskState::InputRequired(asks) => {

@@ -15,7 +15,7 @@ use super::store::{TaskKey, now_ms};
 use super::work::{Job, Run};
 use super::{Shared, Tasks, random_id};
 use crate::ask;
-use crate::call::Call;
+use crate::call::{Call, Round};
 
 /// How often others are told that we are alive, and how long they believe it.
 const BEAT: Duration = Duration::from_secs(20);
@@ -32,12 +32,14 @@ impl Tasks {
 
     async fn start(&self, call: Call, run: Run) -> Result<Task, Fault> {
         let shared = &self.shared;
-        let answers = ask::opened(&call, &shared.sealer)?;
+        let round = ask::opened(&call, &shared.sealer)?;
+        // What the call itself kept when it asked to go on as a task is newer than what the client brought.
+        let state = call.context.state().map(str::to_owned).or(round.state);
         let slot = Arc::clone(&shared.slots).try_acquire_owned().map_err(|_| {
             let most = shared.limits.total;
             Fault::new(FaultKind::Busy, format!("there are {most} tasks, the most allowed"))
         })?;
-        let record = shared.record(&call, answers)?;
+        let record = shared.record(&call, round.answers)?;
         let principal = call.context.principal().to_owned();
         let key = TaskKey::new(&principal, &record.task.id);
         let expires = Instant::now() + Duration::from_millis(record.task.ttl_ms);
@@ -60,7 +62,8 @@ impl Tasks {
                 shared.forget(&key).await;
                 return;
             }
-            let job = Job { call, run, key: key.clone(), answers: record.answers };
+            let round = Round { answers: record.answers, state };
+            let job = Job { call, run, key: key.clone(), round };
             shared.work_until(job, expires).await;
             drop(working);
             tokio::time::sleep_until(expires).await;

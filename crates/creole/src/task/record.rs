@@ -71,7 +71,8 @@ impl Record {
     pub(crate) fn end(&mut self, end: TaskEnd, now_ms: u64) -> bool {
         let message = match &end {
             TaskEnd::Result(result) if !result.is_error => None,
-            TaskEnd::Result(_) => Some("The tool reported an error."),
+            TaskEnd::Relayed(relayed) if !relayed.is_error() => None,
+            TaskEnd::Result(_) | TaskEnd::Relayed(_) => Some("The tool reported an error."),
             TaskEnd::Fault(fault) => Some(fault.detail.as_str()),
         };
         let message = message.filter(|text| !text.is_empty()).map(shortened);

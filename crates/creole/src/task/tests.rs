@@ -19,7 +19,7 @@ use super::store::{Changed, TaskKey, TaskStore};
 use super::work::Run;
 use super::{TaskLimits, Tasks};
 use crate::ask::form;
-use crate::call::{Call, Context, Outlet};
+use crate::call::{Call, Context, Origin, Outlet};
 use crate::chain::BoxFuture;
 use crate::seal::Sealer;
 use crate::state::State;
@@ -59,7 +59,7 @@ fn context(principal: &str, era: Era, tasking: Tasking) -> Context {
         reentry: None,
         tasking,
     };
-    Context::new(CallKey(1), caller, principal.into(), Arc::new(Deaf), false)
+    Context::new(CallKey(1), caller, Origin::new(principal.into()), Arc::new(Deaf), false)
 }
 
 fn modern(principal: &str) -> Context {
@@ -454,7 +454,8 @@ mod in_a_file {
             let mut context = older("ada");
             let mut caller = context.caller().clone();
             caller.capabilities = Arc::default();
-            context = Context::new(CallKey(2), caller, "ada".into(), Arc::new(Deaf), false);
+            context =
+                Context::new(CallKey(2), caller, Origin::new("ada".into()), Arc::new(Deaf), false);
             tokio::spawn(async move { ask(&there, operation, &context).await })
         };
         ask(&there, update(&id, &json!({"a": 1})), &modern("ada")).await.unwrap();

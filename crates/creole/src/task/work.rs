@@ -12,7 +12,7 @@ use super::Shared;
 use super::record::Answers;
 use super::store::{Changed, TaskKey, Watch};
 use crate::ask::MOST_ROUNDS;
-use crate::call::{Call, Context, Outlet};
+use crate::call::{Call, Context, Outlet, Round};
 use crate::chain::BoxFuture;
 
 /// Runs a call through the chain once.
@@ -23,8 +23,8 @@ pub(super) struct Job {
     pub(super) call: Call,
     pub(super) run: Run,
     pub(super) key: TaskKey,
-    /// What the client had answered before there was a task.
-    pub(super) answers: Answers,
+    /// What it begins with: what the client had answered before there was a task.
+    pub(super) round: Round,
 }
 
 /// What becomes of a task that waited.
@@ -52,28 +52,36 @@ impl Shared {
     }
 
     async fn work(&self, job: Job, context: Context) -> Result<(), Fault> {
-        let Job { call, run, key, mut answers } = job;
+        let Job { call, run, key, mut round } = job;
+        let mut answered = round.answers.clone();
         let mut news = self.store.watch(&key).await?;
         for _ in 0..=MOST_ROUNDS {
-            let mut round = call.clone();
-            round.context = context.with_answers(answers.clone());
+            let mut again = call.clone();
+            again.context = context.with_round(round.clone());
             let outcome = tokio::select! {
                 biased;
                 over = self.is_over(&key, &mut news) => {
                     context.canceller().cancel();
                     return over;
                 }
-                outcome = run(round) => outcome,
+                outcome = run(again) => outcome,
             };
-            let asks = match outcome {
-                Outcome::NeedInput { asks, .. } => asks,
+            let (asks, state) = match outcome {
+                Outcome::NeedInput { asks, state } => (asks, state),
                 done => return self.end(&key, ended(done)).await,
             };
-            if let Some(fault) = asked_again(&asks, &answers) {
+            if let Some(fault) = asked_again(&asks, &answered) {
                 return self.end(&key, TaskEnd::Fault(fault)).await;
             }
             match self.wait_for_answers(&key, asks, &mut news).await? {
-                Next::Answered(given) => answers = given,
+                Next::Answered(given) => {
+                    let fresh = |key: &String| !answered.contains_key(key);
+                    let new: Answers =
+                        given.clone().into_iter().filter(|(key, _)| fresh(key)).collect();
+                    round = round.after(state);
+                    round.answers.extend(new);
+                    answered = given;
+                }
                 Next::Refused(fault) => return self.end(&key, TaskEnd::Fault(fault)).await,
                 Next::Over => return Ok(()),
             }
@@ -130,6 +138,7 @@ impl Shared {
 fn ended(outcome: Outcome) -> TaskEnd {
     match outcome {
         Outcome::Complete(Payload::Tool(result)) => TaskEnd::Result(result),
+        Outcome::Complete(Payload::Relayed(relayed)) => TaskEnd::Relayed(relayed),
         Outcome::Fail(fault) => TaskEnd::Fault(fault),
         _ => TaskEnd::Fault(Fault::new(FaultKind::Internal, "the tool gave no tool's result")),
     }

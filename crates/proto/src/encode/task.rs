@@ -22,9 +22,14 @@ pub(crate) fn write_task(out: &mut Vec<u8>, task: &Task, target: &Target<'_>) {
     match &task.state {
         TaskState::Working | TaskState::Cancelled => {}
         TaskState::InputRequired(asks) => input_requests(out, asks, target.rules),
-        TaskState::Ended(TaskEnd::Result(result)) => write_end(out, result.clone(), target),
+        TaskState::Ended(TaskEnd::Result(result)) => {
+            write_end(out, &Payload::Tool(result.clone()), target);
+        }
+        TaskState::Ended(TaskEnd::Relayed(relayed)) => {
+            write_end(out, &Payload::Relayed(relayed.clone()), target);
+        }
         TaskState::Ended(TaskEnd::Fault(fault)) => match told_as_result(fault, target) {
-            Some(result) => write_end(out, result, target),
+            Some(result) => write_end(out, &Payload::Tool(result), target),
             None => {
                 key(out, "error");
                 write_fault(out, fault, target.dialect, target.rules);
@@ -60,6 +65,9 @@ fn status(state: &TaskState, target: &Target<'_>) -> &'static str {
         TaskState::Ended(TaskEnd::Result(result)) => {
             result.is_error && target.rules.tasks != Tasks::Extension
         }
+        TaskState::Ended(TaskEnd::Relayed(relayed)) => {
+            relayed.is_error() && target.rules.tasks != Tasks::Extension
+        }
         TaskState::Ended(TaskEnd::Fault(fault)) => {
             target.rules.tasks != Tasks::Extension || told_as_result(fault, target).is_none()
         }
@@ -74,9 +82,9 @@ fn told_as_result(fault: &Fault, target: &Target<'_>) -> Option<ToolResult> {
     in_result.then(|| ToolResult::error(row.message(fault)))
 }
 
-fn write_end(out: &mut Vec<u8>, result: ToolResult, target: &Target<'_>) {
+fn write_end(out: &mut Vec<u8>, result: &Payload, target: &Target<'_>) {
     key(out, "result");
-    write_result(out, &Payload::Tool(result), target);
+    write_result(out, result, target);
 }
 
 /// A time as RFC 3339 writes it, in UTC.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Ask, ToolResult};
 use crate::fault::Fault;
+use crate::op::Relayed;
 
 /// The name of the extension that tasks are in newer revisions.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -100,6 +101,8 @@ pub enum TaskState {
 pub enum TaskEnd {
     /// A result, which may tell of a failure.
     Result(ToolResult),
+    /// Another server's result.
+    Relayed(Relayed),
     /// A fault; the revision says whether it is told as a result or as an error.
     Fault(Fault),
 }

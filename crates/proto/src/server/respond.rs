@@ -42,7 +42,7 @@ impl Machine {
             (Outcome::NeedInput { asks, state }, _) => {
                 self.finish_asking(call, &pending, &asks, state.as_deref(), out);
             }
-            (Outcome::Detach, _) => {
+            (Outcome::Detach(_), _) => {
                 let fault = Fault::new(FaultKind::Internal, "a call was not made a task");
                 self.finish_failed(call, &pending, &fault, out);
             }

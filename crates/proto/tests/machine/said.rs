@@ -270,7 +270,7 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
         let asks = vec![Ask { key: "q".to_owned(), question }];
         Outcome::NeedInput { asks, state: Some("s".to_owned()) }
     });
-    prop_oneof![6 => payload.prop_map(Outcome::Complete), 2 => fault, 1 => asking, 1 => Just(Outcome::Detach)]
+    prop_oneof![6 => payload.prop_map(Outcome::Complete), 2 => fault, 1 => asking, 1 => Just(Outcome::Detach(None))]
 }
 
 fn card() -> ServerCard {

@@ -160,9 +160,9 @@ impl Watch {
 
     /// Lets so much time pass that no call may be left.
     pub(crate) fn wait_for_all(&mut self) {
-        // A question may stay open for ten minutes, and its call for ten more.
+        // A request may wait a day and more for the end of a task, and once more after a question.
         for _ in 0..2 {
-            self.take(&Step::Wait(Duration::from_secs(700)));
+            self.take(&Step::Wait(Duration::from_secs(26 * 3600)));
         }
         assert!(self.is_idle(), "a call never ends");
     }

@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::stream::{Event, Next, Reader, Stream};
-use crate::call::Outlet;
+use crate::call::{Origin, Outlet};
 use crate::chain::BoxFuture;
 use crate::server::Service;
 use inner::{Inner, Open};
@@ -32,7 +32,7 @@ pub(super) const COMMON: StreamKey = 0;
 /// A machine and its streams.
 pub(super) struct Conversation {
     service: Service,
-    principal: Arc<str>,
+    origin: Origin,
     started: Instant,
     inner: Mutex<Inner>,
     /// Told when a stream was read from.
@@ -77,7 +77,7 @@ impl Conversation {
         let machine = machine.with_repeated_ids();
         Arc::new(Self {
             service,
-            principal,
+            origin: Origin::new(principal),
             started: Instant::now(),
             inner: Mutex::new(Inner {
                 machine,
@@ -148,7 +148,7 @@ impl Conversation {
     pub(super) fn begin(self: &Arc<Self>, call: Call) -> Option<Pending> {
         let key = call.key;
         let outlet = Arc::clone(self) as Arc<dyn Outlet>;
-        let (mut future, canceller) = self.service.run(call, outlet, Arc::clone(&self.principal));
+        let (mut future, canceller) = self.service.run(call, outlet, self.origin.clone());
         let mut context = Context::from_waker(Waker::noop());
         match future.as_mut().poll(&mut context) {
             Poll::Ready(outcome) => {
