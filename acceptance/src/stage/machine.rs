@@ -94,7 +94,7 @@ impl MachineStage {
                     _ = waiting.send(answer);
                 }
             }
-            Action::Observe(_) => {}
+            Action::Release(_) | Action::Observe(_) => {}
         }
     }
 

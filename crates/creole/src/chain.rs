@@ -15,6 +15,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Endpoint: Send + Sync {
     /// Answers one call.
     fn call(&self, call: Call) -> BoxFuture<'_, Outcome>;
+
+    /// Notes that one who subscribed to a resource does so no longer.
+    fn release(&self, _uri: &str) {}
 }
 
 /// A layer around an endpoint: it may refuse, delay or change a call, or wrap what comes of it.

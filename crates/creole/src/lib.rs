@@ -51,7 +51,7 @@ mod uri_template;
 pub use call::{Call, Canceller, Context, Origin, Outlet};
 pub use chain::{BoxFuture, Endpoint, Middleware, Next};
 pub use prompt::Prompt;
-pub use registry::{Registry, WeakRegistry};
+pub use registry::{Offer, Registry, Remote, Source, WeakRegistry};
 pub use resource::{Resource, Template};
 pub use server::{Server, Service};
 pub use skill::{Skill, SkillError};

@@ -248,6 +248,9 @@ impl Connection {
                     _ = waiting.send(answer);
                 }
             }
+            Action::Release(uris) => {
+                uris.iter().for_each(|uri| self.service.registry().release(uri));
+            }
             Action::Observe(observation) => telemetry::observe(&observation),
         }
     }
@@ -294,6 +297,7 @@ impl Drop for Connection {
             running.canceller.cancel();
             running.task.abort();
         }
+        self.machine.watched().for_each(|uri| self.service.registry().release(uri));
     }
 }
 

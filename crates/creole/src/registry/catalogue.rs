@@ -15,6 +15,8 @@ pub(super) struct Catalogue<T> {
 }
 
 struct Entry<T> {
+    /// Whose it is: lower ranks are listed first, the server's own items have the lowest.
+    rank: u32,
     definition: Arc<Definition>,
     item: Arc<T>,
 }
@@ -31,18 +33,54 @@ impl<T> Catalogue<T> {
         self.offered
     }
 
-    /// Adds an item, or replaces the one of its name in its place.
+    /// Adds an item of the server's own, or replaces the one of its name in its place.
     pub(super) fn insert(&mut self, definition: Definition, item: T) {
         self.offered = true;
-        let name = definition.name().to_owned();
-        let entry = Entry { definition: Arc::new(definition), item: Arc::new(item) };
-        match self.places.get(&name) {
-            Some(place) => self.entries[*place] = entry,
-            None => {
-                self.places.insert(name, self.entries.len());
-                self.entries.push(entry);
+        let place = self.places.get(definition.name()).copied();
+        let entry = Entry { rank: 0, definition: Arc::new(definition), item: Arc::new(item) };
+        match place {
+            Some(place) if self.entries[place].rank == 0 => self.entries[place] = entry,
+            Some(place) => {
+                // What the server has itself comes before what others lend it.
+                self.entries.remove(place);
+                self.push(entry);
+                self.number();
             }
+            None => self.push(entry),
         }
+    }
+
+    /// Replaces all items of one rank; those whose name somebody else has are left out, and named.
+    pub(super) fn replace(&mut self, rank: u32, items: Vec<(Definition, T)>) -> Vec<String> {
+        self.offered |= !items.is_empty();
+        self.entries.retain(|entry| entry.rank != rank);
+        self.number();
+        let mut refused = Vec::new();
+        for (definition, item) in items {
+            if self.places.contains_key(definition.name()) {
+                refused.push(definition.name().to_owned());
+                continue;
+            }
+            self.push(Entry { rank, definition: Arc::new(definition), item: Arc::new(item) });
+        }
+        refused
+    }
+
+    /// Adds an entry after those of its rank.
+    fn push(&mut self, entry: Entry<T>) {
+        let place = self.entries.partition_point(|other| other.rank <= entry.rank);
+        self.places.insert(entry.definition.name().to_owned(), place);
+        let is_last = place == self.entries.len();
+        self.entries.insert(place, entry);
+        if !is_last {
+            self.number();
+        }
+    }
+
+    /// Notes anew where everything is.
+    fn number(&mut self) {
+        let names = self.entries.iter().map(|entry| entry.definition.name().to_owned());
+        self.places = names.enumerate().map(|(place, name)| (name, place)).collect();
     }
 
     pub(super) fn remove(&mut self, name: &str) -> bool {

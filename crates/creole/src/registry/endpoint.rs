@@ -10,6 +10,7 @@ use creole_proto::op::{Filter, Operation, Outcome, Page, Payload, ServerCard};
 use creole_proto::wire::Raw;
 use serde_json::{Value, json};
 
+use super::remote::Held;
 use super::{PreparedTool, Registry};
 use crate::call::{Call, Context};
 use crate::chain::{BoxFuture, Endpoint};
@@ -30,6 +31,9 @@ impl Endpoint for Registry {
 
 impl Registry {
     async fn answer(&self, operation: Operation, context: Context) -> Result<Outcome, Fault> {
+        if let Some((endpoint, operation)) = self.elsewhere(&operation) {
+            return Ok(endpoint.call(Call { operation, context }).await);
+        }
         let method = operation.method();
         let payload = match operation {
             Operation::Discover => Payload::Server(self.card()),
@@ -48,7 +52,10 @@ impl Registry {
             Operation::Complete(request) => Payload::Completion(self.complete(request).await?),
             Operation::Subscribe { uri } => {
                 self.offers(ListKind::Resources, method)?;
-                self.reader(&uri).map(|_| Payload::Empty).ok_or_else(|| no_resource(&uri))?
+                if self.reader(&uri).is_none() {
+                    return self.read_elsewhere(&Operation::Subscribe { uri }, &context).await;
+                }
+                Payload::Empty
             }
             Operation::Unsubscribe { .. } => {
                 self.offers(ListKind::Resources, method)?;
@@ -72,9 +79,18 @@ impl Registry {
         ServerCard {
             identity: Arc::clone(&settings.identity),
             capabilities: self.capabilities(),
-            instructions: settings.instructions.clone(),
+            instructions: self.instructions(),
             cache: settings.cache,
         }
+    }
+
+    /// How a model should use this server, and those behind it.
+    fn instructions(&self) -> Option<String> {
+        let state = self.read();
+        let others = state.offers.values().filter_map(|offer| offer.instructions.as_deref());
+        let all: Vec<_> =
+            self.shared.settings.instructions.as_deref().into_iter().chain(others).collect();
+        (!all.is_empty()).then(|| all.join("\n\n"))
     }
 
     /// What belongs to a list that the server never offered is an unknown method.
@@ -150,10 +166,10 @@ impl Registry {
         context: Context,
     ) -> Result<Outcome, Fault> {
         let found = self.read().tools.get(name);
-        let Some(tool) = found else {
+        let Some(tool) = found.as_deref().and_then(Held::own) else {
             return Err(Fault::new(FaultKind::UnknownTool, "").about(name));
         };
-        let arguments = checked_arguments(&tool, arguments)?;
+        let arguments = checked_arguments(tool, arguments)?;
         let debug = context.is_debug();
         match CatchPanic((tool.tool.run)(arguments, context)).await {
             Ok(Ok(result)) => Ok(Outcome::Complete(Payload::Tool(result))),
@@ -165,12 +181,22 @@ impl Registry {
     async fn read_resource(&self, uri: String, context: Context) -> Result<Outcome, Fault> {
         let Some((read, variables, cache)) = self.reader(&uri) else {
             self.offers(ListKind::Resources, "resources/read")?;
-            return Err(no_resource(&uri));
+            return self.read_elsewhere(&Operation::ReadResource { uri }, &context).await;
         };
         match read(uri.clone(), variables, context).await {
             Ok(contents) => Ok(Outcome::Complete(Payload::Contents(contents, cache))),
             Err(error) => stopped(error, &uri, false),
         }
+    }
+
+    /// Asks other servers for a resource that nobody lists.
+    async fn read_elsewhere(
+        &self,
+        operation: &Operation,
+        context: &Context,
+    ) -> Result<Outcome, Fault> {
+        let found = self.unlisted(operation, context).await;
+        found.ok_or_else(|| no_resource(operation.target()))
     }
 
     /// What reads a resource, with the values of its template's variables.
@@ -181,9 +207,10 @@ impl Registry {
             return Some((Arc::clone(&resource.read), Variables::new(), resource.cache));
         }
         if let Some(resource) = state.resources.get(uri) {
+            let resource = resource.own()?;
             return Some((Arc::clone(&resource.read), Variables::new(), resource.cache));
         }
-        state.templates.iter().find_map(|template| {
+        state.templates.iter().filter_map(|template| template.own()).find_map(|template| {
             let variables = template.pattern.matches(uri)?;
             Some((Arc::clone(&template.read), variables, CacheHints::NONE))
         })
@@ -196,7 +223,7 @@ impl Registry {
         context: Context,
     ) -> Result<Outcome, Fault> {
         let found = self.read().prompts.get(name);
-        let Some(prompt) = found else {
+        let Some(prompt) = found.as_deref().and_then(Held::own) else {
             self.offers(ListKind::Prompts, "prompts/get")?;
             return Err(Fault::new(FaultKind::UnknownPrompt, "").about(name));
         };
@@ -220,14 +247,13 @@ impl Registry {
         }
         let completers = match &request.reference {
             Reference::Prompt(name) => {
-                self.read().prompts.get(name).map(|it| it.completers.clone())
+                let found = self.read().prompts.get(name);
+                found.as_deref().and_then(Held::own).map(|prompt| prompt.completers.clone())
             }
             Reference::Resource(uri) => {
                 let state = self.read();
-                let of_uri = |template: &&Arc<crate::resource::Template>| {
-                    template.definition.uri_template == *uri
-                };
-                let template = state.templates.iter().find(of_uri);
+                let mut templates = state.templates.iter().filter_map(|template| template.own());
+                let template = templates.find(|it| it.definition.uri_template == *uri);
                 template.map(|template| template.completers.clone())
             }
         };
@@ -253,9 +279,32 @@ impl Registry {
             tools: wanted.tools && has.tools,
             prompts: wanted.prompts && has.prompts,
             resources: wanted.resources && has.resources,
-            uris: wanted.uris.into_iter().filter(|uri| self.reader(uri).is_some()).collect(),
+            uris: self.watchable(wanted.uris, context).await,
             tasks,
         })
+    }
+
+    /// Those of the resources that can be watched; other servers are asked to tell of theirs.
+    async fn watchable(&self, uris: Vec<String>, context: &Context) -> Vec<String> {
+        let mut watchable = Vec::new();
+        for uri in uris {
+            let subscribe = Operation::Subscribe { uri };
+            let is_watched = match self.elsewhere(&subscribe) {
+                Some((endpoint, operation)) => {
+                    let call = Call { operation, context: context.clone() };
+                    matches!(endpoint.call(call).await, Outcome::Complete(_))
+                }
+                None if self.reader(subscribe.target()).is_some() => true,
+                None => {
+                    let found = self.unlisted(&subscribe, context).await;
+                    matches!(found, Some(Outcome::Complete(_)))
+                }
+            };
+            if let (true, Operation::Subscribe { uri }) = (is_watched, subscribe) {
+                watchable.push(uri);
+            }
+        }
+        watchable
     }
 }
 

@@ -2,10 +2,12 @@
 
 mod catalogue;
 mod endpoint;
+mod remote;
 mod shelf;
 mod skills;
 mod style;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
@@ -27,7 +29,10 @@ use crate::skill::{Skill, SkillError};
 use crate::task::{self, TaskLimits, Tasks};
 use crate::tool::Tool;
 use catalogue::Catalogue;
+use remote::Held;
 use shelf::Shelf;
+
+pub use remote::{Offer, Remote, Source};
 
 /// Changes that a slow connection may lag behind before it is told of everything.
 const CHANGES_KEPT: usize = 256;
@@ -73,11 +78,14 @@ pub(crate) struct Settings {
 
 #[derive(Default)]
 struct State {
-    tools: Catalogue<PreparedTool>,
-    resources: Catalogue<Resource>,
-    templates: Catalogue<Template>,
-    prompts: Catalogue<Prompt>,
+    tools: Catalogue<Held<PreparedTool>>,
+    resources: Catalogue<Held<Resource>>,
+    templates: Catalogue<Held<Template>>,
+    prompts: Catalogue<Held<Prompt>>,
     shelf: Shelf,
+    /// What other servers have besides their lists, by their ranks.
+    offers: BTreeMap<u32, Offer>,
+    last_source: u32,
     /// Whether there is, or was once, a tool that runs as a task.
     tasks: bool,
 }
@@ -119,7 +127,7 @@ impl Registry {
         let mirrors = mirrors_of(&tool);
         let mut state = self.write();
         state.tasks |= tool.definition.task_support != TaskSupport::Forbidden;
-        state.tools.insert(definition, PreparedTool { tool, schema, mirrors });
+        state.tools.insert(definition, Held::Own(PreparedTool { tool, schema, mirrors }));
         drop(state);
         self.changed(ListKind::Tools);
     }
@@ -132,7 +140,7 @@ impl Registry {
 
     /// Adds a resource, or replaces the one at its uri.
     pub fn add_resource(&self, resource: Resource) {
-        self.write().resources.insert((&resource.definition).into(), resource);
+        self.write().resources.insert((&resource.definition).into(), Held::Own(resource));
         self.changed(ListKind::Resources);
     }
 
@@ -144,13 +152,13 @@ impl Registry {
 
     /// Adds a family of resources, or replaces the one of its name.
     pub fn add_template(&self, template: Template) {
-        self.write().templates.insert((&template.definition).into(), template);
+        self.write().templates.insert((&template.definition).into(), Held::Own(template));
         self.changed(ListKind::Templates);
     }
 
     /// Adds a prompt, or replaces the one of its name.
     pub fn add_prompt(&self, prompt: Prompt) {
-        self.write().prompts.insert((&prompt.definition).into(), prompt);
+        self.write().prompts.insert((&prompt.definition).into(), Held::Own(prompt));
         self.changed(ListKind::Prompts);
     }
 
@@ -171,7 +179,7 @@ impl Registry {
         state.shelf.insert(skill)?;
         if let Some(manifest) = manifest {
             let definition = Definition::clone(&manifest.definition);
-            state.resources.insert(definition, manifest.resource.clone());
+            state.resources.insert(definition, Held::Own(manifest.resource.clone()));
         }
         drop(state);
         self.changed(ListKind::Skills);
@@ -201,22 +209,31 @@ impl Registry {
 
     /// The arguments of a tool that requests over HTTP repeat in headers, if there are any.
     pub(crate) fn mirrors(&self, tool: &str) -> Option<Arc<[Mirror]>> {
-        self.read().tools.get(tool)?.mirrors.clone()
+        match &*self.read().tools.get(tool)? {
+            Held::Own(tool) => tool.mirrors.clone(),
+            Held::Remote(remote) => remote.mirrors.clone(),
+        }
     }
 
     /// What the server has to offer: what it has now, or had once.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         let state = self.read();
+        let offered = |has: fn(&ServerCapabilities) -> bool| {
+            state.offers.values().any(|offer| has(&offer.capabilities))
+        };
         let resources = state.resources.is_offered() || state.templates.is_offered();
+        let prompts = state.prompts.iter().filter_map(|prompt| prompt.own());
+        let templates = state.templates.iter().filter_map(|template| template.own());
         ServerCapabilities {
-            tools: state.tools.is_offered(),
-            resources,
-            prompts: state.prompts.is_offered(),
-            completions: state.prompts.iter().any(|prompt| !prompt.completers.is_empty())
-                || state.templates.iter().any(|template| !template.completers.is_empty()),
+            tools: state.tools.is_offered() || offered(|it| it.tools),
+            resources: resources || offered(|it| it.resources),
+            prompts: state.prompts.is_offered() || offered(|it| it.prompts),
+            completions: offered(|it| it.completions)
+                || prompts.into_iter().any(|prompt| !prompt.completers.is_empty())
+                || templates.into_iter().any(|template| !template.completers.is_empty()),
             logging: self.shared.settings.logging,
             list_changed: true,
-            subscribe: resources,
+            subscribe: resources || offered(|it| it.subscribe),
             skills: state.shelf.skills.is_offered(),
             tasks: state.tasks,
         }
@@ -238,9 +255,13 @@ impl Registry {
         if !self.has_tasks(caller.rules) {
             return Ok(Mode::Here);
         }
-        let Some(tool) = self.read().tools.get(tool) else { return Ok(Mode::Here) };
-        let name = &tool.tool.definition.name;
-        match (tool.tool.definition.task_support, caller.tasking) {
+        let Some(found) = self.read().tools.get(tool) else { return Ok(Mode::Here) };
+        let (name, asks_first) = (tool, found.own().is_some_and(|tool| tool.tool.asks_first));
+        let support = match &*found {
+            Held::Own(tool) => tool.tool.definition.task_support,
+            Held::Remote(remote) => remote.task_support,
+        };
+        match (support, caller.tasking) {
             (TaskSupport::Forbidden, Tasking::Wanted { .. }) => {
                 let detail = format!("the tool {name} does not run as a task");
                 Err(Fault::new(FaultKind::TaskForbidden, detail).about(name))
@@ -250,7 +271,7 @@ impl Registry {
                 Err(task::missing_extension(FaultKind::TaskRequired, detail).about(name))
             }
             (TaskSupport::Forbidden, _) | (TaskSupport::Optional, Tasking::Never) => Ok(Mode::Here),
-            (_, Tasking::Allowed) if tool.tool.asks_first => Ok(Mode::Here),
+            (_, Tasking::Allowed) if asks_first => Ok(Mode::Here),
             _ => Ok(Mode::Task),
         }
     }

@@ -158,14 +158,18 @@ impl Session {
         self.changed = true;
     }
 
-    /// Watches a resource.
-    pub fn watch(&mut self, uri: &str) {
-        self.changed |= self.watched.insert(uri.to_string());
+    /// Watches a resource; tells whether it was not watched before.
+    pub fn watch(&mut self, uri: &str) -> bool {
+        let is_new = self.watched.insert(uri.to_string());
+        self.changed |= is_new;
+        is_new
     }
 
-    /// Watches it no longer.
-    pub fn unwatch(&mut self, uri: &str) {
-        self.changed |= self.watched.remove(uri);
+    /// Watches it no longer; tells whether it was watched.
+    pub fn unwatch(&mut self, uri: &str) -> bool {
+        let was_watched = self.watched.remove(uri);
+        self.changed |= was_watched;
+        was_watched
     }
 
     /// Whether the change is told to this session.

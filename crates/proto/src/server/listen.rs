@@ -54,10 +54,15 @@ impl Listeners {
         taken
     }
 
-    /// Closes the listener with the client's id; tells whether there was one.
-    pub(super) fn close(&mut self, id: &Id) -> bool {
+    /// Closes the listener with the client's id, if there is one; tells what it watched.
+    pub(super) fn close(&mut self, id: &Id) -> Option<Vec<String>> {
         let found = self.open.iter().find(|(_, listener)| listener.id == *id).map(|(key, _)| *key);
-        found.is_some_and(|key| self.open.remove(&key).is_some())
+        Some(self.open.remove(&found?)?.filter.uris)
+    }
+
+    /// The resources that are watched, once for each who watches.
+    pub(super) fn watched(&self) -> impl Iterator<Item = &String> {
+        self.open.values().flat_map(|listener| &listener.filter.uris)
     }
 }
 
@@ -141,7 +146,8 @@ impl Machine {
 
     /// Ends every stream with its graceful result (the same page, graceful closure).
     pub(super) fn end_listeners(&mut self, out: &mut Outbox) {
-        for (call, listener) in core::mem::take(&mut self.listeners.open) {
+        for (call, mut listener) in core::mem::take(&mut self.listeners.open) {
+            out.release(core::mem::take(&mut listener.filter.uris));
             let about = Raw::of(&BTreeMap::from([(meta::SUBSCRIPTION_ID, listener.id.to_raw())]));
             let target = self.target(listener.rules);
             out.answer(Route::Call(call), None, |bytes| {

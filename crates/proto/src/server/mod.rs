@@ -165,6 +165,11 @@ impl Machine {
         self.end_listeners(out);
     }
 
+    /// The resources that are watched, once for each who watches: to be released when the connection is gone.
+    pub fn watched(&self) -> impl Iterator<Item = &str> {
+        self.session.watched.iter().chain(self.listeners.watched()).map(String::as_str)
+    }
+
     /// Calls that are not finished.
     pub fn in_flight(&self) -> usize {
         self.calls.len()

@@ -69,6 +69,8 @@ pub enum Action {
     Cancel(CallKey, String),
     /// Hand over the answer to a question.
     Answer(AskKey, Answer),
+    /// One who watched these resources does so no longer.
+    Release(Vec<String>),
     /// Note something, in a profile that is observed.
     Observe(Observation),
 }
@@ -170,6 +172,13 @@ impl Outbox {
             role: mark.role,
             text: &self.bytes[start..mark.end - 1],
         })
+    }
+
+    /// Tells that resources are no longer watched by one who did.
+    pub(super) fn release(&mut self, uris: Vec<String>) {
+        if !uris.is_empty() {
+            self.act(Action::Release(uris));
+        }
     }
 
     pub(super) fn act(&mut self, action: Action) {

@@ -185,7 +185,9 @@ impl Machine {
                 return Err(Fault::new(FaultKind::InvalidRequest, detail));
             }
             Method::Initialize => {
+                let watched = self.session.watched.iter().cloned().collect();
                 self.session.initialize(Some(params.all), &self.profile.dialect)?;
+                out.release(watched);
                 return self.start_in_session(id, method, params, place, out);
             }
             _ => return self.start_in_session(id, method, params, place, out),
@@ -313,8 +315,8 @@ impl Machine {
         let dialect = &self.profile.dialect;
         let Some(id) = params.get("requestId").and_then(|raw| dialect.id(raw).ok()) else { return };
         let reason = params.string("reason").ok().flatten().unwrap_or(Cow::Borrowed("cancelled"));
-        if self.listeners.close(&id) {
-            return;
+        if let Some(watched) = self.listeners.close(&id) {
+            return out.release(watched);
         }
         if let Some(key) = self.calls.cancellable(&id) {
             self.drop_call(key, &reason, out);

@@ -205,11 +205,13 @@ impl Machine {
         payload: &Payload,
         out: &mut Outbox,
     ) {
-        match &pending.purpose {
-            Purpose::Watch(uri) => self.session.watch(uri),
-            Purpose::Unwatch(uri) => self.session.unwatch(uri),
-            _ => {}
-        }
+        let released = match &pending.purpose {
+            // Once is enough for a session, however often it asks.
+            Purpose::Watch(uri) => (!self.session.watch(uri)).then_some(uri),
+            Purpose::Unwatch(uri) => self.session.unwatch(uri).then_some(uri),
+            _ => None,
+        };
+        out.release(released.into_iter().cloned().collect());
         self.send_for(call, pending, None, out, |machine, bytes| {
             let related_task = pending.related_task();
             let target = Target { related_task, ..machine.target(pending.rules) };

@@ -325,7 +325,7 @@ impl Watch {
                 heard.broke_handshake |= call.is_initialize;
                 call.running = false;
             }
-            Action::Answer(..) | Action::Observe(_) => {}
+            Action::Answer(..) | Action::Release(_) | Action::Observe(_) => {}
         }
     }
 

@@ -74,12 +74,13 @@ impl Conversation {
         common: Stream,
         machine: Machine,
     ) -> Arc<Self> {
-        let machine = machine.with_repeated_ids();
+        let (machine, registry) = (machine.with_repeated_ids(), service.registry().clone());
         Arc::new(Self {
             service,
             origin: Origin::new(principal),
             started: Instant::now(),
             inner: Mutex::new(Inner {
+                registry,
                 machine,
                 outbox: Outbox::default(),
                 streams: vec![(COMMON, common)],

@@ -1,0 +1,284 @@
+//! Items of other servers: listed here, answered there.
+
+use std::fmt;
+use std::sync::Arc;
+
+use creole_proto::fault::FaultKind;
+use creole_proto::http::Mirror;
+use creole_proto::model::{Definition, ListKind, Reference, ServerCapabilities, TaskSupport};
+use creole_proto::op::{Change, Operation, Outcome};
+use creole_proto::revision::{Era, Revision};
+use creole_proto::wire::{Object, unquote};
+
+use super::{Registry, State, WeakRegistry};
+use crate::call::{Call, Context};
+use crate::chain::Endpoint;
+use crate::uri_template::UriTemplate;
+
+/// An item of another server.
+#[derive(Clone)]
+pub struct Remote {
+    /// How it is announced, under the name that it has here.
+    pub definition: Definition,
+    /// The name, uri or uri template that it has there.
+    pub name: String,
+    /// What answers for it.
+    pub endpoint: Arc<dyn Endpoint>,
+    /// Whether it runs as a task, if it is a tool.
+    pub task_support: TaskSupport,
+}
+
+/// What another server has to offer besides its lists.
+#[derive(Clone)]
+pub struct Offer {
+    /// What it has.
+    pub capabilities: ServerCapabilities,
+    /// How a model should use it.
+    pub instructions: Option<String>,
+    /// What answers for it, also for resources that it does not list.
+    pub endpoint: Arc<dyn Endpoint>,
+}
+
+/// An item that is answered here or elsewhere.
+pub(super) enum Held<T> {
+    Own(T),
+    Remote(Behind),
+}
+
+impl<T> Held<T> {
+    pub(super) fn own(&self) -> Option<&T> {
+        match self {
+            Self::Own(item) => Some(item),
+            Self::Remote(_) => None,
+        }
+    }
+
+    pub(super) fn remote(&self) -> Option<&Behind> {
+        match self {
+            Self::Own(_) => None,
+            Self::Remote(remote) => Some(remote),
+        }
+    }
+}
+
+/// What is behind an item of another server.
+pub(super) struct Behind {
+    pub(super) name: String,
+    pub(super) endpoint: Arc<dyn Endpoint>,
+    pub(super) task_support: TaskSupport,
+    pub(super) mirrors: Option<Arc<[Mirror]>>,
+    pattern: Option<UriTemplate>,
+}
+
+impl Behind {
+    fn of(remote: &Remote) -> Self {
+        let text = remote.definition.text(Revision::newest(Era::Stateless).rules());
+        let [schema, template] =
+            Object::new(text).unwrap_or(Object::EMPTY).pick(["inputSchema", "uriTemplate"]);
+        let mirrors = schema.and_then(|schema| Mirror::all(schema).ok()).unwrap_or_default();
+        Self {
+            name: remote.name.clone(),
+            endpoint: Arc::clone(&remote.endpoint),
+            task_support: remote.task_support,
+            mirrors: (!mirrors.is_empty()).then(|| mirrors.into()),
+            pattern: template.and_then(unquote).map(|template| UriTemplate::new(&template)),
+        }
+    }
+}
+
+/// The place of another server in a registry: what it has is listed after what was there before, and is gone
+/// when this is dropped.
+#[derive(Debug)]
+pub struct Source {
+    registry: WeakRegistry,
+    rank: u32,
+}
+
+impl Registry {
+    /// A place for another server, after those that were made before.
+    pub fn source(&self) -> Source {
+        let mut state = self.write();
+        state.last_source += 1;
+        Source { registry: self.downgrade(), rank: state.last_source }
+    }
+
+    /// What answers for an item of another server, and what it is to be asked.
+    pub(super) fn elsewhere(
+        &self,
+        operation: &Operation,
+    ) -> Option<(Arc<dyn Endpoint>, Operation)> {
+        let state = self.read();
+        match operation {
+            Operation::CallTool { name, arguments } => {
+                let tool = state.tools.get(name)?;
+                let remote = tool.remote()?;
+                let (name, arguments) = (remote.name.clone(), arguments.clone());
+                Some((Arc::clone(&remote.endpoint), Operation::CallTool { name, arguments }))
+            }
+            Operation::GetPrompt { name, arguments } => {
+                let prompt = state.prompts.get(name)?;
+                let remote = prompt.remote()?;
+                let (name, arguments) = (remote.name.clone(), arguments.clone());
+                Some((Arc::clone(&remote.endpoint), Operation::GetPrompt { name, arguments }))
+            }
+            Operation::ReadResource { uri } | Operation::Subscribe { uri } => {
+                Some((state.resource_elsewhere(uri)?, operation.clone()))
+            }
+            Operation::Complete(request) => {
+                let mut request = request.clone();
+                let endpoint = match &mut request.reference {
+                    Reference::Prompt(name) => {
+                        let prompt = state.prompts.get(name)?;
+                        let remote = prompt.remote()?;
+                        remote.name.clone_into(name);
+                        Arc::clone(&remote.endpoint)
+                    }
+                    Reference::Resource(uri) => state.template_elsewhere(uri)?,
+                };
+                Some((endpoint, Operation::Complete(request)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Asks other servers for a resource that nobody lists, one after the other; `None` if nobody has it.
+    pub(super) async fn unlisted(
+        &self,
+        operation: &Operation,
+        context: &Context,
+    ) -> Option<Outcome> {
+        let endpoints: Vec<_> = {
+            let state = self.read();
+            let with_resources = state.offers.values().filter(|offer| offer.capabilities.resources);
+            with_resources.map(|offer| Arc::clone(&offer.endpoint)).collect()
+        };
+        for endpoint in endpoints {
+            let call = Call { operation: operation.clone(), context: context.clone() };
+            match endpoint.call(call).await {
+                Outcome::Fail(fault) if fault.kind == FaultKind::ResourceNotFound => {}
+                // One that knows no such method has nothing either.
+                Outcome::Fail(fault) if fault.kind == FaultKind::MethodNotFound => {}
+                other => return Some(other),
+            }
+        }
+        None
+    }
+
+    /// Tells other servers that one who watched a resource does so no longer.
+    pub(crate) fn release(&self, uri: &str) {
+        let endpoints: Vec<_> = {
+            let state = self.read();
+            match state.resource_elsewhere(uri) {
+                Some(endpoint) => vec![endpoint],
+                None => state.offers.values().map(|offer| Arc::clone(&offer.endpoint)).collect(),
+            }
+        };
+        endpoints.iter().for_each(|endpoint| endpoint.release(uri));
+    }
+}
+
+impl State {
+    fn resource_elsewhere(&self, uri: &str) -> Option<Arc<dyn Endpoint>> {
+        if let Some(resource) = self.resources.get(uri) {
+            return resource.remote().map(|remote| Arc::clone(&remote.endpoint));
+        }
+        self.template_matching(uri)
+    }
+
+    fn template_matching(&self, uri: &str) -> Option<Arc<dyn Endpoint>> {
+        self.templates.iter().find_map(|template| {
+            let remote = template.remote()?;
+            remote.pattern.as_ref()?.matches(uri)?;
+            Some(Arc::clone(&remote.endpoint))
+        })
+    }
+
+    /// The server behind a template, or behind a resource whose uri is given instead.
+    fn template_elsewhere(&self, uri: &str) -> Option<Arc<dyn Endpoint>> {
+        let mut remotes = self.templates.iter().filter_map(|template| template.remote());
+        let found = remotes.find(|remote| remote.name == uri);
+        found.map(|remote| Arc::clone(&remote.endpoint)).or_else(|| self.resource_elsewhere(uri))
+    }
+
+    fn replace(&mut self, kind: ListKind, rank: u32, remotes: Vec<Remote>) -> Vec<String> {
+        let behind: Vec<_> = remotes
+            .into_iter()
+            .map(|remote| {
+                let behind = Behind::of(&remote);
+                (remote.definition, behind)
+            })
+            .collect();
+        match kind {
+            ListKind::Tools => self.tools.replace(rank, held(behind)),
+            ListKind::Resources => self.resources.replace(rank, held(behind)),
+            ListKind::Templates => self.templates.replace(rank, held(behind)),
+            ListKind::Prompts => self.prompts.replace(rank, held(behind)),
+            // Skills of other servers are among their resources.
+            ListKind::Skills => Vec::new(),
+        }
+    }
+}
+
+fn held<T>(items: Vec<(Definition, Behind)>) -> Vec<(Definition, Held<T>)> {
+    items.into_iter().map(|(definition, behind)| (definition, Held::Remote(behind))).collect()
+}
+
+impl Source {
+    /// Replaces what the server lists. Items whose name somebody else has are left out, and named.
+    pub fn set(&self, kind: ListKind, remotes: Vec<Remote>) -> Vec<String> {
+        let Some(registry) = self.registry.upgrade() else { return Vec::new() };
+        let mut state = registry.write();
+        state.tasks |= remotes.iter().any(|remote| remote.task_support != TaskSupport::Forbidden);
+        let refused = state.replace(kind, self.rank, remotes);
+        drop(state);
+        registry.changed(kind);
+        refused
+    }
+
+    /// Says what the server has besides.
+    pub fn offer(&self, offer: Offer) {
+        if let Some(registry) = self.registry.upgrade() {
+            registry.write().offers.insert(self.rank, offer);
+        }
+    }
+
+    /// Tells everybody who wants to know of a change.
+    pub fn announce(&self, change: Change) {
+        if let Some(registry) = self.registry.upgrade() {
+            // Nobody listening is not an error.
+            _ = registry.shared.changes.send(change);
+        }
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        let Some(registry) = self.registry.upgrade() else { return };
+        let kinds = [ListKind::Tools, ListKind::Resources, ListKind::Templates, ListKind::Prompts];
+        let mut state = registry.write();
+        state.offers.remove(&self.rank);
+        for kind in kinds {
+            state.replace(kind, self.rank, Vec::new());
+        }
+        drop(state);
+        kinds.into_iter().for_each(|kind| registry.changed(kind));
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Remote").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Offer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Offer")
+            .field("capabilities", &self.capabilities)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Items of other servers: in what order, under what names, answered by whom.
+
+use std::sync::Mutex;
+
+use creole_proto::fault::Fault;
+use creole_proto::model::{ClientCapabilities, Tool as ToolDefinition};
+use creole_proto::op::{Caller, Payload};
+use creole_proto::server::{Answer, CallKey};
+use creole_proto::wire::Raw;
+
+use super::*;
+use crate::call::{Origin, Outlet};
+use crate::chain::BoxFuture;
+use crate::{Server, Tool};
+
+/// Another server: it has what it knows, and notes what it is asked.
+#[derive(Default)]
+struct Other {
+    knows: Vec<&'static str>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Endpoint for Other {
+    fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
+        let target = call.operation.target().to_owned();
+        let knows = self.knows.contains(&target.as_str());
+        self.asked.lock().unwrap().push(format!("{} {target}", call.operation.method()));
+        Box::pin(std::future::ready(match knows {
+            true => Outcome::Complete(Payload::Empty),
+            false => Fault::new(FaultKind::ResourceNotFound, "").about(&target).into(),
+        }))
+    }
+
+    fn release(&self, uri: &str) {
+        self.asked.lock().unwrap().push(format!("release {uri}"));
+    }
+}
+
+struct Deaf;
+
+impl Outlet for Deaf {
+    fn event(&self, _: CallKey, _: creole_proto::op::Event) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn ask(&self, _: CallKey, _: creole_proto::model::Question) -> BoxFuture<'_, Answer> {
+        Box::pin(std::future::ready(Err("nobody is there".to_owned())))
+    }
+}
+
+fn context() -> Context {
+    let caller = Caller {
+        rules: Revision::newest(Era::Handshake).rules(),
+        capabilities: Arc::new(ClientCapabilities::default()),
+        client: None,
+        log: None,
+        progress: false,
+        reentry: None,
+        tasking: creole_proto::model::Tasking::Never,
+    };
+    Context::new(CallKey(1), caller, Origin::new("ada".into()), Arc::new(Deaf), false)
+}
+
+fn tool(name: &str, there: &str, endpoint: &Arc<Other>) -> Remote {
+    let definition = ToolDefinition {
+        name: name.to_owned(),
+        title: None,
+        description: String::new(),
+        input_schema: Raw::parse(r#"{"type":"object"}"#).unwrap(),
+        output_schema: None,
+        annotations: None,
+        task_support: TaskSupport::Forbidden,
+        meta: None,
+    };
+    Remote {
+        definition: (&definition).into(),
+        name: there.to_owned(),
+        endpoint: Arc::clone(endpoint) as _,
+        task_support: TaskSupport::Forbidden,
+    }
+}
+
+async fn call(registry: &Registry, operation: Operation) -> Outcome {
+    registry.call(Call { operation, context: context() }).await
+}
+
+async fn tools(registry: &Registry) -> Vec<String> {
+    match call(registry, Operation::List(ListKind::Tools, None)).await {
+        Outcome::Complete(Payload::Page(page)) => {
+            page.items.iter().map(|item| item.name().to_owned()).collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn lists_stand_in_the_order_of_the_servers_whenever_they_came() {
+    let service = Server::new("t").tool(Tool::new("own", "", own)).start();
+    let registry = service.registry();
+    let (first, second) = (registry.source(), registry.source());
+    let other = Arc::new(Other::default());
+    assert!(second.set(ListKind::Tools, vec![tool("b", "b", &other)]).is_empty());
+    assert!(first.set(ListKind::Tools, vec![tool("a", "a", &other)]).is_empty());
+    registry.add_tool(Tool::new("late", "", own));
+    assert_eq!(tools(registry).await, ["own", "late", "a", "b"]);
+    let refused =
+        first.set(ListKind::Tools, vec![tool("own", "x", &other), tool("c", "c", &other)]);
+    assert_eq!(refused, ["own"]);
+    assert_eq!(tools(registry).await, ["own", "late", "c", "b"]);
+    registry.add_tool(Tool::new("b", "", own));
+    assert_eq!(tools(registry).await, ["own", "late", "b", "c"], "own items come first");
+    drop(first);
+    assert_eq!(tools(registry).await, ["own", "late", "b"]);
+}
+
+#[tokio::test]
+async fn a_call_reaches_the_other_server_under_the_name_it_has_there() {
+    let service = Server::new("t").start();
+    let source = service.registry().source();
+    let other = Arc::new(Other { knows: vec!["echo"], ..Other::default() });
+    source.set(ListKind::Tools, vec![tool("far__echo", "echo", &other)]);
+    let operation = Operation::CallTool { name: "far__echo".to_owned(), arguments: None };
+    assert_eq!(call(service.registry(), operation).await, Outcome::Complete(Payload::Empty));
+    assert_eq!(*other.asked.lock().unwrap(), ["tools/call echo"]);
+}
+
+#[tokio::test]
+async fn a_resource_that_nobody_lists_is_looked_for_and_released_everywhere() {
+    let service = Server::new("t").start();
+    let registry = service.registry();
+    let mut sources = Vec::new();
+    let others = [vec![], vec!["x://a"]].map(|knows| Arc::new(Other { knows, ..Other::default() }));
+    for other in &others {
+        let capabilities = ServerCapabilities { resources: true, ..Default::default() };
+        let source = registry.source();
+        source.offer(Offer { capabilities, instructions: None, endpoint: Arc::clone(other) as _ });
+        sources.push(source);
+    }
+    let read = |uri: &str| call(registry, Operation::ReadResource { uri: uri.to_owned() });
+    assert_eq!(read("x://a").await, Outcome::Complete(Payload::Empty));
+    assert!(matches!(read("x://b").await, Outcome::Fail(_)));
+    registry.release("x://a");
+    let asked = ["resources/read x://a", "resources/read x://b", "release x://a"];
+    assert_eq!(others.map(|other| other.asked.lock().unwrap().clone()), [asked, asked]);
+}
+
+async fn own(_: serde_json::Value) -> String {
+    "own".to_owned()
+}
