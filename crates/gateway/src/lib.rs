@@ -13,8 +13,10 @@
 //! ```
 
 pub mod config;
+pub mod federation;
 pub mod plan;
 pub mod presets;
+pub mod upstream;
 
 mod source;
 

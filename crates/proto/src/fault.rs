@@ -72,11 +72,13 @@ pub enum FaultKind {
     TaskRequired,
     /// A tool that does not run as a task.
     TaskForbidden,
+    /// What another server told, under a code of its own.
+    Foreign,
 }
 
 impl FaultKind {
     /// Every kind with the name used in configuration and documents.
-    pub const ALL: [(Self, &'static str); 28] = [
+    pub const ALL: [(Self, &'static str); 29] = [
         (Self::Parse, "parse"),
         (Self::InvalidRequest, "invalid-request"),
         (Self::MissingMethod, "missing-method"),
@@ -105,6 +107,7 @@ impl FaultKind {
         (Self::TaskCancelled, "task-cancelled"),
         (Self::TaskRequired, "task-required"),
         (Self::TaskForbidden, "task-forbidden"),
+        (Self::Foreign, "foreign"),
     ];
 
     /// The kind of that name.
@@ -145,12 +148,22 @@ pub struct Fault {
     pub data: Option<Raw>,
     /// Where it happened, only in debug mode.
     pub trace: Option<String>,
+    /// The code, where another server told of it; the sentence and the data are then that server's.
+    #[serde(default)]
+    pub foreign_code: Option<i64>,
 }
 
 impl Fault {
     /// A fault with a sentence.
     pub fn new(kind: FaultKind, detail: impl Into<String>) -> Self {
-        Self { kind, subject: String::new(), detail: detail.into(), data: None, trace: None }
+        Self {
+            kind,
+            subject: String::new(),
+            detail: detail.into(),
+            data: None,
+            trace: None,
+            foreign_code: None,
+        }
     }
 
     /// The same fault, about `subject`; of a long one, which only a client can have made up, the beginning.
@@ -164,6 +177,34 @@ impl Fault {
     #[must_use]
     pub fn with_data(mut self, data: Raw) -> Self {
         self.data = Some(data);
+        self
+    }
+
+    /// What a caller may be told of a fault between us and another server: one that is about how we spoke to it
+    /// says nothing about what the caller said, and would be taken for that.
+    #[must_use]
+    pub fn for_caller(mut self) -> Self {
+        let is_ours = matches!(
+            self.kind,
+            FaultKind::Parse
+                | FaultKind::InvalidRequest
+                | FaultKind::MissingMethod
+                | FaultKind::NotInitialized
+                | FaultKind::AlreadyInitialized
+                | FaultKind::HeaderMismatch
+                | FaultKind::UnsupportedVersion
+        );
+        if is_ours {
+            (self.kind, self.foreign_code) = (FaultKind::BackendUnavailable, None);
+            self.data = None;
+        }
+        self
+    }
+
+    /// The same fault, as another server told it under this code.
+    #[must_use]
+    pub fn told_as(mut self, code: i64) -> Self {
+        self.foreign_code = Some(code);
         self
     }
 }
@@ -268,6 +309,7 @@ pub const COMMON_ERRORS: &[ErrorRow] = &[
     given(FaultKind::TaskCancelled, -32603, "Task cancelled: {detail}"),
     given(FaultKind::TaskRequired, -32021, "{detail}"),
     protocol(FaultKind::TaskForbidden, -32601, "Method not found: {detail}"),
+    given(FaultKind::Foreign, -32603, "{detail}"),
 ];
 
 const fn protocol(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {

@@ -21,6 +21,7 @@
 extern crate alloc;
 
 pub mod adapt;
+pub mod client;
 pub mod dialect;
 mod encode;
 pub mod fault;

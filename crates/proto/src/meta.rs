@@ -16,3 +16,12 @@ pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// The task that a message belongs to.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
+/// What the keys of the protocol begin with.
+pub const PREFIX: &str = "io.modelcontextprotocol/";
+
+/// Whether the protocol gives this key a meaning between one client and one server, so that it must not be
+/// passed on to another.
+pub fn is_reserved(key: &str) -> bool {
+    key == PROGRESS_TOKEN || key.starts_with(PREFIX)
+}

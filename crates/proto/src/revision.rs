@@ -156,6 +156,14 @@ pub struct Rules {
     pub structured: Structured,
     /// What kind of tasks there are.
     pub tasks: Tasks,
+    /// Whether capabilities may name extensions. The schema of 2025-11-25 has no place for them, and clients and
+    /// servers put them there nevertheless.
+    pub extensions: bool,
+    /// Whether the client's sampling has capabilities of its own, such as tools.
+    pub sampling_details: bool,
+    /// Whether the codes from -32099 to -32000 mean only what the specification says
+    /// (2026-07-28 basic, error codes).
+    pub codes_reserved: bool,
     /// What stands for an id that could not be read.
     pub unreadable_id: UnreadableId,
     /// The HTTP statuses of answers that tell a fault; one that is not listed is told with 200.
@@ -286,6 +294,9 @@ const HANDSHAKE: Rules = Rules {
     resource_links: false,
     structured: Structured::Absent,
     tasks: Tasks::Absent,
+    extensions: false,
+    sampling_details: false,
+    codes_reserved: false,
     unreadable_id: UnreadableId::Null,
     http_statuses: SESSION_STATUSES,
     primed_streams: false,
@@ -322,6 +333,8 @@ static RULES: [Rules; 5] = [
         resource_links: true,
         structured: Structured::Object,
         tasks: Tasks::Wanted,
+        extensions: true,
+        sampling_details: true,
         unreadable_id: UnreadableId::Omit,
         primed_streams: true,
         errors: &[RESOURCE_CODE, CAPABILITY_IS_A_RESULT, TASK_IS_A_METHOD],
@@ -345,6 +358,9 @@ static RULES: [Rules; 5] = [
         resource_links: true,
         structured: Structured::Any,
         tasks: Tasks::Extension,
+        extensions: true,
+        sampling_details: true,
+        codes_reserved: true,
         unreadable_id: UnreadableId::Omit,
         http_statuses: STATELESS_STATUSES,
         primed_streams: false,

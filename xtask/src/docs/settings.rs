@@ -30,6 +30,7 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         initialize_requires,
         lifecycle,
         initialized_aliases,
+        confirmation,
         repeated_initialize,
         methods,
         capabilities,
@@ -64,6 +65,11 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
             "initialized_aliases",
             "other names of `notifications/initialized`",
             &words(initialized_aliases),
+        ),
+        setting(
+            "confirmation",
+            "what we end the handshake with as a client",
+            &confirmation.as_ref().map_or_else(|| "nothing".into(), |name| format!("`{name}`")),
         ),
         setting("repeated_initialize", "a second `initialize`", repeated(*repeated_initialize)),
         setting(

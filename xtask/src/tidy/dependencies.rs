@@ -21,6 +21,7 @@ const ALLOWED: &[Allowed] = &[
             "http",
             "http-body",
             "hyper",
+            "hyper-rustls",
             "hyper-util",
             "jsonschema",
             "rusqlite",

@@ -159,8 +159,11 @@ pub(crate) fn missing_extension(kind: FaultKind, detail: impl Into<String>) -> F
     Fault::new(kind, detail).with_data(Raw::of(&needed))
 }
 
-/// 128 random bits as text. Without randomness there are no tasks: whoever guesses an id might have them.
-fn random_id() -> Result<String, Fault> {
+/// 128 random bits as text: a name that nobody can guess.
+///
+/// # Errors
+/// Without randomness there are no such names: whoever guesses one might have what it stands for.
+pub fn random_id() -> Result<String, Fault> {
     let mut bytes = [0; 16];
     let filled = getrandom::fill(&mut bytes);
     filled.map_err(|_| Fault::new(FaultKind::Internal, "the system has no randomness to give"))?;

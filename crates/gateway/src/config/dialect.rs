@@ -51,6 +51,8 @@ pub struct DialectTable {
     pub lifecycle: Option<Placed<Lifecycle>>,
     /// Names of the notification that ends the handshake, besides `notifications/initialized`.
     pub initialized_aliases: Option<Vec<Placed<String>>>,
+    /// The notification that we end the handshake with where we are the client, or `none`.
+    pub confirmation: Option<Placed<String>>,
     /// What a second `initialize` does.
     pub repeated_initialize: Option<RepeatedInitialize>,
     /// All that a client may send in a session.

@@ -18,6 +18,8 @@ use crate::config::words::Capabilities;
 const USUAL: &str = "spec";
 /// The word that lets `initialize` answer what was proposed.
 const NEGOTIATE: &str = "negotiate";
+/// The word for a handshake that ends without a notification.
+const NO_CONFIRMATION: &str = "none";
 
 /// The dialect that was chosen for the server of this name.
 pub(super) fn resolve(choice: Option<&DialectChoice>, server: &str) -> Result<Dialect, Problem> {
@@ -83,6 +85,9 @@ fn opening(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
     set(&mut dialect.lifecycle, table.lifecycle.as_ref().map(|placed| placed.value));
     if let Some(written) = &table.initialized_aliases {
         dialect.initialized_aliases = words(written, alias)?;
+    }
+    if let Some(confirmation) = label("confirmation", table.confirmation.clone())? {
+        dialect.confirmation = (confirmation != NO_CONFIRMATION).then(|| confirmation.into());
     }
     set(&mut dialect.repeated_initialize, table.repeated_initialize);
     Ok(())

@@ -117,6 +117,7 @@ fn a_dialect_of_ones_own_can_say_everything() {
         initialize_requires = ["clientInfo.name"]
         lifecycle = "none"
         initialized_aliases = ["ready"]
+        confirmation = "none"
         repeated_initialize = "refuse"
         methods = ["initialize", "tools/list"]
         capabilities = "flags"
@@ -149,6 +150,7 @@ fn a_dialect_of_ones_own_can_say_everything() {
         initialize_requires: vec!["clientInfo.name".into()].into(),
         lifecycle: Lifecycle::None,
         initialized_aliases: vec!["ready".into()].into(),
+        confirmation: None,
         repeated_initialize: Repeated::Refuse,
         methods: Some(MethodSet::of(&[Method::Initialize, Method::ListTools])),
         capabilities: CapabilityShape::Flags(flags.into()),

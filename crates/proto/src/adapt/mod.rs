@@ -1,9 +1,11 @@
 //! The newest shape lowered to what an older revision can say; each step is keyed by a missing feature.
 
 mod content;
+mod foreign;
 mod form;
 mod schema;
 
 pub use content::{lower_blocks, lower_structured};
+pub use foreign::{lower_output, lower_schema, sound_schema};
 pub use form::{Lowered, lower_form};
 pub use schema::lower_tool;

@@ -63,7 +63,7 @@ fn wrap_result(schema: &mut Value) -> bool {
 }
 
 /// Lets local references point to where their targets went.
-fn move_references(schema: &mut Value) {
+pub(super) fn move_references(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             move_reference(members);

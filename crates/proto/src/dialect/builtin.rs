@@ -61,6 +61,7 @@ fn spec() -> Dialect {
         initialize_requires: words(&[Cow::Borrowed("protocolVersion")]),
         lifecycle: Lifecycle::Flag,
         initialized_aliases: words(&[Cow::Borrowed("initialized")]),
+        confirmation: Some(Cow::Borrowed("notifications/initialized")),
         repeated_initialize: Repeated::Accept,
         methods: None,
         capabilities: CapabilityShape::Detailed,
@@ -91,6 +92,7 @@ const SPEC_CLAUSES: &[Clause] = &[
     ),
     clause("lifecycle", "every handshake revision, lifecycle: initialize comes first"),
     clause("initialized_aliases", "tolerance: hand-written clients send the bare name"),
+    clause("confirmation", "every handshake revision, lifecycle: the notification that ends it"),
     clause("null_id", "every revision, base protocol: an id is never null"),
 ];
 
@@ -108,6 +110,7 @@ fn bb_mcp_server() -> Dialect {
             Cow::Borrowed("clientInfo.name"),
         ]),
         initialized_aliases: words(&[]),
+        confirmation: None,
         methods: Some(MethodSet::of(&[Method::Initialize, Method::ListTools, Method::CallTool])),
         capabilities: CapabilityShape::Flags(Cow::Borrowed(&[(
             Cow::Borrowed("dynamicToolRegistration"),
@@ -157,6 +160,7 @@ const BB_MCP_SERVER_CLAUSES: &[Clause] = &[
     clause("base", "000 head: no official revision; the oldest one is the closest"),
     clause("stateless", "000 initialize: it must be called before any other method"),
     clause("initialized_aliases", "000 future extensions: there are no notifications"),
+    clause("confirmation", "000 future extensions: there are no notifications"),
     clause("advertise", "000 initialize, response fields: tools is required"),
     clause("version", "000 initialize: request and result both say \"1.0\""),
     clause(
@@ -191,6 +195,7 @@ fn mcp_chain() -> Dialect {
         base: Revision::V2025_03_26,
         stateless: false,
         version: VersionAnswer::Fixed("2025-03-26".into()),
+        confirmation: Some(Cow::Borrowed("initialized")),
         capabilities: CapabilityShape::Plain,
         conceal: words(&[Cow::Borrowed("completions"), Cow::Borrowed("logging")]),
         errors: Cow::Borrowed(MCP_CHAIN_ERRORS),
@@ -231,6 +236,7 @@ const MCP_CHAIN_CLAUSES: &[Clause] = &[
     clause("initialize_requires", "001 example stdio flow: only the version is sent"),
     clause("lifecycle", "001 initialization sequence: initialize comes before any other operation"),
     clause("initialized_aliases", "001 initialization sequence, step 3: the bare name"),
+    clause("confirmation", "001 initialization sequence, step 3: the bare name"),
     clause("batch", "001 stdio requirements: each line is exactly one message"),
     clause("capabilities", "001 capability declaration: empty objects for what is supported"),
     clause("conceal", "001 capability declaration: tools, resources and prompts are all there is"),

@@ -39,6 +39,8 @@ pub struct Dialect {
     pub lifecycle: Lifecycle,
     /// Names of the notification that ends the handshake, besides the standard one.
     pub initialized_aliases: Cow<'static, [Word]>,
+    /// The notification that a client ends the handshake with; `None` where there is none.
+    pub confirmation: Option<Word>,
     /// What a second `initialize` does.
     pub repeated_initialize: Repeated,
     /// What a client may send; `None` leaves it to the revision.

@@ -61,17 +61,40 @@ pub(super) fn write_fault(
 pub(crate) fn notification(out: &mut Vec<u8>, method: &str, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(OPEN);
     text_member(out, "method", method);
+    params(out, body);
+    out.push(b'}');
+}
+
+/// Writes a request whose params' members `body` writes, each beginning with [`key`].
+pub(crate) fn call(out: &mut Vec<u8>, id: u64, method: &str, body: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(OPEN);
+    raw_member(out, "id", &alloc::format!("{id}"));
+    text_member(out, "method", method);
+    params(out, body);
+    out.push(b'}');
+}
+
+/// Writes an error response to a request of the server.
+pub(crate) fn refusal(out: &mut Vec<u8>, id: &Id, code: i64, message: &str) {
+    out.extend_from_slice(OPEN);
+    raw_member(out, "id", id.raw());
+    key(out, "error");
+    out.push(b'{');
+    raw_member(out, "code", &alloc::format!("{code}"));
+    text_member(out, "message", message);
+    out.extend_from_slice(b"}}");
+}
+
+fn params(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
     key(out, "params");
     out.push(b'{');
     let opened = out.len();
     body(out);
-    if out.len() == opened {
-        // No params: take back `,"params":{`.
-        out.truncate(opened - br#","params":{"#.len());
-    } else {
-        out.push(b'}');
+    match out.len() == opened {
+        true => out.truncate(start),
+        false => out.push(b'}'),
     }
-    out.push(b'}');
 }
 
 /// Writes a request of the server.
@@ -87,4 +110,13 @@ pub(crate) fn request(out: &mut Vec<u8>, id: &Id, method: &str, params: Option<&
 
 fn itoa(code: i32) -> alloc::string::String {
     alloc::format!("{code}")
+}
+
+/// Line ends inside a frame can only be white space of somebody's JSON: strings hold none.
+pub(crate) fn keep_on_one_line(frame: &mut [u8]) {
+    let mut start = 0;
+    while let Some(found) = memchr::memchr2(b'\n', b'\r', &frame[start..]) {
+        frame[start + found] = b' ';
+        start += found + 1;
+    }
 }

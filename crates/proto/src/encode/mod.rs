@@ -1,12 +1,16 @@
 //! What leaves: frames, results and questions, written straight into a buffer for the peer's rules.
 
 mod card;
+mod client;
 mod frame;
 mod question;
 mod result;
 mod task;
 
-pub(crate) use frame::{notification, request, response, write_error};
+pub(crate) use client::{Manner, write_call, write_initialize, write_level};
+pub(crate) use frame::{
+    call, keep_on_one_line, notification, refusal, request, response, write_error,
+};
 pub(crate) use question::{input_required, params as question_params};
 pub(crate) use result::{Target, write_filter, write_meta, write_result};
 pub(crate) use task::write_task;
@@ -36,6 +40,12 @@ fn foreign_key(out: &mut Vec<u8>, name: &str) {
     comma(out);
     quote(out, name);
     out.push(b':');
+}
+
+/// Appends a member of somebody else's name with a value that is JSON already.
+pub(crate) fn foreign_member(out: &mut Vec<u8>, name: &str, value: &str) {
+    foreign_key(out, name);
+    out.extend_from_slice(value.as_bytes());
 }
 
 /// Appends a member with a string value.

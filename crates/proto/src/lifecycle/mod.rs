@@ -27,7 +27,7 @@ pub fn progress_token(raw: Option<&str>) -> Result<Option<String>, Fault> {
 }
 
 /// A client's or server's self-description; only the name is demanded.
-fn implementation(object: Object<'_>) -> Result<Implementation, FieldError> {
+pub(crate) fn implementation(object: Object<'_>) -> Result<Implementation, FieldError> {
     let [name, title, version] = object.pick(["name", "title", "version"]);
     Ok(Implementation {
         name: as_required_string("name", name)?.into_owned(),

@@ -8,16 +8,16 @@ use crate::adapt;
 use crate::revision::{Rules, Structured, Tasks};
 
 /// A definition encoded once, so that a list of a thousand tools costs a copy and not an encoding.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Definition {
-    name: String,
-    newest: Box<str>,
+    pub(super) name: String,
+    pub(super) newest: Box<str>,
     /// The text for sessions of the handshake era, where it differs.
-    handshake: Option<Box<str>>,
+    pub(super) handshake: Option<Box<str>>,
     /// The text for revisions without structured results, where it differs.
-    unstructured: Option<Box<str>>,
+    pub(super) unstructured: Option<Box<str>>,
     /// The text for revisions whose tools say that they run as tasks, for one that does.
-    tasked: Option<Box<str>>,
+    pub(super) tasked: Option<Box<str>>,
 }
 
 impl Definition {

@@ -9,6 +9,7 @@ mod definition;
 mod elicitation;
 mod level;
 mod prompts;
+mod relayed;
 mod resources;
 mod skills;
 mod task;
@@ -81,6 +82,14 @@ impl ListKind {
             Self::Templates => "resourceTemplates",
             Self::Prompts => "prompts",
             Self::Skills => "skills",
+        }
+    }
+
+    /// The member of an item that it is found by.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Templates | Self::Prompts => "name",
+            Self::Resources | Self::Skills => "uri",
         }
     }
 

@@ -203,17 +203,8 @@ impl Outbox {
     fn mark(&mut self, route: Route, role: Role, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         write(&mut self.bytes);
-        keep_on_one_line(&mut self.bytes[start..]);
+        crate::encode::keep_on_one_line(&mut self.bytes[start..]);
         self.bytes.push(b'\n');
         self.frames.push(Mark { route, role, end: self.bytes.len() });
-    }
-}
-
-/// Line ends inside a frame can only be white space of somebody's JSON: strings hold none.
-fn keep_on_one_line(frame: &mut [u8]) {
-    let mut start = 0;
-    while let Some(found) = memchr::memchr2(b'\n', b'\r', &frame[start..]) {
-        frame[start + found] = b' ';
-        start += found + 1;
     }
 }

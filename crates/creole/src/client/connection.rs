@@ -1,0 +1,160 @@
+//! One conversation with a server, to be shared by all who call it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use creole_proto::client::{Greeting, Opening, Profile, Request};
+use creole_proto::fault::Fault;
+use creole_proto::op::{Change, Event, Outcome};
+use tokio::sync::broadcast;
+
+use super::calling::{Asked, Calling, News};
+use super::hub::Hub;
+use super::link::Transport;
+
+/// What a server tells that belongs to no call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// Something changed.
+    Changed(Change),
+    /// A page that somebody was asked to visit has done its part; the id is the question's.
+    Visited(String),
+    /// Something to note.
+    Logged(Event),
+}
+
+/// Why a conversation is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Closed {
+    /// What its calls were told.
+    pub fault: Fault,
+    /// Whether only the session is gone: the server is there, and a new conversation may be opened.
+    pub session_lost: bool,
+}
+
+/// What to do with a question that belongs to no known call.
+pub type OnQuestion = Box<dyn Fn(Asked) + Send + Sync>;
+
+/// How a connection is set up.
+pub struct Setup {
+    /// How the server speaks, who we are, and how much we take.
+    pub profile: Arc<Profile>,
+    /// How the conversation is opened.
+    pub opening: Opening,
+    /// Who answers questions that belong to no known call; without, they are refused. Must not wait.
+    pub on_question: Option<OnQuestion>,
+}
+
+impl Setup {
+    /// A setup that answers no questions outside of calls.
+    pub fn new(profile: Arc<Profile>, opening: Opening) -> Self {
+        Self { profile, opening, on_question: None }
+    }
+}
+
+/// One conversation with a server. Clones share it; it is closed when the last of them and of its calls is gone.
+#[derive(Clone)]
+pub struct Connection {
+    hub: Arc<Hub>,
+    greeting: Arc<Greeting>,
+}
+
+impl Connection {
+    /// Opens a conversation; to be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, refuses, or does not answer in time.
+    pub async fn open(transport: Box<dyn Transport>, setup: Setup) -> Result<Self, Fault> {
+        let hub = Hub::start(transport, setup);
+        let greeting = hub.opened().await?;
+        Ok(Self { hub, greeting })
+    }
+
+    /// What the server is called in messages.
+    pub fn name(&self) -> &str {
+        self.hub.name()
+    }
+
+    /// Who the server says it is, and the rules that hold.
+    pub fn greeting(&self) -> &Arc<Greeting> {
+        &self.greeting
+    }
+
+    /// Begins a call, to be followed step by step.
+    pub fn begin(&self, request: Request) -> Calling {
+        self.begin_with(request, Vec::new())
+    }
+
+    /// Begins a call whose arguments are repeated in these headers, where the transport has headers.
+    pub fn begin_with(&self, request: Request, headers: Vec<(String, String)>) -> Calling {
+        Hub::begin(&self.hub, request, headers)
+    }
+
+    /// Calls; `on_news` is told what happens on the way. Dropping the future cancels the call.
+    pub async fn call(&self, request: Request, on_news: impl FnMut(News)) -> Outcome {
+        self.begin(request).outcome(on_news).await
+    }
+
+    /// Calls, and refuses all questions.
+    pub async fn ask(&self, request: Request) -> Outcome {
+        self.call(request, drop).await
+    }
+
+    /// Whether the server answers at all.
+    ///
+    /// # Errors
+    /// When it does not, or not in time.
+    pub async fn ping(&self) -> Result<(), Fault> {
+        match Hub::ping(&self.hub).outcome(drop).await {
+            Outcome::Fail(fault) => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sets the least serious log messages of the session, where there is such a thing.
+    pub async fn set_level(&self, level: creole_proto::model::Level) -> Outcome {
+        Hub::set_level(&self.hub, level).outcome(drop).await
+    }
+
+    /// What the server tells from now on that belongs to no call.
+    pub fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.hub.notices()
+    }
+
+    /// Calls that are not done.
+    pub fn in_flight(&self) -> usize {
+        self.hub.in_flight()
+    }
+
+    /// How much was heard that means nothing.
+    pub fn noise(&self) -> u64 {
+        self.hub.noise()
+    }
+
+    /// Resolves when the conversation is over, and tells why.
+    pub async fn closed(&self) -> Closed {
+        self.hub.closed().await
+    }
+
+    /// Why the conversation is over, if it is.
+    pub fn is_closed(&self) -> Option<Closed> {
+        self.hub.is_closed()
+    }
+
+    /// Ends the conversation in peace; calls that are not done fail.
+    pub async fn close(&self) {
+        self.hub.close().await;
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Connection").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Setup").field("opening", &self.opening).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,232 @@
+//! One POST and what comes of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use creole_proto::client::CallKey;
+use creole_proto::fault::Fault;
+use creole_proto::http::head::{LAST_EVENT, SESSION};
+use creole_proto::revision::Era;
+use http::response::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use hyper::body::Incoming;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{sleep, timeout};
+
+use super::wire::{self, Events, Kind, Unread};
+use super::{Inner, fault, head};
+
+/// How often a stream that broke off is taken up again.
+const RESUMES: u32 = 5;
+
+/// How long to wait before that, unless the server says otherwise, and at most.
+const RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
+
+/// How long a stream may go on after its answer until its connection is given up.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Order among notifications: what to wait for, and whom to tell.
+pub(super) type Order = (Option<watch::Receiver<bool>>, Option<watch::Sender<bool>>);
+
+/// Makes a call, and brings in all that comes of it.
+pub(super) async fn call(
+    inner: Arc<Inner>,
+    call: CallKey,
+    head: HeaderMap,
+    body: Bytes,
+    before: Option<watch::Receiver<bool>>,
+    over: oneshot::Receiver<()>,
+) {
+    wait_for(before).await;
+    let exchange = async {
+        if let Err(fault) = post(&inner, call, head, body).await {
+            inner.inbox.failed(call, fault);
+        }
+    };
+    let mut exchange = std::pin::pin!(exchange);
+    tokio::select! {
+        biased;
+        () = &mut exchange => {}
+        // Answered, or failed for another reason. To its end the connection can be used again.
+        _ = over => {
+            let _ = timeout(LINGER, exchange).await;
+        }
+    }
+}
+
+/// Tells something that has no answer.
+pub(super) async fn tell(inner: Arc<Inner>, head: HeaderMap, body: Bytes, order: Order) {
+    let (before, own) = order;
+    wait_for(before).await;
+    let request = inner.target.request(Method::POST, head, body);
+    match inner.target.send(request).await {
+        Ok(answer) if answer.status() == StatusCode::NOT_FOUND => inner.lost_session(),
+        Ok(answer) if !answer.status().is_success() => {
+            tracing::debug!(
+                upstream = inner.target.name(),
+                status = answer.status().as_u16(),
+                "a notification was refused"
+            );
+        }
+        Ok(_) => {}
+        Err(fault) => {
+            tracing::debug!(upstream = inner.target.name(), "not notified: {}", fault.detail);
+        }
+    }
+    if let Some(own) = own {
+        own.send_replace(true);
+    }
+}
+
+async fn wait_for(before: Option<watch::Receiver<bool>>) {
+    if let Some(mut before) = before {
+        // One that is gone has told what it could.
+        let _ = before.wait_for(|done| *done).await;
+    }
+}
+
+async fn post(
+    inner: &Arc<Inner>,
+    call: CallKey,
+    head: HeaderMap,
+    body: Bytes,
+) -> Result<(), Fault> {
+    let had_session = head.contains_key(SESSION);
+    let request = inner.target.request(Method::POST, head, body);
+    let (parts, body) = inner.target.begin(request).await?.into_parts();
+    if parts.status == StatusCode::NOT_FOUND && had_session {
+        inner.lost_session();
+        return Err(fault::session_lost(inner.target.name()));
+    }
+    inner.keep_session(&parts.headers);
+    match wire::kind(&parts.headers) {
+        Kind::Events if parts.status.is_success() => follow(inner, call, body).await,
+        Kind::Document if !speaks_for_itself(parts.status) => {
+            answer(inner, call, &parts, body).await
+        }
+        _ if parts.status.is_success() => {
+            Err(fault::no_answer(inner.target.name(), "something else than a message"))
+        }
+        _ => Err(fault::refused(inner.target.name(), parts.status, &parts.headers)),
+    }
+}
+
+/// Whether a status says more than a body could: these come from whoever guards or hides the server.
+fn speaks_for_itself(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 300..=399 | 401 | 403 | 429 | 502..=504)
+}
+
+/// Takes an answer that is one document. In the stateless era errors have their own status as well.
+async fn answer(
+    inner: &Arc<Inner>,
+    call: CallKey,
+    parts: &Parts,
+    body: Incoming,
+) -> Result<(), Fault> {
+    let name = inner.target.name();
+    match wire::document(body, inner.target.longest()).await {
+        Ok(document) => inner.inbox.received(&document, Some(call)),
+        Err(Unread::TooLong) => return Err(fault::no_answer(name, "a message that is too long")),
+        Err(Unread::Broken) => return Err(fault::stream_lost(name)),
+    }
+    match inner.inbox.is_open(call) {
+        false => Ok(()),
+        true if parts.status.is_success() => Err(fault::no_answer(name, "another message")),
+        true => Err(fault::refused(name, parts.status, &parts.headers)),
+    }
+}
+
+/// Takes a stream of events, also where it has to be taken up again.
+async fn follow(inner: &Arc<Inner>, call: CallKey, body: Incoming) -> Result<(), Fault> {
+    let mut place = Place::default();
+    take(inner, Some(call), body, &mut place).await;
+    let mut tries = 0;
+    while inner.inbox.is_open(call) {
+        let Some(last) = place.resumable(inner).filter(|_| tries < RESUMES) else {
+            return Err(fault::stream_lost(inner.target.name()));
+        };
+        tries += 1;
+        sleep(place.retry).await;
+        let mut head = head::listening(inner.common_head());
+        head.insert(LAST_EVENT, last);
+        let request = inner.target.request(Method::GET, head, Bytes::new());
+        // Not being reached is worth another try; being refused is not.
+        let Ok(answer) = inner.target.begin(request).await else { continue };
+        let (parts, body) = answer.into_parts();
+        if !parts.status.is_success() || wire::kind(&parts.headers) != Kind::Events {
+            return Err(fault::stream_lost(inner.target.name()));
+        }
+        take(inner, Some(call), body, &mut place).await;
+    }
+    Ok(())
+}
+
+/// Where a stream can be taken up again.
+pub(super) struct Place {
+    pub(super) last: Option<HeaderValue>,
+    pub(super) retry: Duration,
+    /// Whether anything came.
+    pub(super) moved: bool,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { last: None, retry: RETRY, moved: false }
+    }
+}
+
+impl Place {
+    /// Streams of the stateless era are never taken up again: there, a broken one is a cancelled call.
+    fn resumable(&self, inner: &Inner) -> Option<HeaderValue> {
+        self.last.clone().filter(|_| inner.era() != Some(Era::Stateless))
+    }
+}
+
+/// Brings in the messages of a stream until it ends.
+pub(super) async fn take(
+    inner: &Arc<Inner>,
+    call: Option<CallKey>,
+    body: Incoming,
+    place: &mut Place,
+) {
+    let mut events = Events::new(body, inner.target.longest());
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                inner.inbox.garbled(&error.to_string());
+                continue;
+            }
+        };
+        place.moved = true;
+        if let Some(id) = &event.id {
+            place.last = HeaderValue::from_str(id).ok().filter(|id| !id.is_empty());
+        }
+        if let Some(retry) = event.retry {
+            place.retry = Duration::from_millis(retry).min(LONGEST_RETRY);
+        }
+        let is_message = event.event.as_deref().is_none_or(|kind| kind == "message");
+        if is_message && !event.data.is_empty() {
+            inner.inbox.received(event.data.as_bytes(), call);
+        }
+    }
+}
+
+impl Inner {
+    /// Keeps the session that an answer to the opening names.
+    fn keep_session(&self, headers: &HeaderMap) {
+        let mut state = self.lock();
+        if state.session.is_none() && state.agreed.is_none() {
+            state.session = headers.get(SESSION).cloned();
+        }
+    }
+
+    /// The server forgot our session.
+    pub(super) fn lost_session(&self) {
+        if self.lock().session.take().is_some() {
+            self.inbox.session_lost(fault::session_lost(self.target.name()));
+        }
+    }
+}

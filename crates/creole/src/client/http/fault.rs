@@ -1,0 +1,114 @@
+//! What went wrong on the way to an HTTP server, named for people and without secrets: neither URLs nor
+//! headers nor bodies are repeated.
+
+use std::error::Error;
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::wire::Raw;
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, StatusCode};
+use hyper_util::client::legacy;
+use serde_json::json;
+
+use crate::process::unavailable;
+
+/// The server could not be reached, or the connection broke before it answered.
+pub(super) fn unreachable(name: &str, error: &legacy::Error) -> Fault {
+    let (what, reason) = match deepest(error) {
+        Depth::Tls(why) => (format!("cannot be trusted: {why}"), "tls"),
+        Depth::Io(kind) if error.is_connect() => (io_words(kind).to_owned(), "connect"),
+        _ if error.is_connect() => ("cannot be found or reached".to_owned(), "connect"),
+        _ => ("broke the connection off before it answered".to_owned(), "connection_lost"),
+    };
+    unavailable(name, format!("`{name}` {what}"), reason)
+}
+
+enum Depth {
+    Tls(String),
+    Io(std::io::ErrorKind),
+    Other,
+}
+
+fn deepest(error: &(dyn Error + 'static)) -> Depth {
+    let (mut found, mut next) = (Depth::Other, Some(error));
+    while let Some(error) = next {
+        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+            return Depth::Tls(tls.to_string());
+        }
+        next = error.source();
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            found = Depth::Io(io.kind());
+            // Errors of TLS hide inside of those of the stream, which do not name them as their source.
+            if let Some(inner) = io.get_ref() {
+                next = Some(inner);
+            }
+        }
+    }
+    found
+}
+
+fn io_words(kind: std::io::ErrorKind) -> &'static str {
+    match kind {
+        std::io::ErrorKind::ConnectionRefused => "refuses connections",
+        std::io::ErrorKind::TimedOut => "cannot be reached in time",
+        _ => "cannot be found or reached",
+    }
+}
+
+/// The server answered with a status that is no answer.
+pub(super) fn refused(name: &str, status: StatusCode, headers: &HeaderMap) -> Fault {
+    let (what, reason) = match status.as_u16() {
+        401 => ("wants other credentials", "unauthorized"),
+        403 => ("does not allow this", "forbidden"),
+        404 | 405 => ("has nothing at this place", "not_found"),
+        413 => ("refuses a message of this size", "too_large"),
+        429 => ("is asked too often", "rate_limited"),
+        300..=399 => ("points elsewhere, which is not followed", "redirected"),
+        500..=599 => ("is not available", "unavailable"),
+        _ => ("refuses the request", "refused"),
+    };
+    let status = status.as_u16();
+    let mut data = json!({"reason": reason, "upstream": name, "status": status});
+    let mut detail = format!("`{name}` {what} (status {status})");
+    if let Some(seconds) = retry_after(headers) {
+        data["retryAfter"] = json!(seconds);
+        detail.push_str(&format!("; try again after {seconds} s"));
+    }
+    let fault = Fault::new(FaultKind::BackendUnavailable, detail);
+    fault.about(name).with_data(Raw::of(&data))
+}
+
+/// How many seconds to wait. A date instead of a number is not worth a calendar.
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// The stream of a call broke off before its answer; whether the call was carried out is not known.
+pub(super) fn stream_lost(name: &str) -> Fault {
+    unavailable(name, format!("`{name}` broke off before it answered"), "stream_lost")
+}
+
+/// The server does not know our session any more. It has not looked at the request.
+pub(super) fn session_lost(name: &str) -> Fault {
+    unavailable(name, format!("`{name}` has forgotten the session"), "session_lost")
+}
+
+/// The server answered with something that holds no answer.
+pub(super) fn no_answer(name: &str, what: &str) -> Fault {
+    unavailable(name, format!("`{name}` answered with {what}"), "no_answer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_named_and_the_time_to_wait_is_passed_on() {
+        let headers = HeaderMap::from_iter([(RETRY_AFTER, "7".parse().unwrap())]);
+        let fault = refused("files", StatusCode::TOO_MANY_REQUESTS, &headers);
+        assert_eq!(fault.detail, "`files` is asked too often (status 429); try again after 7 s");
+        assert!(fault.data.unwrap().as_str().contains(r#""retryAfter":7"#));
+        let fault = refused("files", StatusCode::FOUND, &HeaderMap::new());
+        assert!(fault.detail.contains("not followed"));
+    }
+}

@@ -1,0 +1,52 @@
+//! The stream of what belongs to no call, which a server of the handshake era may offer.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use bytes::Bytes;
+use creole_proto::http::head::LAST_EVENT;
+use http::{Method, StatusCode};
+use tokio::time::sleep;
+
+use super::exchange::{self, Place};
+use super::wire::{self, Kind};
+use super::{Inner, head};
+
+/// How often in a row nothing may come before the stream is given up.
+const TRIES: u32 = 5;
+
+/// How long to wait before a stream is opened again that brought nothing.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Listens for as long as the server offers it.
+pub(super) async fn listen(link: Weak<Inner>) {
+    let (mut place, mut in_vain, mut worked) = (Place::default(), 0, false);
+    while in_vain < TRIES {
+        let Some(inner) = link.upgrade() else { return };
+        let mut head = head::listening(inner.common_head());
+        if let Some(last) = &place.last {
+            head.insert(LAST_EVENT, last.clone());
+        }
+        let request = inner.target.request(Method::GET, head, Bytes::new());
+        place.moved = false;
+        match inner.target.begin(request).await {
+            Ok(answer) if answer.status() == StatusCode::NOT_FOUND && worked => {
+                return inner.lost_session();
+            }
+            Ok(answer) if answer.status().is_server_error() => {}
+            Ok(answer) => {
+                let (parts, body) = answer.into_parts();
+                // Mostly 405: it has no such stream.
+                if !parts.status.is_success() || wire::kind(&parts.headers) != Kind::Events {
+                    return;
+                }
+                worked = true;
+                exchange::take(&inner, None, body, &mut place).await;
+            }
+            Err(_) => {}
+        }
+        drop(inner);
+        in_vain = if place.moved { 0 } else { in_vain + 1 };
+        sleep(if place.moved { place.retry } else { PAUSE }).await;
+    }
+}

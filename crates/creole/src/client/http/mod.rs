@@ -1,0 +1,211 @@
+//! Servers that are reached over HTTP: each message is a POST, and each call has a stream of its own.
+
+mod exchange;
+mod fault;
+mod head;
+mod listen;
+mod old_sse;
+mod target;
+mod wire;
+
+pub use old_sse::OldSseServer;
+pub use target::Target;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use creole_proto::client::{CallKey, Greeting, Outgoing, Sending};
+use creole_proto::revision::Era;
+use http::{HeaderMap, HeaderValue, Method};
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
+
+use super::link::{Inbox, Link, Transport};
+use crate::chain::BoxFuture;
+
+/// A server that speaks Streamable HTTP.
+#[derive(Clone, Debug)]
+pub struct HttpServer(Target);
+
+impl HttpServer {
+    /// The server at this target. Connections are shared by all that is made of clones of it.
+    pub fn new(target: Target) -> Self {
+        Self(target)
+    }
+}
+
+impl Transport for HttpServer {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn begin(self: Box<Self>, inbox: Inbox) -> Arc<dyn Link> {
+        let inner = Inner { target: self.0, inbox, state: Mutex::default() };
+        Arc::new(HttpLink { inner: Arc::new(inner) })
+    }
+}
+
+/// One conversation over HTTP. Dropping it ends what is on its way.
+struct HttpLink {
+    inner: Arc<Inner>,
+}
+
+/// What the exchanges of a conversation share.
+struct Inner {
+    target: Target,
+    inbox: Inbox,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The session that the server gave us.
+    session: Option<HeaderValue>,
+    /// What was agreed on.
+    agreed: Option<(Era, HeaderValue)>,
+    /// Calls that have a channel.
+    calls: HashMap<CallKey, Channel>,
+    /// Resolves when the last notification of the session was delivered: what follows must not overtake it.
+    notified: Option<watch::Receiver<bool>>,
+    /// The stream of what belongs to no call.
+    listening: Option<AbortHandle>,
+    is_closed: bool,
+}
+
+/// The exchange of one call.
+struct Channel {
+    task: Option<AbortHandle>,
+    /// Dropped when the call is answered or has failed.
+    _done: oneshot::Sender<()>,
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn era(&self) -> Option<Era> {
+        self.lock().agreed.as_ref().map(|(era, _)| *era)
+    }
+
+    /// The headers that every request of this conversation has.
+    fn common_head(&self) -> HeaderMap {
+        let state = self.lock();
+        head::common(state.session.as_ref(), state.agreed.as_ref().map(|(_, version)| version))
+    }
+
+    /// Resolves when all notifications before were delivered, or will never be.
+    fn order(
+        &self,
+        is_notice: bool,
+    ) -> (Option<watch::Receiver<bool>>, Option<watch::Sender<bool>>) {
+        let mut state = self.lock();
+        let before = state.notified.clone().filter(|notified| !*notified.borrow());
+        let own = is_notice.then(|| {
+            let (sender, receiver) = watch::channel(false);
+            state.notified = Some(receiver);
+            sender
+        });
+        (before, own)
+    }
+}
+
+impl Link for HttpLink {
+    fn send(&self, frame: Outgoing<'_>, headers: &[(String, String)]) {
+        let inner = &self.inner;
+        if inner.lock().is_closed {
+            return;
+        }
+        let mut head = inner.common_head();
+        head::add_of_frame(&mut head, frame.text, headers);
+        let body = Bytes::copy_from_slice(frame.text);
+        match frame.sending {
+            Sending::Request(call) => self.call(call, head, body),
+            // There, whoever closes the stream has said it.
+            Sending::Notification { about: Some(_) } if inner.era() == Some(Era::Stateless) => {}
+            Sending::Notification { about } => {
+                let order = inner.order(about.is_none());
+                tokio::spawn(exchange::tell(Arc::clone(inner), head, body, order));
+            }
+            Sending::Response => {
+                tokio::spawn(exchange::tell(Arc::clone(inner), head, body, (None, None)));
+            }
+        }
+    }
+
+    fn opened(&self, greeting: &Greeting) {
+        let era = greeting.rules.era;
+        let mut state = self.inner.lock();
+        state.agreed = HeaderValue::from_str(&greeting.version).ok().map(|version| (era, version));
+        if era == Era::Stateless {
+            state.session = None;
+        } else {
+            let listening = tokio::spawn(listen::listen(Arc::downgrade(&self.inner)));
+            state.listening = Some(listening.abort_handle());
+        }
+    }
+
+    fn done(&self, call: CallKey) {
+        // The exchange goes on to its end by itself, so that its connection can be used again.
+        self.inner.lock().calls.remove(&call);
+    }
+
+    fn given_up(&self, call: CallKey) {
+        let channel = self.inner.lock().calls.remove(&call);
+        if let Some(task) = channel.and_then(|channel| channel.task) {
+            task.abort();
+        }
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        let inner = Arc::clone(&self.inner);
+        inner.shut();
+        Box::pin(async move { inner.end_session().await })
+    }
+}
+
+impl HttpLink {
+    fn call(&self, call: CallKey, head: HeaderMap, body: Bytes) {
+        let (done, over) = oneshot::channel();
+        let inner = Arc::clone(&self.inner);
+        let (before, _) = inner.order(false);
+        // Entered first: the exchange may be over before it is known here.
+        self.inner.lock().calls.insert(call, Channel { task: None, _done: done });
+        let task = tokio::spawn(exchange::call(inner, call, head, body, before, over));
+        if let Some(channel) = self.inner.lock().calls.get_mut(&call) {
+            channel.task = Some(task.abort_handle());
+        }
+    }
+}
+
+impl Inner {
+    /// Ends all that is on its way.
+    fn shut(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let listening = state.listening.take();
+        let calls = state.calls.drain().filter_map(|(_, channel)| channel.task);
+        calls.chain(listening).for_each(|task| task.abort());
+    }
+
+    /// Tells the server that its session is over, once; many do not care (405).
+    async fn end_session(&self) {
+        let head = self.common_head();
+        if self.lock().session.take().is_some() {
+            let request = self.target.request(Method::DELETE, head, Bytes::new());
+            let _ = self.target.send(request).await;
+        }
+    }
+}
+
+impl Drop for HttpLink {
+    fn drop(&mut self) {
+        self.inner.shut();
+        if let Ok(runtime) = Handle::try_current() {
+            let inner = Arc::clone(&self.inner);
+            runtime.spawn(async move { inner.end_session().await });
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Where an HTTP server is, how to get there, and what to show at the door.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use creole_proto::fault::Fault;
+use http::header::{AUTHORIZATION, COOKIE};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
+use hyper::body::Incoming;
+
+use super::fault;
+use super::wire::{self, Payload, Pooled};
+use crate::process::unavailable;
+
+/// The longest message that is read, unless said otherwise.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+/// How long a request that is not a call may take.
+const BRIEF: Duration = Duration::from_secs(10);
+
+/// Where an HTTP server is. Clones share their connections.
+#[derive(Clone)]
+pub struct Target {
+    name: Arc<str>,
+    url: Uri,
+    headers: HeaderMap,
+    client: Pooled,
+    longest: usize,
+}
+
+impl Target {
+    /// The server called `name` at an `http` or `https` URL.
+    ///
+    /// # Errors
+    /// When the URL is none, or holds a user and password: those belong into headers, since URLs are shown.
+    pub fn new(name: impl Into<String>, url: &str) -> Result<Self, Fault> {
+        let name: String = name.into();
+        let refused =
+            |why: &str| unavailable(&name, format!("the URL of `{name}` {why}"), "not_configured");
+        let url: Uri = url.parse().map_err(|_| refused("cannot be read"))?;
+        let host = url.authority().ok_or_else(|| refused("names no host"))?;
+        if host.as_str().contains('@') {
+            return Err(refused("holds a password: put it into a header instead"));
+        }
+        if !matches!(url.scheme_str(), Some("http" | "https")) {
+            return Err(refused("begins neither with http:// nor with https://"));
+        }
+        let client =
+            wire::client(url.scheme_str() == Some("https")).map_err(|why| refused(&why))?;
+        Ok(Self { name: name.into(), url, headers: HeaderMap::new(), client, longest: LONGEST })
+    }
+
+    /// The same target with a header that every request has, such as `Authorization`.
+    ///
+    /// # Errors
+    /// When it is no header.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, Fault> {
+        let key = HeaderName::from_bytes(name.as_bytes()).ok();
+        let value = HeaderValue::from_str(value).ok();
+        let Some((key, mut value)) = key.zip(value) else {
+            let detail = format!("the header `{name}` of `{}` cannot be sent", self.name);
+            return Err(unavailable(&self.name, detail, "not_configured"));
+        };
+        value.set_sensitive(key == AUTHORIZATION || key == COOKIE || !is_harmless(name));
+        self.headers.insert(key, value);
+        Ok(self)
+    }
+
+    /// The same target; longer messages of it are refused.
+    #[must_use]
+    pub fn longest_message(mut self, bytes: usize) -> Self {
+        self.longest = bytes;
+        self
+    }
+
+    /// What the server is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// The same server at another place of the same origin; nothing if it is another origin: credentials must
+    /// not be taken elsewhere.
+    pub(super) fn at(&self, reference: &str) -> Option<Self> {
+        let url = resolve(&self.url, reference)?;
+        Some(Self { url, ..self.clone() })
+    }
+
+    pub(super) fn request(&self, method: Method, head: HeaderMap, body: Bytes) -> Request<Payload> {
+        let mut request = Request::new(Payload::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.url.clone();
+        *request.headers_mut() = head;
+        for (key, value) in &self.headers {
+            request.headers_mut().insert(key, value.clone());
+        }
+        request
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(super) async fn begin(
+        &self,
+        request: Request<Payload>,
+    ) -> Result<Response<Incoming>, Fault> {
+        let sent = self.client.request(request).await;
+        sent.map_err(|error| fault::unreachable(&self.name, &error))
+    }
+
+    /// Sends a request whose answer comes soon or not at all.
+    pub(super) async fn send(
+        &self,
+        request: Request<Payload>,
+    ) -> Result<Response<Incoming>, Fault> {
+        match tokio::time::timeout(BRIEF, self.begin(request)).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let detail = format!("`{}` did not answer in time", self.name);
+                Err(unavailable(&self.name, detail, "timeout"))
+            }
+        }
+    }
+}
+
+fn is_harmless(name: &str) -> bool {
+    ["accept-language", "user-agent"].contains(&&*name.to_ascii_lowercase())
+}
+
+/// What a reference stands for beside `base`, if that is of the same origin.
+fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
+    let whole = match reference {
+        _ if reference.starts_with("//") => format!("{}:{reference}", base.scheme_str()?),
+        _ if reference.starts_with('/') => return with_path(base, reference),
+        _ if reference.contains("://") => reference.to_owned(),
+        _ if reference.starts_with('?') => {
+            return with_path(base, &format!("{}{reference}", base.path()));
+        }
+        _ => {
+            let folder = base.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+            return with_path(base, &format!("{folder}/{reference}"));
+        }
+    };
+    let found: Uri = whole.parse().ok()?;
+    let is_same = found.scheme() == base.scheme()
+        && found.host()?.eq_ignore_ascii_case(base.host()?)
+        && port(&found) == port(base)
+        && !found.authority()?.as_str().contains('@');
+    is_same.then_some(found)
+}
+
+fn with_path(base: &Uri, path: &str) -> Option<Uri> {
+    let mut parts = base.clone().into_parts();
+    parts.path_and_query = Some(path.parse::<PathAndQuery>().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+fn port(url: &Uri) -> u16 {
+    let usual = if url.scheme_str() == Some("https") { 443 } else { 80 };
+    url.port_u16().unwrap_or(usual)
+}
+
+impl fmt::Debug for Target {
+    /// Without the URL and the headers, which may hold secrets.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Target").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_stay_within_their_origin() {
+        let base: Uri = "http://host:8000/a/sse?x=1".parse().unwrap();
+        let rows = [
+            ("/messages?sid=1", Some("http://host:8000/messages?sid=1")),
+            ("messages", Some("http://host:8000/a/messages")),
+            ("?sid=2", Some("http://host:8000/a/sse?sid=2")),
+            ("http://HOST:8000/m", Some("http://HOST:8000/m")),
+            ("//host:8000/m", Some("http://host:8000/m")),
+            ("http://host/m", None),
+            ("https://host:8000/m", None),
+            ("http://evil:8000/m", None),
+            ("http://host:8000@evil/m", None),
+            ("http://u:p@host:8000/m", None),
+            ("//evil/m", None),
+            ("file:///etc/passwd", None),
+        ];
+        for (reference, expected) in rows {
+            let found = resolve(&base, reference).map(|found| found.to_string());
+            assert_eq!(found.as_deref(), expected, "{reference}");
+        }
+    }
+
+    #[test]
+    fn a_url_with_a_password_is_refused_without_being_shown() {
+        for url in ["http://u:secret@host/", "ftp://secret/", "/secret", "http://se cret/"] {
+            let fault = Target::new("files", url).unwrap_err();
+            assert!(fault.detail.contains("`files`"), "{}", fault.detail);
+            assert!(!fault.detail.contains("cret"), "{}", fault.detail);
+        }
+        let target = Target::new("files", "http://host/").unwrap();
+        let target = target.header("Authorization", "Bearer secret").unwrap();
+        assert!(!format!("{target:?}").contains("secret"));
+        assert!(target.header("a\nb", "c").is_err());
+    }
+}

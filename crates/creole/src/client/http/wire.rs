@@ -1,0 +1,197 @@
+//! The pooled client, and reading what it brings: whole documents and streams of events.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use creole_proto::framing::sse::{Event, SseDecoder, SseError};
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use rustls::crypto::aws_lc_rs;
+
+/// How long it may take to connect.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// A connection on which nothing comes is asked whether it is alive after this long, and every so often.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How often it is asked before it counts as dead.
+const KEEP_ALIVE_TRIES: u32 = 2;
+
+/// How long a connection that nobody uses is kept.
+const IDLE: Duration = Duration::from_secs(60);
+
+pub(super) type Pooled = Client<HttpsConnector<HttpConnector>, Payload>;
+
+/// A client that keeps its connections. It follows no redirects.
+pub(super) fn client(encrypted: bool) -> Result<Pooled, String> {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT));
+    connector.set_keepalive(Some(KEEP_ALIVE));
+    connector.set_keepalive_interval(Some(KEEP_ALIVE));
+    connector.set_keepalive_retries(Some(KEEP_ALIVE_TRIES));
+    let tls = if encrypted { trusting_the_system()? } else { trusting_nobody()? };
+    let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
+    let builder = if encrypted { builder.https_only() } else { builder.https_or_http() };
+    let connector = builder.enable_all_versions().wrap_connector(connector);
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE)
+        .pool_timer(TokioTimer::new())
+        .timer(TokioTimer::new())
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .http2_keep_alive_timeout(KEEP_ALIVE)
+        // A request that was sent is never sent again: it may have been a call.
+        .retry_canceled_requests(false)
+        .build(connector))
+}
+
+/// Reading the certificates of the system takes a while, so that is done once.
+fn trusting_the_system() -> Result<ClientConfig, String> {
+    static ROOTS: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
+    let config = ROOTS.get_or_init(|| {
+        let builder = versions()?.with_native_roots();
+        let builder =
+            builder.map_err(|error| format!("needs certificates of the system: {error}"))?;
+        Ok(Arc::new(builder.with_no_client_auth()))
+    });
+    config.as_ref().map(|config| ClientConfig::clone(config)).map_err(Clone::clone)
+}
+
+/// For URLs without TLS, where nobody has to be trusted.
+fn trusting_nobody() -> Result<ClientConfig, String> {
+    let roots = rustls::RootCertStore::empty();
+    Ok(versions()?.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn versions() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, String> {
+    // The provider is named, because two in one program would make rustls refuse to choose.
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("needs TLS: {error}"))
+}
+
+/// The body of a request: all of it at once, or nothing.
+pub(super) struct Payload(Option<Bytes>);
+
+impl Payload {
+    pub(super) fn new(bytes: Bytes) -> Self {
+        Self(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+}
+
+impl Body for Payload {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}
+
+/// What the body of an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Document,
+    Events,
+    Other,
+}
+
+/// What the headers of an answer say that its body is.
+pub(super) fn kind(headers: &HeaderMap) -> Kind {
+    let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = text.split(';').next().unwrap_or_default().trim();
+    if media.eq_ignore_ascii_case("application/json") {
+        Kind::Document
+    } else if media.eq_ignore_ascii_case("text/event-stream") {
+        Kind::Events
+    } else {
+        Kind::Other
+    }
+}
+
+/// Why a body could not be read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    TooLong,
+    Broken,
+}
+
+/// A whole body.
+pub(super) async fn document(mut body: Incoming, longest: usize) -> Result<Bytes, Unread> {
+    let mut whole = BytesMut::new();
+    while let Some(piece) = piece(&mut body).await.map_err(|()| Unread::Broken)? {
+        if piece.len() > longest - whole.len() {
+            return Err(Unread::TooLong);
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole.freeze())
+}
+
+/// The next piece of a body; nothing at its end.
+async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, ()> {
+    loop {
+        match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await {
+            None => return Ok(None),
+            Some(Err(_)) => return Err(()),
+            Some(Ok(frame)) => {
+                // Trailers mean nothing here.
+                if let Ok(piece) = frame.into_data() {
+                    return Ok(Some(piece));
+                }
+            }
+        }
+    }
+}
+
+/// A body that is a stream of events.
+pub(super) struct Events {
+    body: Incoming,
+    decoder: SseDecoder,
+    chunk: Bytes,
+}
+
+impl Events {
+    pub(super) fn new(body: Incoming, longest: usize) -> Self {
+        Self { body, decoder: SseDecoder::new(longest), chunk: Bytes::new() }
+    }
+
+    /// The next event, or why one was dropped; nothing at the end, of whatever kind it is. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Option<Result<Event, SseError>> {
+        loop {
+            let mut rest = &self.chunk[..];
+            let event = self.decoder.next(&mut rest);
+            let taken = self.chunk.len() - rest.len();
+            let _ = self.chunk.split_to(taken);
+            if event.is_some() {
+                return event;
+            }
+            self.chunk = piece(&mut self.body).await.ok().flatten()?;
+        }
+    }
+}

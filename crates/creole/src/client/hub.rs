@@ -1,0 +1,419 @@
+//! The middle of a connection: the protocol machine, whom its happenings concern, and the link.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use creole_proto::client::{
+    CallKey, Greeting, Happening, Machine, Outbox, QuestionKey, Refusal, Request, Sending,
+};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::Level;
+use creole_proto::op::Outcome;
+use creole_proto::wire::Raw;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, broadcast, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
+
+use super::calling::{self, Asked, Calling, Desk, News, Reply};
+use super::connection::{Closed, Notice, OnQuestion, Setup};
+use super::link::{Inbox, Link, Transport};
+use super::noise::Meter;
+use crate::process::unavailable;
+
+/// Notices that may wait to be taken; whoever lags behind is told so.
+const NOTICES: usize = 256;
+
+/// The middle of a connection.
+pub(super) struct Hub {
+    name: Arc<str>,
+    state: Mutex<State>,
+    link: OnceLock<Arc<dyn Link>>,
+    opened: watch::Sender<Option<Result<Arc<Greeting>, Fault>>>,
+    closed: watch::Sender<Option<Closed>>,
+    notices: broadcast::Sender<Notice>,
+    on_question: Option<OnQuestion>,
+    /// Told when the machine's deadline comes earlier.
+    sooner: Arc<Notify>,
+    clock: OnceLock<AbortHandle>,
+    started: Instant,
+    own: Weak<Self>,
+}
+
+struct State {
+    machine: Machine,
+    outbox: Outbox,
+    calls: HashMap<CallKey, Desk>,
+    /// Whose call a question belongs to.
+    questions: HashMap<QuestionKey, CallKey>,
+    /// When the clock rings next.
+    armed: Option<Duration>,
+    noise: Meter,
+}
+
+/// What is left to do once the state is free again.
+#[derive(Default)]
+struct Later {
+    asked: Vec<Asked>,
+    is_too_noisy: bool,
+}
+
+impl Hub {
+    /// Begins a link and opens the conversation.
+    pub(super) fn start(transport: Box<dyn Transport>, setup: Setup) -> Arc<Self> {
+        let state = State {
+            machine: Machine::new(setup.profile, setup.opening),
+            outbox: Outbox::default(),
+            calls: HashMap::new(),
+            questions: HashMap::new(),
+            armed: None,
+            noise: Meter::default(),
+        };
+        let hub = Arc::new_cyclic(|own| Self {
+            name: transport.name().into(),
+            state: Mutex::new(state),
+            link: OnceLock::new(),
+            opened: watch::Sender::new(None),
+            closed: watch::Sender::new(None),
+            notices: broadcast::Sender::new(NOTICES),
+            on_question: setup.on_question,
+            sooner: Arc::new(Notify::new()),
+            clock: OnceLock::new(),
+            started: Instant::now(),
+            own: own.clone(),
+        });
+        let link = transport.begin(Inbox(Arc::downgrade(&hub)));
+        let _ = hub.link.set(link);
+        let clock = tokio::spawn(ring(Arc::downgrade(&hub), Arc::clone(&hub.sooner)));
+        let _ = hub.clock.set(clock.abort_handle());
+        hub.work(|state, now| {
+            state.machine.open(now, &mut state.outbox);
+        });
+        hub
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) async fn opened(&self) -> Result<Arc<Greeting>, Fault> {
+        let mut opened = self.opened.subscribe();
+        let told = opened.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
+        told.unwrap_or_else(|| Err(Fault::new(FaultKind::Internal, "nothing was opened")))
+    }
+
+    pub(super) fn begin(
+        hub: &Arc<Self>,
+        request: Request,
+        headers: Vec<(String, String)>,
+    ) -> Calling {
+        Self::enter(hub, headers, |machine, now, out| machine.request(request, now, out))
+    }
+
+    pub(super) fn ping(hub: &Arc<Self>) -> Calling {
+        Self::enter(hub, Vec::new(), Machine::ping)
+    }
+
+    pub(super) fn set_level(hub: &Arc<Self>, level: Level) -> Calling {
+        Self::enter(hub, Vec::new(), |machine, now, out| machine.set_level(level, now, out))
+    }
+
+    /// Makes a call, unless the connection is gone or stuck.
+    fn enter(
+        hub: &Arc<Self>,
+        headers: Vec<(String, String)>,
+        make: impl FnOnce(&mut Machine, Duration, &mut Outbox) -> CallKey,
+    ) -> Calling {
+        let (mut desk, caller) = calling::pair(headers);
+        if let Some(fault) = hub.obstacle() {
+            tell(&mut desk, fault.into());
+            // No machine gives out this key: there is nothing to give up under it.
+            return caller(CallKey(u64::MAX), Arc::clone(hub));
+        }
+        let mut made = CallKey(u64::MAX);
+        hub.work(|state, now| {
+            made = make(&mut state.machine, now, &mut state.outbox);
+            state.calls.insert(made, desk);
+        });
+        caller(made, Arc::clone(hub))
+    }
+
+    fn obstacle(&self) -> Option<Fault> {
+        if let Some(closed) = &*self.closed.borrow() {
+            return Some(closed.fault.clone());
+        }
+        let is_full = self.link.get().is_some_and(|link| link.is_full());
+        let detail = || format!("`{}` does not take what it was sent before", self.name);
+        is_full.then(|| Fault::new(FaultKind::Busy, detail()).about(&self.name))
+    }
+
+    pub(super) fn give_up(&self, call: CallKey) {
+        self.work(|state, _| {
+            if state.calls.remove(&call).is_some() {
+                state.machine.cancel(call, "nobody waits for it any more", &mut state.outbox);
+                state.questions.retain(|_, owner| *owner != call);
+            }
+        });
+        if let Some(link) = self.link.get() {
+            link.given_up(call);
+        }
+    }
+
+    pub(super) fn answer(&self, question: QuestionKey, answer: Result<Raw, Refusal>) {
+        self.work(|state, _| {
+            state.questions.remove(&question);
+            state.machine.answer(question, answer, &mut state.outbox);
+        });
+    }
+
+    pub(super) fn received(&self, message: &[u8], origin: Option<CallKey>) {
+        self.work(|state, now| state.machine.receive(message, origin, now, &mut state.outbox));
+    }
+
+    pub(super) fn garbled(&self, why: &str) {
+        let later = {
+            let mut state = self.lock();
+            self.note_noise(&mut state.noise, why)
+        };
+        self.finish(Later { is_too_noisy: later, ..Later::default() });
+    }
+
+    pub(super) fn failed(&self, call: CallKey, fault: Fault) {
+        self.work(|state, _| state.machine.fail(call, fault, &mut state.outbox));
+    }
+
+    /// The connection is over; the first reason counts.
+    pub(super) fn ended(&self, fault: Fault, session_lost: bool) {
+        let closed = Closed { fault: fault.clone(), session_lost };
+        let is_news =
+            self.closed.send_if_modified(|told| told.is_none() && told.replace(closed).is_none());
+        if !is_news {
+            return;
+        }
+        self.work(|state, _| state.machine.end(fault.clone(), &mut state.outbox));
+        // Nobody is to wait for a greeting for ever.
+        self.opened.send_if_modified(|told| told.is_none() && told.replace(Err(fault)).is_none());
+        // Whatever is left of the way, such as a child that only closed its output, is of no more use.
+        if let (Some(link), Ok(runtime)) = (self.link.get(), Handle::try_current()) {
+            runtime.spawn(link.close());
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        let detail = format!("the connection to `{}` was closed", self.name);
+        self.ended(unavailable(&self.name, detail, "closed"), false);
+        if let Some(link) = self.link.get() {
+            link.close().await;
+        }
+    }
+
+    pub(super) fn is_open(&self, call: CallKey) -> bool {
+        self.lock().machine.is_open(call)
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.lock().machine.in_flight()
+    }
+
+    pub(super) fn noise(&self) -> u64 {
+        self.lock().noise.total()
+    }
+
+    pub(super) fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.notices.subscribe()
+    }
+
+    pub(super) async fn closed(&self) -> Closed {
+        let mut closed = self.closed.subscribe();
+        let told = closed.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
+        match told {
+            Some(closed) => closed,
+            // The sender lives as long as we do.
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> Option<Closed> {
+        self.closed.borrow().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Does something with the machine and sees to what comes of it.
+    fn work(&self, what: impl FnOnce(&mut State, Duration)) {
+        let later = {
+            let mut state = self.lock();
+            what(&mut state, self.now());
+            self.obey(&mut state)
+        };
+        self.finish(later);
+    }
+
+    /// What must not be done while the state is held: others are called, who may call back.
+    fn finish(&self, later: Later) {
+        for asked in later.asked {
+            match &self.on_question {
+                Some(on_question) => on_question(asked),
+                None => asked.reply.answer(Err(Refusal::unsupported("nobody here can be asked"))),
+            }
+        }
+        if later.is_too_noisy {
+            let detail = format!("`{}` says too much that is no message", self.name);
+            self.ended(unavailable(&self.name, detail, "noise"), false);
+        }
+    }
+
+    fn obey(&self, state: &mut State) -> Later {
+        let mut later = Later::default();
+        while let Some(happening) = state.outbox.next_happening() {
+            self.take(state, happening, &mut later);
+        }
+        if let Some(link) = self.link.get() {
+            for frame in state.outbox.frames() {
+                let headers = match frame.sending {
+                    Sending::Request(call) => state.calls.get(&call),
+                    _ => None,
+                };
+                link.send(frame, headers.map_or(&[], |desk| &desk.headers));
+            }
+        }
+        state.outbox.clear_frames();
+        let deadline = state.machine.deadline();
+        if deadline.is_some_and(|due| state.armed.is_none_or(|armed| due < armed)) {
+            self.sooner.notify_one();
+        }
+        later
+    }
+
+    fn take(&self, state: &mut State, happening: Happening, later: &mut Later) {
+        match happening {
+            Happening::Opened(greeting) => {
+                if let Some(link) = self.link.get() {
+                    link.opened(&greeting);
+                }
+                self.opened.send_replace(Some(Ok(Arc::new(greeting))));
+            }
+            Happening::Refused(fault) => {
+                self.opened.send_replace(Some(Err(fault)));
+            }
+            Happening::Done(call, outcome) => self.done(state, call, outcome),
+            Happening::Event(call, event) => {
+                if let Some(desk) = state.calls.get(&call) {
+                    // A caller that does not listen misses some of it.
+                    let _ = desk.news.try_send(News::Event(event));
+                }
+            }
+            Happening::Asked { call, question, what, task } => {
+                let reply = Reply { key: question, hub: self.own.clone(), is_owed: true };
+                self.asked(state, call, Asked { question: what, task, reply }, later);
+            }
+            Happening::Withdrawn(question) => {
+                let owner = state.questions.remove(&question);
+                if let Some(desk) = owner.and_then(|call| state.calls.get(&call)) {
+                    let _ = desk.news.try_send(News::Withdrawn(question));
+                }
+            }
+            // Nobody may be listening.
+            Happening::Logged(event) => _ = self.notices.send(Notice::Logged(event)),
+            Happening::Visited(id) => _ = self.notices.send(Notice::Visited(id)),
+            Happening::Changed { change, .. } => _ = self.notices.send(Notice::Changed(change)),
+            Happening::Ended(call, fault) => {
+                if let Some(ended) = state.calls.remove(&call).and_then(|desk| desk.ended) {
+                    let _ = ended.send(fault);
+                }
+            }
+            Happening::Noise(noise) => {
+                later.is_too_noisy |= self.note_noise(&mut state.noise, &noise.to_string());
+            }
+        }
+    }
+
+    fn done(&self, state: &mut State, call: CallKey, outcome: Outcome) {
+        if let Some(desk) = state.calls.get_mut(&call) {
+            tell(desk, outcome);
+        }
+        if !state.machine.is_open(call) {
+            state.calls.remove(&call);
+            state.questions.retain(|_, owner| *owner != call);
+            if let Some(link) = self.link.get() {
+                link.done(call);
+            }
+        }
+    }
+
+    fn asked(&self, state: &mut State, call: Option<CallKey>, asked: Asked, later: &mut Later) {
+        let key = asked.reply.key;
+        let Some((call, desk)) = call.and_then(|call| Some((call, state.calls.get(&call)?))) else {
+            later.asked.push(asked);
+            return;
+        };
+        match desk.news.try_send(News::Asked(asked)) {
+            Ok(()) => _ = state.questions.insert(key, call),
+            Err(error) => {
+                let News::Asked(mut asked) = error.into_inner() else { return };
+                // Its drop would take the lock that is held.
+                asked.reply.is_owed = false;
+                let busy = Refusal { code: -32603, message: "too much is waiting".to_owned() };
+                state.machine.answer(key, Err(busy), &mut state.outbox);
+            }
+        }
+    }
+
+    /// Counts noise, and tells whether it is too much.
+    fn note_noise(&self, meter: &mut Meter, what: &str) -> bool {
+        tracing::debug!(upstream = %self.name, "dropped: {what}");
+        meter.note(self.now())
+    }
+
+    /// When the clock is to ring.
+    fn arm(&self) -> Option<Instant> {
+        let mut state = self.lock();
+        state.armed = state.machine.deadline();
+        state.armed.map(|due| self.started + due)
+    }
+
+    fn tick(&self) {
+        self.work(|state, now| state.machine.tick(now, &mut state.outbox));
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        if let Some(clock) = self.clock.get() {
+            clock.abort();
+        }
+    }
+}
+
+/// Tells the one who waits for a call what it came to.
+fn tell(desk: &mut Desk, outcome: Outcome) {
+    if let Some(waiting) = desk.outcome.take() {
+        // A caller that has gone is giving the call up at this moment.
+        let _ = waiting.send(outcome);
+    }
+}
+
+/// The clock of a connection.
+async fn ring(hub: Weak<Hub>, sooner: Arc<Notify>) {
+    while let Some(due) = hub.upgrade().map(|hub| hub.arm()) {
+        let Some(due) = due else {
+            sooner.notified().await;
+            continue;
+        };
+        tokio::select! {
+            () = sooner.notified() => {}
+            () = sleep_until(due) => {
+                if let Some(hub) = hub.upgrade() {
+                    hub.tick();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Servers on the other end of two byte streams, one message a line: children, and whatever else is a pair of
+//! streams.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use creole_proto::client::Outgoing;
+use creole_proto::fault::Fault;
+use creole_proto::framing::{Line, Lines};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+
+use super::link::{Inbox, Link, Transport};
+use crate::chain::BoxFuture;
+use crate::process::{Child, ChildInput, ChildOutput, Exit, Program, unavailable};
+use crate::transport::{Sink, Source};
+
+/// How much is read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// How much may wait for a server that does not read before no more calls are begun.
+const HIGH_WATER: usize = 16 * 1024 * 1024;
+
+/// How much room is kept for what waits.
+const KEPT: usize = 64 * 1024;
+
+/// How long the two signs of an end, that of the streams and that of the process, may lie apart.
+const APART: Duration = Duration::from_millis(500);
+
+/// The longest message that is read, unless said otherwise.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+/// A server on the other end of two byte streams.
+#[derive(Debug)]
+pub struct LineServer<I, O> {
+    name: String,
+    input: I,
+    output: O,
+    child: Option<Child>,
+    longest: usize,
+}
+
+/// A server that runs as our child.
+pub type ChildServer = LineServer<ChildOutput, ChildInput>;
+
+impl<I: Source + 'static, O: Sink + 'static> LineServer<I, O> {
+    /// The server that is called `name`, writes what `input` reads and reads what `output` writes.
+    pub fn new(name: impl Into<String>, input: I, output: O) -> Self {
+        Self { name: name.into(), input, output, child: None, longest: LONGEST }
+    }
+
+    /// The same server; longer messages of it are dropped.
+    #[must_use]
+    pub fn longest_message(mut self, bytes: usize) -> Self {
+        self.longest = bytes;
+        self
+    }
+}
+
+impl ChildServer {
+    /// Starts a program that serves on its standard streams.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub async fn start(program: &Program) -> Result<Self, Fault> {
+        let (child, stdin, stdout) = Child::start(program).await?;
+        Ok(Self { child: Some(child), ..Self::new(&*program.name, stdout, stdin) })
+    }
+}
+
+impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn begin(self: Box<Self>, inbox: Inbox) -> Arc<dyn Link> {
+        let name: Arc<str> = self.name.into();
+        let outlet = Arc::new(Outlet {
+            waiting: Mutex::new(Waiting {
+                sink: Some(Arc::new(self.output)),
+                bytes: Vec::new(),
+                taken: 0,
+                is_broken: false,
+            }),
+            wake: Notify::new(),
+        });
+        let reader = Reader {
+            name: Arc::clone(&name),
+            inbox: inbox.clone(),
+            input: self.input,
+            lines: Lines::new(self.longest),
+        };
+        let exited = self.child.as_ref().map(Child::exited);
+        let reader = tokio::spawn(reader.run(exited)).abort_handle();
+        let writer = tokio::spawn(write_on(Arc::clone(&outlet), name, inbox)).abort_handle();
+        Arc::new(LineLink { outlet, reader, writer, child: Mutex::new(self.child) })
+    }
+}
+
+struct LineLink<O> {
+    outlet: Arc<Outlet<O>>,
+    reader: AbortHandle,
+    writer: AbortHandle,
+    child: Mutex<Option<Child>>,
+}
+
+impl<O: Sink + 'static> Link for LineLink<O> {
+    fn send(&self, frame: Outgoing<'_>, _: &[(String, String)]) {
+        let mut waiting = self.outlet.lock();
+        if waiting.sink.is_none() || waiting.is_broken {
+            return;
+        }
+        waiting.bytes.extend_from_slice(frame.text);
+        waiting.bytes.push(b'\n');
+        // Mostly all of it goes at once, by one system call; otherwise the writer takes over.
+        waiting.write();
+        if waiting.is_broken || waiting.has_some() {
+            self.outlet.wake.notify_one();
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.outlet.lock().bytes.len() > HIGH_WATER
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        self.shut();
+        let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            if let Some(child) = child {
+                child.stop().await;
+            }
+        })
+    }
+}
+
+impl<O> LineLink<O> {
+    /// Closes the server's input, by which it is told to end, and stops listening to it.
+    fn shut(&self) {
+        self.reader.abort();
+        self.writer.abort();
+        self.outlet.lock().sink = None;
+    }
+}
+
+impl<O> Drop for LineLink<O> {
+    fn drop(&mut self) {
+        self.shut();
+    }
+}
+
+/// What waits to be written.
+struct Outlet<O> {
+    waiting: Mutex<Waiting<O>>,
+    wake: Notify,
+}
+
+struct Waiting<O> {
+    /// Absent once it is closed.
+    sink: Option<Arc<O>>,
+    bytes: Vec<u8>,
+    taken: usize,
+    is_broken: bool,
+}
+
+impl<O> Outlet<O> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<O>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<O> Waiting<O> {
+    fn has_some(&self) -> bool {
+        self.taken < self.bytes.len()
+    }
+}
+
+impl<O: Sink> Waiting<O> {
+    /// Writes what is taken at once.
+    fn write(&mut self) {
+        let Some(sink) = self.sink.clone() else { return };
+        while self.has_some() && !self.is_broken {
+            match sink.try_write(&self.bytes[self.taken..]) {
+                Ok(Some(count)) => self.taken += count,
+                Ok(None) => break,
+                Err(_) => self.is_broken = true,
+            }
+        }
+        self.forget_taken();
+    }
+
+    fn forget_taken(&mut self) {
+        if !self.has_some() || self.is_broken {
+            self.bytes.clear();
+            self.bytes.shrink_to(KEPT);
+            self.taken = 0;
+        } else if self.taken > KEPT {
+            self.bytes.drain(..self.taken);
+            self.taken = 0;
+        }
+    }
+}
+
+/// Writes what could not be written at once.
+async fn write_on<O: Sink>(outlet: Arc<Outlet<O>>, name: Arc<str>, inbox: Inbox) {
+    loop {
+        let (sink, has_some, is_broken) = {
+            let mut waiting = outlet.lock();
+            waiting.write();
+            (waiting.sink.clone(), waiting.has_some(), waiting.is_broken)
+        };
+        let Some(sink) = sink else { return };
+        if is_broken || (has_some && sink.writable().await.is_err()) {
+            // Mostly the server has ended, and whoever reads from it knows more.
+            sleep(APART).await;
+            let detail = format!("`{name}` no longer reads what it is sent");
+            return inbox.ended(unavailable(&name, detail, "upstream_ended"));
+        }
+        if !has_some {
+            drop(sink);
+            outlet.wake.notified().await;
+        }
+    }
+}
+
+/// Reads what the server says.
+struct Reader<I> {
+    name: Arc<str>,
+    inbox: Inbox,
+    input: I,
+    lines: Lines,
+}
+
+impl<I: Source> Reader<I> {
+    async fn run(mut self, exited: Option<impl Future<Output = Exit>>) {
+        let Some(exited) = exited else {
+            self.read_on().await;
+            let detail = format!("`{}` closed the connection", self.name);
+            return self.inbox.ended(unavailable(&self.name, detail, "upstream_ended"));
+        };
+        let mut exited = std::pin::pin!(exited);
+        let exit = tokio::select! {
+            biased;
+            () = self.read_on() => timeout(APART, exited).await.ok(),
+            exit = &mut exited => {
+                // What it said before its end may still be in the pipe. Others may hold that open.
+                let _ = timeout(APART, self.read_on()).await;
+                Some(exit)
+            }
+        };
+        let stopped = || {
+            let detail = format!("`{}` closed its output", self.name);
+            unavailable(&self.name, detail, "upstream_ended")
+        };
+        self.inbox.ended(exit.map_or_else(stopped, |exit| exit.fault(&self.name)));
+    }
+
+    /// Reads to the end. A last line without its end may be half a message, and is dropped.
+    async fn read_on(&mut self) {
+        let mut chunk = Vec::with_capacity(CHUNK);
+        while let Ok(1..) = read(&mut self.input, &mut chunk).await {
+            let mut rest = &chunk[..];
+            while let Some(line) = self.lines.next(&mut rest) {
+                match line {
+                    Line::Complete(line) => self.inbox.received(line, None),
+                    Line::TooLong => self.inbox.garbled("a line that is too long"),
+                }
+            }
+            chunk.clear();
+        }
+    }
+}
+
+async fn read(input: &mut impl Source, chunk: &mut Vec<u8>) -> io::Result<usize> {
+    input.read(chunk, CHUNK).await
+}

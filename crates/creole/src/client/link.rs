@@ -1,0 +1,102 @@
+//! What a transport is to a connection: it carries frames away and brings messages in.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use creole_proto::client::{CallKey, Greeting, Outgoing};
+use creole_proto::fault::Fault;
+
+use super::hub::Hub;
+use crate::chain::BoxFuture;
+
+/// A way to a server that was not gone yet.
+pub trait Transport: Send {
+    /// What the server is called in messages.
+    fn name(&self) -> &str;
+
+    /// Goes it; what arrives is handed to the inbox. Within a tokio runtime.
+    fn begin(self: Box<Self>, inbox: Inbox) -> Arc<dyn Link>;
+}
+
+/// A way to a server. Dropping it closes it.
+pub trait Link: Send + Sync {
+    /// Carries a frame away without waiting. What goes wrong is told to the inbox, later. The headers are for
+    /// transports that have some.
+    fn send(&self, frame: Outgoing<'_>, headers: &[(String, String)]);
+
+    /// The conversation is open on these terms.
+    fn opened(&self, _greeting: &Greeting) {}
+
+    /// A call was answered or failed; nothing more is expected on its own channel.
+    fn done(&self, _call: CallKey) {}
+
+    /// A call was given up: its own channel is to be closed.
+    fn given_up(&self, call: CallKey) {
+        self.done(call);
+    }
+
+    /// Whether so much waits to be carried away that no more calls should be begun.
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    /// Closes it in peace.
+    fn close(&self) -> BoxFuture<'static, ()>;
+}
+
+/// Where a link puts what it brings. It does not keep the connection alive.
+#[derive(Clone)]
+pub struct Inbox(pub(super) Weak<Hub>);
+
+impl Inbox {
+    /// One message, or an array of them; with the call on whose own channel it came, if calls have one.
+    pub fn received(&self, message: &[u8], origin: Option<CallKey>) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.received(message, origin);
+        }
+    }
+
+    /// Something that is no message, and never was going to be one.
+    pub fn garbled(&self, why: &str) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.garbled(why);
+        }
+    }
+
+    /// A call's own channel broke.
+    pub fn failed(&self, call: CallKey, fault: Fault) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.failed(call, fault);
+        }
+    }
+
+    /// The whole way is closed; every call fails with this.
+    pub fn ended(&self, fault: Fault) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.ended(fault, false);
+        }
+    }
+
+    /// The server forgot our session; every call fails with this, and a new conversation may be opened.
+    pub fn session_lost(&self, fault: Fault) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.ended(fault, true);
+        }
+    }
+
+    /// Whether the call is neither answered nor given up.
+    pub fn is_open(&self, call: CallKey) -> bool {
+        self.0.upgrade().is_some_and(|hub| hub.is_open(call))
+    }
+
+    /// Whether nobody is there any more.
+    pub fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Inbox").finish_non_exhaustive()
+    }
+}

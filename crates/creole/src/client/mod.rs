@@ -1,0 +1,20 @@
+//! Connections to other servers, of either era and over any transport.
+//!
+//! A [`Transport`] begins a [`Link`], a [`Connection`] drives the protocol machine over it. Calls are futures:
+//! dropping one cancels it. What a server should not have said is counted and never reaches a caller.
+
+mod calling;
+mod connection;
+pub mod http;
+mod hub;
+mod lines;
+mod link;
+mod noise;
+
+pub use calling::{Asked, Calling, News, Reply, Step};
+pub use connection::{Closed, Connection, Notice, OnQuestion, Setup};
+pub use lines::{ChildServer, LineServer};
+pub use link::{Inbox, Link, Transport};
+
+#[cfg(test)]
+mod tests;

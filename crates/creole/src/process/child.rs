@@ -1,0 +1,242 @@
+//! One running child: its pipes, its last words and its end.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::wire::Raw;
+use tokio::process;
+use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use super::group::Group;
+use super::stderr::{self, Tail};
+use super::{Patience, Program, launch};
+use crate::transport::stdio::{Input, Output};
+
+/// What the child reads.
+pub type ChildInput = Output;
+
+/// What the child writes.
+pub type ChildOutput = Input;
+
+/// How long the last words of a child that has ended may take to arrive.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Exit {
+    /// What to tell those whose calls the end of this program broke off.
+    pub fn fault(self, name: &str) -> Fault {
+        let how = match self {
+            Self::Code(code) => format!("ended with code {code}"),
+            Self::Signal(signal) => format!("was ended by signal {signal}"),
+            Self::Unknown => "ended".to_owned(),
+        };
+        unavailable(name, format!("`{name}` {how}"), "upstream_ended")
+    }
+}
+
+impl From<ExitStatus> for Exit {
+    fn from(status: ExitStatus) -> Self {
+        let signal = || status.signal().map_or(Self::Unknown, Self::Signal);
+        status.code().map_or_else(signal, Self::Code)
+    }
+}
+
+/// A running child. When this is dropped, the child is stopped in the background, with all that it started.
+#[derive(Debug)]
+pub struct Child {
+    tail: Tail,
+    exit: watch::Receiver<Option<Exit>>,
+    /// Dropped to have the child stopped.
+    stop: Option<oneshot::Sender<()>>,
+    gone: watch::Receiver<bool>,
+}
+
+impl Child {
+    /// Starts a program; to be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When it cannot be started; the fault names it and not its command line.
+    pub async fn start(program: &Program) -> Result<(Self, ChildInput, ChildOutput), Fault> {
+        let refused = |error: io::Error| cannot_start(program, &error);
+        if let Some(folder) = &program.folder
+            && !folder.is_dir()
+        {
+            let detail = format!("the folder that `{}` is to run in does not exist", program.name);
+            return Err(unavailable(&program.name, detail, "not_started"));
+        }
+        let mut child = launch::start(launch::command(program)).await.map_err(refused)?;
+        let (stdin, stdout, stderr) = pipes(&mut child).map_err(refused)?;
+        let tail = Tail::default();
+        let draining = tokio::spawn(stderr::drain(stderr, program.name.clone(), tail.clone()));
+        let (stop, stopped) = oneshot::channel();
+        let (told, exit) = watch::channel(None);
+        let (left, gone) = watch::channel(false);
+        let keeper = Keeper {
+            group: child.id().and_then(Group::led_by),
+            child,
+            draining: draining.abort_handle(),
+            patience: program.patience,
+            exit: told,
+            is_over: false,
+        };
+        tokio::spawn(async move {
+            keeper.keep(stopped, draining).await;
+            left.send_replace(true);
+        });
+        let child = Self { tail, exit, stop: Some(stop), gone };
+        Ok((child, stdin, stdout))
+    }
+
+    /// What it wrote to its standard error last.
+    pub fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// Resolves when the child itself has ended; what it started may live a little longer.
+    pub fn exited(&self) -> impl Future<Output = Exit> + Send + use<> {
+        let mut exit = self.exit.clone();
+        async move {
+            let told = exit.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
+            told.unwrap_or(Exit::Unknown)
+        }
+    }
+
+    /// Stops the child and all that it started, and resolves when nobody is left. Whoever has its input should
+    /// drop that first: most servers end then.
+    pub async fn stop(mut self) {
+        self.stop = None;
+        // The sender may be gone with its runtime, which is an end as well.
+        let _ = self.gone.wait_for(|gone| *gone).await;
+    }
+}
+
+fn pipes(child: &mut process::Child) -> io::Result<(ChildInput, ChildOutput, Input)> {
+    let missing = || io::Error::other("a pipe is missing");
+    let stdin: OwnedFd = child.stdin.take().ok_or_else(missing)?.into_owned_fd()?;
+    let stdout: OwnedFd = child.stdout.take().ok_or_else(missing)?.into_owned_fd()?;
+    let stderr: OwnedFd = child.stderr.take().ok_or_else(missing)?.into_owned_fd()?;
+    Ok((Output::from_fd(stdin)?, Input::from_fd(stdout)?, Input::from_fd(stderr)?))
+}
+
+fn cannot_start(program: &Program, error: &io::Error) -> Fault {
+    let name = &program.name;
+    let detail = match error.kind() {
+        io::ErrorKind::NotFound => format!("the program of `{name}` was not found"),
+        io::ErrorKind::PermissionDenied => format!("the program of `{name}` may not be run"),
+        _ => format!("the program of `{name}` could not be started: {error}"),
+    };
+    unavailable(name, detail, "not_started")
+}
+
+/// The fault of a server behind us that cannot be reached.
+pub(crate) fn unavailable(upstream: &str, detail: String, reason: &str) -> Fault {
+    let data = Raw::of(&serde_json::json!({"reason": reason, "upstream": upstream}));
+    Fault::new(FaultKind::BackendUnavailable, detail).about(upstream).with_data(data)
+}
+
+/// Owns the process: the only one who waits for it, and who makes sure that nobody is left of its group.
+struct Keeper {
+    child: process::Child,
+    group: Option<Group>,
+    draining: AbortHandle,
+    patience: Patience,
+    exit: watch::Sender<Option<Exit>>,
+    /// Whether nobody is left.
+    is_over: bool,
+}
+
+impl Keeper {
+    async fn keep(
+        mut self,
+        stopped: oneshot::Receiver<()>,
+        mut draining: tokio::task::JoinHandle<()>,
+    ) {
+        let ended_by_itself = tokio::select! {
+            status = self.child.wait() => Some(status),
+            _ = stopped => None,
+        };
+        let patience = self.patience;
+        let status = match ended_by_itself {
+            Some(status) => Some(status),
+            None => timeout(patience.closed, self.child.wait()).await.ok(),
+        };
+        if let Some(status) = status {
+            self.tell(status);
+        }
+        self.end_group().await;
+        // Whoever escaped from the group may keep the pipe open for ever.
+        if timeout(LAST_WORDS, &mut draining).await.is_err() {
+            draining.abort();
+        }
+    }
+
+    fn tell(&self, status: io::Result<ExitStatus>) {
+        let exit = status.map_or(Exit::Unknown, Exit::from);
+        self.exit.send_if_modified(|told| told.is_none() && told.replace(exit).is_none());
+    }
+
+    /// Ends whoever is left: by asking, by waiting, by force.
+    async fn end_group(&mut self) {
+        let Some(group) = self.group else { return };
+        if !group.is_empty() {
+            group.ask();
+            let (asked, child) = (self.patience.asked, &mut self.child);
+            // The leader is waited for all the while: as a zombie it would stay in its group.
+            let ended = tokio::select! {
+                ended = group.ends_within(asked) => ended,
+                never = reap(child, &self.exit) => match never {},
+            };
+            if !ended {
+                group.kill();
+            }
+        }
+        let status = self.child.wait().await;
+        self.tell(status);
+        self.is_over = true;
+    }
+}
+
+/// Waits for the leader, tells its end, and then for ever.
+async fn reap(
+    child: &mut process::Child,
+    told: &watch::Sender<Option<Exit>>,
+) -> std::convert::Infallible {
+    let exit = child.wait().await.map_or(Exit::Unknown, Exit::from);
+    told.send_if_modified(|told| told.is_none() && told.replace(exit).is_none());
+    std::future::pending().await
+}
+
+impl Drop for Keeper {
+    /// The runtime ends while the child is running: there is no time for patience.
+    fn drop(&mut self) {
+        self.draining.abort();
+        if !self.is_over
+            && let Some(group) = self.group
+        {
+            group.kill();
+            // Soon after that there is something to wait for; who is stuck in the kernel is left to it.
+            for _ in 0..20 {
+                if !matches!(self.child.try_wait(), Ok(None)) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What a child writes to its standard error: always read, so that it never blocks; logged at a bounded rate;
+//! and its end kept, to be quoted when the child fails.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::transport::stdio::Input;
+
+/// How much of the end is kept.
+const KEPT: usize = 8 * 1024;
+
+/// The longest line that is logged whole.
+const LONGEST_LINE: usize = 2 * 1024;
+
+/// How much is logged in each [`PERIOD`].
+const LOGGED: usize = 1024 * 1024;
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// How much is read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// The last words of a child. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Tail(Arc<Mutex<VecDeque<u8>>>);
+
+impl Tail {
+    fn push(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = &bytes[bytes.len().saturating_sub(KEPT)..];
+        let excess = (kept.len() + bytes.len()).saturating_sub(KEPT);
+        kept.drain(..excess);
+        kept.extend(bytes);
+    }
+
+    /// What is kept, as printable text on lines of their own.
+    pub fn text(&self) -> String {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = kept.make_contiguous().split(|byte| *byte == b'\n').map(printable);
+        lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+    }
+
+    /// The last line that says something.
+    pub fn last_line(&self) -> Option<String> {
+        let text = self.text();
+        text.lines().next_back().filter(|line| !line.is_empty()).map(str::to_owned)
+    }
+}
+
+/// Text without anything that a terminal or a log would act on.
+pub(crate) fn printable(bytes: &[u8]) -> String {
+    let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+    let mut text = String::with_capacity(bytes.len());
+    for character in String::from_utf8_lossy(bytes).chars() {
+        match character {
+            '\t' => text.push(character),
+            _ if character.is_control() => text.extend(character.escape_default()),
+            _ => text.push(character),
+        }
+    }
+    text
+}
+
+/// Reads a child's standard error to its end.
+pub(super) async fn drain(mut input: Input, name: String, tail: Tail) {
+    let (mut chunk, mut lines) = (Vec::with_capacity(CHUNK), Log::new(name));
+    // A failure to read is an end like any other: nothing more can be learnt.
+    while let Ok(1..) = input.read(&mut chunk, CHUNK).await {
+        tail.push(&chunk);
+        lines.take(&chunk);
+        chunk.clear();
+    }
+    lines.finish();
+}
+
+/// Logs lines until the allowance of a period is spent, and then how much was left out.
+struct Log {
+    name: String,
+    line: Vec<u8>,
+    period: Instant,
+    logged: usize,
+    left_out: usize,
+}
+
+impl Log {
+    fn new(name: String) -> Self {
+        Self { name, line: Vec::new(), period: Instant::now(), logged: 0, left_out: 0 }
+    }
+
+    fn take(&mut self, chunk: &[u8]) {
+        if self.period.elapsed() >= PERIOD {
+            self.tell_left_out();
+            (self.period, self.logged) = (Instant::now(), 0);
+        }
+        for part in chunk.split_inclusive(|byte| *byte == b'\n') {
+            let room = LONGEST_LINE.saturating_sub(self.line.len());
+            self.line.extend_from_slice(&part[..part.len().min(room)]);
+            self.left_out += part.len().saturating_sub(room);
+            if part.ends_with(b"\n") {
+                self.end_of_line();
+            }
+        }
+    }
+
+    fn end_of_line(&mut self) {
+        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        if self.logged + line.len() > LOGGED {
+            self.left_out += line.len();
+        } else if !line.trim_ascii().is_empty() {
+            self.logged += line.len();
+            tracing::info!(upstream = %self.name, "{}", printable(line));
+        }
+        self.line.clear();
+    }
+
+    fn tell_left_out(&mut self) {
+        if self.left_out > 0 {
+            let bytes = std::mem::take(&mut self.left_out);
+            tracing::warn!(upstream = %self.name, bytes, "left out of what it wrote to stderr");
+        }
+    }
+
+    fn finish(&mut self) {
+        self.end_of_line();
+        self.tell_left_out();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_keeps_the_end_and_shows_it_harmlessly() {
+        let tail = Tail::default();
+        assert_eq!(tail.last_line(), None);
+        tail.push(&[b'x'; 3 * KEPT]);
+        tail.push(b"\nred \x1b[31malert\x07 \xff\xfe\r\n");
+        let text = tail.text();
+        assert!(text.len() < 2 * KEPT);
+        assert_eq!(text.lines().last(), Some("red \\u{1b}[31malert\\u{7} \u{fffd}\u{fffd}"));
+        assert_eq!(tail.last_line().as_deref(), text.lines().last());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_logged_up_to_the_allowance_of_each_minute() {
+        let mut log = Log::new("t".into());
+        let line = [&[b'y'; 1023][..], b"\n"].concat();
+        (0..10_000).for_each(|_| log.take(&line));
+        assert!(log.logged <= LOGGED, "{}", log.logged);
+        assert_eq!(log.logged + log.left_out, 10_000 * 1023);
+        tokio::time::advance(PERIOD).await;
+        log.take(&line);
+        assert_eq!((log.logged, log.left_out), (1023, 0));
+    }
+
+    #[test]
+    fn an_endless_line_takes_bounded_room() {
+        let mut log = Log::new("t".into());
+        (0..1000).for_each(|_| log.take(&[b'z'; 65_536]));
+        assert!(log.line.len() <= LONGEST_LINE);
+        log.finish();
+        assert_eq!(log.left_out, 0);
+    }
+}

@@ -1,0 +1,145 @@
+//! What a server has, listed here under the names that it has here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use creole::Remote;
+use creole::chain::Endpoint;
+use creole::client::Connection;
+use creole::proto::client::Request;
+use creole::proto::fault::Fault;
+use creole::proto::http::Mirror;
+use creole::proto::model::{CacheHints, Definition, ListKind, ServerCapabilities, TaskSupport};
+use creole::proto::op::{Operation, Outcome, Payload};
+use creole::proto::revision::{Era, Revision};
+
+use super::names::{Naming, Taken};
+
+/// The most pages and items of one list.
+const MOST_PAGES: usize = 1000;
+const MOST_ITEMS: usize = 100_000;
+
+/// The lists that servers have, and the capability that each belongs to.
+pub(super) const LISTS: [(ListKind, fn(&ServerCapabilities) -> bool); 4] = [
+    (ListKind::Tools, |has| has.tools),
+    (ListKind::Resources, |has| has.resources),
+    (ListKind::Templates, |has| has.resources),
+    (ListKind::Prompts, |has| has.prompts),
+];
+
+/// All of one list, as a server has it.
+pub(super) struct Listed {
+    pub(super) items: Vec<Arc<Definition>>,
+    /// How long it may be kept.
+    pub(super) cache: CacheHints,
+}
+
+/// Fetches a whole list.
+pub(super) async fn fetch(connection: &Connection, kind: ListKind) -> Result<Listed, Fault> {
+    let mut listed =
+        Listed { items: Vec::new(), cache: CacheHints { ttl_ms: u64::MAX, public: true } };
+    let mut cursor = None;
+    for _ in 0..MOST_PAGES {
+        let request = Request::new(Operation::List(kind, cursor.clone()));
+        let page = match connection.ask(request).await {
+            Outcome::Complete(Payload::Page(page)) => page,
+            Outcome::Fail(fault) => return Err(fault),
+            _ => return Err(super::broken("a list was answered with something else")),
+        };
+        listed.items.extend(page.items);
+        listed.cache.ttl_ms = listed.cache.ttl_ms.min(page.cache.ttl_ms);
+        listed.cache.public &= page.cache.public;
+        let is_more = page.next.is_some() && page.next != cursor && listed.items.len() < MOST_ITEMS;
+        if !is_more {
+            listed.items.truncate(MOST_ITEMS);
+            return Ok(listed);
+        }
+        cursor = page.next;
+    }
+    Ok(listed)
+}
+
+/// Names what a server lists, and says who answers for it; what cannot be named is left out, and the log says so.
+pub(super) fn remotes(
+    server: &str,
+    kind: ListKind,
+    items: &[Arc<Definition>],
+    naming: &Naming,
+    endpoint: &Arc<dyn Endpoint>,
+) -> Vec<Remote> {
+    let mut taken = Taken::default();
+    let named = items.iter().filter_map(|item| {
+        let there = address(kind, item);
+        let here = match kind {
+            ListKind::Tools | ListKind::Prompts => naming.here(item.name()),
+            // A uri is an address and keeps its form; of templates only the name is a name.
+            _ => Ok(item.name().to_owned()),
+        };
+        let usable = here.and_then(|here| taken.take(&here).map(|()| here));
+        match usable {
+            Ok(here) => Some(Remote {
+                definition: renamed(kind, item, &here),
+                name: there,
+                endpoint: Arc::clone(endpoint),
+                task_support: support(item),
+            }),
+            Err(why) => {
+                tracing::warn!(target: "creole", upstream = server, %why, "left out");
+                None
+            }
+        }
+    });
+    named.collect()
+}
+
+/// The definition under another name.
+fn renamed(kind: ListKind, item: &Definition, name: &str) -> Definition {
+    let text = item.text(Revision::newest(Era::Stateless).rules());
+    let changed = (name != item.name()).then(|| Definition::relayed(kind, text, Some(name)));
+    changed.flatten().unwrap_or_else(|| item.clone())
+}
+
+/// What an item is asked for by: its name, its uri, or its uri template.
+fn address(kind: ListKind, item: &Definition) -> String {
+    let template = item.text_member("uriTemplate").filter(|_| kind == ListKind::Templates);
+    template.map_or_else(|| item.name().to_owned(), std::borrow::Cow::into_owned)
+}
+
+/// Whether a tool runs as a task here: one that must do so there is followed to its end for those who cannot.
+fn support(item: &Definition) -> TaskSupport {
+    match item.task_support() {
+        TaskSupport::Forbidden => TaskSupport::Forbidden,
+        TaskSupport::Optional | TaskSupport::Required => TaskSupport::Optional,
+    }
+}
+
+/// What has to be known of tools to call them: which arguments are repeated in headers, and which only run as tasks.
+#[derive(Default)]
+pub(super) struct Callable {
+    mirrors: HashMap<String, Arc<[Mirror]>>,
+    tasked: HashMap<String, TaskSupport>,
+}
+
+impl Callable {
+    pub(super) fn of(items: &[Arc<Definition>]) -> Self {
+        let mut callable = Self::default();
+        for item in items {
+            let mirrors = item.mirrors().unwrap_or_default();
+            if !mirrors.is_empty() {
+                callable.mirrors.insert(item.name().to_owned(), mirrors.into());
+            }
+            if item.task_support() != TaskSupport::Forbidden {
+                callable.tasked.insert(item.name().to_owned(), item.task_support());
+            }
+        }
+        callable
+    }
+
+    pub(super) fn mirrors(&self, tool: &str) -> Option<&Arc<[Mirror]>> {
+        self.mirrors.get(tool)
+    }
+
+    pub(super) fn support(&self, tool: &str) -> TaskSupport {
+        self.tasked.get(tool).copied().unwrap_or_default()
+    }
+}

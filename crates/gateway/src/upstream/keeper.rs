@@ -1,0 +1,170 @@
+//! Keeps a server's lists current: fetched when it is reached, again when it says so, and again after a loss.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use creole::Offer;
+use creole::chain::Endpoint;
+use creole::client::{Connection, Notice};
+use creole::proto::fault::Fault;
+use creole::proto::model::ListKind;
+use creole::proto::op::Change;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::sleep;
+
+use super::Upstream;
+use super::catalogue::{self, Callable, LISTS};
+
+/// How long to wait before a server that could not be reached is tried again, at the least.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Whether a server was reached.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Status {
+    /// Not yet.
+    #[default]
+    Starting,
+    /// It was, and its lists are here.
+    Ready,
+    /// It could not be, for this reason; its lists are those of the last time.
+    Failed(Fault),
+}
+
+/// Runs until the server is no longer one of ours.
+pub(super) async fn keep(upstream: Weak<Upstream>) {
+    loop {
+        let Some(strong) = upstream.upgrade() else { return };
+        strong.awakened().await;
+        match strong.load().await {
+            Ok(connection) => {
+                drop(strong);
+                follow(&upstream, connection).await;
+            }
+            Err(fault) => {
+                let reason = &*fault.detail;
+                tracing::warn!(target: "creole", upstream = strong.name(), reason, "not reached");
+                strong.status.send_replace(Status::Failed(fault));
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Takes what the server tells until the conversation is over.
+async fn follow(upstream: &Weak<Upstream>, connection: Connection) {
+    let mut notices = connection.notices();
+    let Some(mut lost) = upstream.upgrade().map(|it| it.watching.lost()) else { return };
+    loop {
+        let notice = tokio::select! {
+            notice = notices.recv() => notice,
+            _ = lost.changed() => {
+                let Some(upstream) = upstream.upgrade() else { return };
+                sleep(PAUSE).await;
+                upstream.watching.restore(&connection).await;
+                upstream.announce_everything();
+                continue;
+            }
+            closed = connection.closed() => {
+                if let Some(upstream) = upstream.upgrade() {
+                    upstream.lose(&closed.fault, closed.session_lost);
+                }
+                return;
+            }
+        };
+        let Some(upstream) = upstream.upgrade() else { return };
+        match notice {
+            Ok(Notice::Changed(Change::List(kind))) => upstream.reload(&connection, kind).await,
+            Ok(Notice::Changed(change @ Change::Resource(_))) => upstream.announce(change),
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => {
+                for (kind, _) in LISTS {
+                    upstream.reload(&connection, kind).await;
+                }
+                upstream.announce_everything();
+            }
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+impl Upstream {
+    /// Reaches the server and fetches all that it lists.
+    async fn load(self: &Arc<Self>) -> Result<Connection, Fault> {
+        let connection = self.main().await?;
+        let greeting = Arc::clone(connection.greeting());
+        let mut capabilities = greeting.card.capabilities;
+        // Whether the lists can change is our own business: they are looked at again.
+        capabilities.list_changed = true;
+        self.source().offer(Offer {
+            capabilities,
+            instructions: self.instructions(&greeting.card.instructions),
+            endpoint: self.endpoint(),
+        });
+        for (kind, is_offered) in LISTS {
+            if is_offered(&greeting.card.capabilities) {
+                self.fill(&connection, kind).await?;
+            }
+        }
+        self.watching.restore(&connection).await;
+        let was_lost = *self.status.borrow() != Status::Starting;
+        self.status.send_replace(Status::Ready);
+        if was_lost {
+            self.announce_everything();
+        }
+        Ok(connection)
+    }
+
+    /// Fetches a list again; if that fails, the old one stands.
+    async fn reload(self: &Arc<Self>, connection: &Connection, kind: ListKind) {
+        let kinds: &[ListKind] = match kind {
+            ListKind::Resources | ListKind::Templates => {
+                &[ListKind::Resources, ListKind::Templates]
+            }
+            other => &[other],
+        };
+        for kind in kinds {
+            if let Err(fault) = self.fill(connection, *kind).await {
+                let reason = fault.detail;
+                tracing::warn!(target: "creole", upstream = self.name(), reason, "a list was not fetched again");
+            }
+        }
+    }
+
+    async fn fill(self: &Arc<Self>, connection: &Connection, kind: ListKind) -> Result<(), Fault> {
+        let listed = match catalogue::fetch(connection, kind).await {
+            // Many servers have resources and know nothing of templates.
+            Err(_) if kind == ListKind::Templates => return Ok(()),
+            listed => listed?,
+        };
+        if kind == ListKind::Tools {
+            self.set_callable(Callable::of(&listed.items));
+        }
+        self.note_freshness(kind, listed.cache);
+        let (naming, endpoint) = (&self.settings.naming, self.endpoint());
+        let remotes = catalogue::remotes(self.name(), kind, &listed.items, naming, &endpoint);
+        for name in self.source().set(kind, remotes) {
+            tracing::warn!(target: "creole", upstream = self.name(), name, "left out: another server has this name");
+        }
+        Ok(())
+    }
+
+    /// Notes that the conversation is over.
+    fn lose(&self, fault: &Fault, session_only: bool) {
+        if !session_only {
+            let reason = &*fault.detail;
+            tracing::warn!(target: "creole", upstream = self.name(), reason, "lost");
+        }
+    }
+
+    pub(super) fn endpoint(self: &Arc<Self>) -> Arc<dyn Endpoint> {
+        self.chained.get().cloned().unwrap_or_else(|| Arc::clone(self) as _)
+    }
+
+    /// Tells of everything that may have changed while nobody was told.
+    fn announce_everything(&self) {
+        for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
+            self.announce(Change::List(kind));
+        }
+        self.watching.all().into_iter().for_each(|uri| self.announce(Change::Resource(uri)));
+    }
+}

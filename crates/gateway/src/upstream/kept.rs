@@ -1,0 +1,54 @@
+//! What is kept between two rounds of a call: where the questions of the first came from.
+
+use serde::{Deserialize, Serialize};
+
+/// What is handed out with questions, sealed, and comes back with the answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kept {
+    /// The server ended the call with its questions: it is called again with the answers and its own state.
+    Relay(Option<String>),
+    /// The server still waits for the answers, in a call that is parked here.
+    Park {
+        /// Which.
+        id: String,
+        /// How often it had asked before.
+        round: u32,
+    },
+    /// The server refused until a page is visited: it is called again once that was done.
+    Again,
+    /// The server made a task of the call.
+    Task(String),
+}
+
+impl Kept {
+    pub(super) fn text(&self) -> String {
+        // Plain data cannot fail to serialise.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// What was kept; nothing where the text is not ours, which the seal makes impossible.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_as_it_was_written() {
+        let all = [
+            Kept::Relay(None),
+            Kept::Relay(Some("a\u{e9}\"b".to_owned())),
+            Kept::Park { id: "x".to_owned(), round: 3 },
+            Kept::Again,
+            Kept::Task("t".to_owned()),
+        ];
+        for kept in all {
+            assert_eq!(Kept::read(&kept.text()), Some(kept));
+        }
+        assert_eq!(Kept::read("{}"), None);
+    }
+}

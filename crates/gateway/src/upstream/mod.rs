@@ -1,0 +1,462 @@
+//! Another server as an endpoint: calls are passed on to it, whatever era it and the caller speak.
+//!
+//! A server of the handshake era asks in the middle of a call. Its questions reach a caller of that era as they
+//! are; a caller of the stateless era is given them as the answer to its call, which is [parked](park) meanwhile.
+//! A server of the stateless era ends its call with questions; for callers of the handshake era they are asked
+//! by [`creole::ask`], which then calls again.
+
+mod catalogue;
+mod dial;
+mod era;
+mod keeper;
+mod kept;
+mod names;
+mod park;
+mod pool;
+mod relay;
+mod tasks;
+mod terms;
+mod watch;
+
+pub use dial::{Place, Speak};
+pub use names::{Naming, Unusable};
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use creole::call::{Call, Context};
+use creole::chain::{BoxFuture, Endpoint};
+use creole::client::Connection;
+use creole::proto::client::{Limits, Profile};
+use creole::proto::dialect::Dialect;
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::model::{
+    CacheHints, ClientCapabilities, Implementation, Level, ListKind, TaskSupport, Tasking,
+};
+use creole::proto::op::{Change, Operation, Outcome, Payload};
+use creole::proto::revision::{Asking, Era, Rules, Tasks};
+use creole::proto::wire::Raw;
+use creole::{Registry, Source};
+use tokio::sync::watch as signal;
+use tokio::time::{Instant, sleep, timeout};
+
+use catalogue::Callable;
+use dial::Dialer;
+use keeper::Status;
+use kept::Kept;
+use park::Parking;
+use pool::{Asks, Key, Lease, Owner, Pool};
+use watch::Watching;
+
+/// How long a resource is still watched after the last who did: many come back at once.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// Which callers share a conversation with a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Affinity {
+    /// Each has its own.
+    #[default]
+    Principal,
+    /// There is one caller, so there is one conversation, in which it can be asked.
+    Single,
+    /// All share one: for servers that keep nothing of those who call.
+    Shared,
+}
+
+/// How a server is treated.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where it is.
+    pub place: Place,
+    /// What it is offered to speak.
+    pub speak: Speak,
+    /// How it deviates from that.
+    pub dialect: Dialect,
+    /// How its items are named here.
+    pub naming: Naming,
+    /// Which callers share a conversation.
+    pub affinity: Affinity,
+    /// Whether callers can be asked by it.
+    pub interactive: bool,
+    /// How long others wait for it when everything starts.
+    pub startup: Duration,
+    /// How long it may be silent about a call, and how long a call may take at all.
+    pub limits: Limits,
+    /// The most conversations at once.
+    pub sessions: usize,
+}
+
+/// Another server.
+pub struct Upstream {
+    this: Weak<Self>,
+    settings: Settings,
+    dialer: Arc<Dialer>,
+    pool: Arc<Pool>,
+    parking: Arc<Parking>,
+    watching: Watching,
+    source: Source,
+    status: signal::Sender<Status>,
+    /// What the gateway's own conversation may ask for: nothing, or what the only caller can do.
+    asks: OnceLock<Arc<ClientCapabilities>>,
+    awake: signal::Sender<bool>,
+    callable: RwLock<Arc<Callable>>,
+    fresh: Mutex<HashMap<&'static str, (Instant, CacheHints)>>,
+    levels: Mutex<Option<Level>>,
+    chained: OnceLock<Arc<dyn Endpoint>>,
+    /// Whether other servers have items here too, so that instructions have to say whose they are.
+    is_alone: bool,
+}
+
+impl Upstream {
+    /// Another server, whose items are listed in the registry as soon as it is reached.
+    pub fn start(settings: Settings, registry: &Registry, is_alone: bool) -> Arc<Self> {
+        let identity = Implementation {
+            name: "creole".to_owned(),
+            title: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let profile = Arc::new(Profile {
+            dialect: settings.dialect.clone(),
+            identity: Raw::of(&identity),
+            limits: settings.limits,
+        });
+        let dialer = Arc::new(Dialer::new(settings.place.clone(), settings.speak, profile));
+        let upstream = Arc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
+            pool: Pool::new(Arc::clone(&dialer), settings.sessions),
+            dialer,
+            parking: Arc::default(),
+            watching: Watching::default(),
+            source: registry.source(),
+            status: signal::channel(Status::Starting).0,
+            asks: OnceLock::new(),
+            awake: signal::channel(settings.affinity != Affinity::Single).0,
+            callable: RwLock::default(),
+            fresh: Mutex::default(),
+            levels: Mutex::default(),
+            chained: OnceLock::new(),
+            is_alone,
+            settings,
+        });
+        tokio::spawn(keeper::keep(Arc::downgrade(&upstream)));
+        upstream
+    }
+
+    /// Has calls pass through these layers on their way to the server.
+    pub fn chain(self: &Arc<Self>, endpoint: Arc<dyn Endpoint>) {
+        // Set once, when everything is put together.
+        _ = self.chained.set(endpoint);
+    }
+
+    /// What the server is called in messages.
+    pub fn name(&self) -> &str {
+        self.settings.place.name()
+    }
+
+    /// Whether the server was reached.
+    pub fn is_ready(&self) -> bool {
+        *self.status.borrow() == Status::Ready
+    }
+
+    /// Waits until the server was reached or could not be, but not longer than others should have to.
+    pub async fn ready(&self, context: &Context) -> Result<(), Fault> {
+        if self.is_ready() {
+            return Ok(());
+        }
+        self.awaken(context);
+        let mut status = self.status.subscribe();
+        let reached = status.wait_for(|status| *status != Status::Starting);
+        match timeout(self.settings.startup, reached).await {
+            Ok(Ok(status)) => match &*status {
+                Status::Failed(fault) => Err(fault.clone()),
+                _ => Ok(()),
+            },
+            _ => {
+                let (name, seconds) = (self.name(), self.settings.startup.as_secs());
+                let detail = format!("{name} did not answer within {seconds} s");
+                Err(Fault::new(FaultKind::BackendUnavailable, detail).about(name))
+            }
+        }
+    }
+
+    /// Lets a server be reached that waited for its only caller.
+    fn awaken(&self, context: &Context) {
+        if self.settings.affinity == Affinity::Single {
+            let capabilities = match self.settings.interactive {
+                true => terms::capabilities(context),
+                false => Arc::default(),
+            };
+            _ = self.asks.set(capabilities);
+            self.awake.send_replace(true);
+        }
+    }
+
+    async fn awakened(&self) {
+        // The sender lives as long as we do.
+        _ = self.awake.subscribe().wait_for(|awake| *awake).await;
+    }
+
+    fn source(&self) -> &Source {
+        &self.source
+    }
+
+    fn announce(&self, change: Change) {
+        self.source.announce(change);
+    }
+
+    fn instructions(&self, given: &Option<String>) -> Option<String> {
+        let text = given.as_deref().filter(|text| !text.trim().is_empty())?;
+        Some(match self.is_alone {
+            true => text.to_owned(),
+            false => format!("{}: {text}", self.name()),
+        })
+    }
+
+    fn set_callable(&self, callable: Callable) {
+        *self.callable.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(callable);
+    }
+
+    fn callable(&self) -> Arc<Callable> {
+        Arc::clone(&self.callable.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note_freshness(&self, kind: ListKind, cache: CacheHints) {
+        let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        fresh.insert(kind.member(), (Instant::now(), cache));
+    }
+
+    /// The gateway's own conversation: for lists and notifications.
+    async fn main(&self) -> Result<Connection, Fault> {
+        let capabilities = self.asks.get().cloned().unwrap_or_default();
+        let lease = self.pool.lease(self.main_key(), &capabilities).await?;
+        Ok(lease.connection.clone())
+    }
+
+    fn main_key(&self) -> Key {
+        let asks = self.asks.get().map(|asks| Asks::of(asks)).unwrap_or_default();
+        Key { owner: Owner::Gateway, asks, exclusive: false }
+    }
+
+    /// The conversation that a call belongs into, and what may be asked there.
+    fn key(
+        &self,
+        call: &Call,
+        capabilities: &Arc<ClientCapabilities>,
+        rules: &Rules,
+    ) -> (Key, Arc<ClientCapabilities>) {
+        let context = &call.context;
+        let nothing = Arc::<ClientCapabilities>::default();
+        if rules.era == Era::Stateless || self.settings.affinity != Affinity::Principal {
+            let asks = self.asks.get().cloned().unwrap_or(nothing);
+            return (self.main_key(), asks);
+        }
+        let principal = || Owner::Principal(context.principal().into());
+        let asks = self.settings.interactive
+            && call.operation.may_ask()
+            && terms::can_be_asked(capabilities);
+        if !asks {
+            return (Key { owner: principal(), asks: Asks::default(), exclusive: false }, nothing);
+        }
+        let (owner, exclusive) = match context.conversation() {
+            Some(conversation) => (Owner::Conversation(Arc::clone(conversation)), false),
+            None => (principal(), !self.dialer.attributes_questions()),
+        };
+        (Key { owner, asks: Asks::of(capabilities), exclusive }, Arc::clone(capabilities))
+    }
+
+    async fn answer(&self, call: Call) -> Outcome {
+        let kept = call.context.state().and_then(Kept::read);
+        match &kept {
+            Some(Kept::Park { id, round }) => return self.parking.resume(id, *round, &call).await,
+            Some(Kept::Again) => {
+                if let Some(fault) = declined(&call.context) {
+                    return fault.into();
+                }
+            }
+            _ => {}
+        }
+        if let Operation::Subscribe { uri } = &call.operation {
+            return match self.main().await {
+                Ok(connection) => self.watching.subscribe(uri, &connection).await,
+                Err(fault) => fault.into(),
+            };
+        }
+        for _ in 0..2 {
+            match self.pass_on(&call, kept.as_ref()).await {
+                Ok(Passed::Answered(outcome)) => return outcome,
+                // The server had forgotten the session before it looked at the call.
+                Ok(Passed::Forgotten) => {}
+                Err(fault) => return fault.into(),
+            }
+        }
+        broken("the server forgets its sessions").into()
+    }
+
+    async fn pass_on(&self, call: &Call, kept: Option<&Kept>) -> Result<Passed, Fault> {
+        let found = self.dialer.rules().await?;
+        let capabilities = terms::capabilities(&call.context);
+        let (key, asks) = self.key(call, &capabilities, found.rules);
+        let lease = self.pool.lease(key, &asks).await?;
+        let connection = lease.connection.clone();
+        if let Some(Kept::Task(id)) = kept {
+            let (context, capabilities) = (&call.context, &capabilities);
+            let follower = tasks::Follower { connection: &connection, context, capabilities };
+            return Ok(Passed::Answered(follower.follow(id).await));
+        }
+        let outcome = self.follow(call, lease, &capabilities).await;
+        let is_lost = matches!(&outcome, Outcome::Fail(_))
+            && connection.is_closed().is_some_and(|closed| closed.session_lost);
+        if is_lost {
+            return Ok(Passed::Forgotten);
+        }
+        Ok(Passed::Answered(self.finish(outcome, call, &connection, &capabilities).await))
+    }
+
+    async fn follow(
+        &self,
+        call: &Call,
+        mut lease: Lease,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> Outcome {
+        let (operation, context) = (call.operation.clone(), &call.context);
+        let rules = lease.connection.greeting().rules;
+        self.set_level(&lease.connection, context).await;
+        let headers = self.headers(&operation, rules);
+        let tasking = self.tasking(&operation, context, &lease.connection);
+        let request = terms::request(operation, context, capabilities, tasking);
+        let calling = lease.connection.begin_with(request, headers);
+        let parks = rules.asking == Asking::Inline
+            && context.caller().rules.asking == Asking::Reentrant
+            && call.operation.may_ask()
+            && terms::can_be_asked(capabilities);
+        match parks {
+            true => self.parking.follow(calling, lease, context).await,
+            false => relay::follow(calling, &mut lease, context).await,
+        }
+    }
+
+    /// What the caller is told, given what the server did.
+    async fn finish(
+        &self,
+        outcome: Outcome,
+        call: &Call,
+        connection: &Connection,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> Outcome {
+        match outcome {
+            // Questions of calls that were parked carry their own state already.
+            Outcome::NeedInput { asks, state } => {
+                let parked = state.as_deref().and_then(Kept::read).is_some();
+                let state = match connection.greeting().rules.asking {
+                    Asking::Inline if parked => state,
+                    Asking::Inline => Some(Kept::Again.text()),
+                    Asking::Reentrant => Some(Kept::Relay(state).text()),
+                };
+                Outcome::NeedInput { asks, state }
+            }
+            Outcome::Complete(Payload::TaskCreated(task)) => {
+                let context = &call.context;
+                tasks::Follower { connection, context, capabilities }.adopt(&task).await
+            }
+            other => other,
+        }
+    }
+
+    /// Has a session send the messages that its caller wants to hear; more harm nobody.
+    async fn set_level(&self, connection: &Connection, context: &Context) {
+        let greeting = connection.greeting();
+        let Some(wanted) = context.caller().log else { return };
+        let sets = greeting.rules.session_log_level && greeting.card.capabilities.logging;
+        // A session's own default is what its client would hear without us.
+        let is_usual = context.caller().rules.session_log_level && wanted == Level::Info;
+        if !sets || is_usual {
+            return;
+        }
+        {
+            let mut level = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+            if level.is_some_and(|level| level <= wanted) {
+                return;
+            }
+            *level = Some(wanted);
+        }
+        // A server that refuses goes on as it is.
+        _ = connection.set_level(wanted).await;
+    }
+
+    /// The headers that repeat arguments of a tool, for servers that want them.
+    fn headers(&self, operation: &Operation, rules: &Rules) -> Vec<(String, String)> {
+        let (Operation::CallTool { name, arguments }, Era::Stateless) = (operation, rules.era)
+        else {
+            return Vec::new();
+        };
+        let callable = self.callable();
+        let Some(_mirrors) = callable.mirrors(name) else { return Vec::new() };
+        let _arguments = arguments.as_ref().map_or("{}", Raw::as_str);
+        Vec::new()
+    }
+
+    /// Whether the server may make a task of the call, which is then followed here.
+    fn tasking(
+        &self,
+        operation: &Operation,
+        context: &Context,
+        connection: &Connection,
+    ) -> Tasking {
+        let Operation::CallTool { name, .. } = operation else { return Tasking::Never };
+        let greeting = connection.greeting();
+        if !greeting.card.capabilities.tasks {
+            return Tasking::Never;
+        }
+        match (greeting.rules.tasks, self.callable().support(name)) {
+            (Tasks::Extension, _) => Tasking::Allowed,
+            (Tasks::Wanted, TaskSupport::Required) => Tasking::Wanted { ttl_ms: None },
+            (Tasks::Wanted, TaskSupport::Optional) if context.is_task() => {
+                Tasking::Wanted { ttl_ms: None }
+            }
+            _ => Tasking::Never,
+        }
+    }
+}
+
+impl Endpoint for Upstream {
+    fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
+        Box::pin(async move { self.answer(call).await })
+    }
+
+    fn release(&self, uri: &str) {
+        if !self.watching.remove(uri) {
+            return;
+        }
+        let (this, uri) = (Weak::clone(&self.this), uri.to_owned());
+        tokio::spawn(async move {
+            sleep(LINGER).await;
+            let Some(upstream) = this.upgrade() else { return };
+            if !upstream.watching.has(&uri)
+                && let Ok(connection) = upstream.main().await
+            {
+                upstream.watching.unsubscribe(&uri, &connection).await;
+            }
+        });
+    }
+}
+
+/// What came of passing a call on.
+enum Passed {
+    Answered(Outcome),
+    /// The session was gone before the call was looked at.
+    Forgotten,
+}
+
+/// The fault of a caller that did not visit the page without which the server refuses.
+fn declined(context: &Context) -> Option<Fault> {
+    let accepted = |answer: &Raw| {
+        answer.object().and_then(|answer| answer.get("action")) == Some("\"accept\"")
+    };
+    let is_declined = context.answers().any(|(_, answer)| !accepted(answer));
+    is_declined.then(|| Fault::new(FaultKind::InputRefused, "the page was not visited"))
+}
+
+fn broken(what: &str) -> Fault {
+    Fault::new(FaultKind::Internal, what)
+}

@@ -1,0 +1,254 @@
+//! The one who stays with a call while its caller is away.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use creole::call::Context;
+use creole::client::{Asked, Calling, News, Reply, Step};
+use creole::proto::client::Refusal;
+use creole::proto::model::{Ask, Question};
+use creole::proto::op::Outcome;
+use creole::proto::wire::Raw;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::super::pool::{Aside, Lease};
+use super::super::relay::spoil_if_rooted;
+use super::{PATIENCE, Resume, ToCaller, consumed};
+
+/// How long further questions are waited for, so that those of one moment go out together.
+const GATHERING: Duration = Duration::from_millis(10);
+
+/// How long the outcome is kept for a caller that lost it on the way.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// How long a server has to end a call whose questions nobody answered.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// The most questions that may be open at once.
+const MOST_QUESTIONS: usize = 8;
+
+/// Stays with one call.
+pub(super) struct Attendant {
+    calling: Calling,
+    lease: Lease,
+    context: Context,
+    /// Who waits for the call; nobody while it is parked.
+    callers: Vec<mpsc::Sender<ToCaller>>,
+    /// Questions that were asked, and those that are still to be, by key.
+    open: BTreeMap<String, Open>,
+    round: u32,
+    asked: u32,
+    /// What was answered in the round before, to know a caller that only repeats itself.
+    taken: Vec<(String, Raw)>,
+    gather: Option<Instant>,
+    parked: Option<Instant>,
+}
+
+struct Open {
+    question: Question,
+    reply: Reply,
+}
+
+/// What is next for a call.
+enum Turn {
+    Goes,
+    Ends(Outcome),
+    GivenUp,
+}
+
+impl Attendant {
+    pub(super) fn new(
+        calling: Calling,
+        lease: Lease,
+        context: &Context,
+        caller: mpsc::Sender<ToCaller>,
+    ) -> Self {
+        Self {
+            calling,
+            lease,
+            context: context.clone(),
+            callers: vec![caller],
+            open: BTreeMap::new(),
+            round: 0,
+            asked: 0,
+            taken: Vec::new(),
+            gather: None,
+            parked: None,
+        }
+    }
+
+    /// Stays with the call until it is over and its outcome was fetched.
+    pub(super) async fn attend(mut self, mut resumes: mpsc::Receiver<Resume>) {
+        loop {
+            match self.turn(&mut resumes).await {
+                Turn::Goes => {}
+                Turn::Ends(outcome) => return self.hand_out(outcome, resumes).await,
+                Turn::GivenUp => return self.give_up().await,
+            }
+        }
+    }
+
+    async fn turn(&mut self, resumes: &mut mpsc::Receiver<Resume>) -> Turn {
+        let gathered = self.gather.unwrap_or_else(far_away);
+        let expired = self.parked.unwrap_or_else(far_away);
+        tokio::select! {
+            biased;
+            step = self.calling.next() => self.take_step(step).await,
+            Some(aside) = self.lease.joined.asides.recv() => {
+                match aside {
+                    Aside::Asked(asked) => self.take_question(asked),
+                    Aside::Logged(event) => self.tell(ToCaller::Event(event)).await,
+                }
+                Turn::Goes
+            }
+            Some(resume) = resumes.recv() => {
+                self.resume(resume).await;
+                Turn::Goes
+            }
+            () = sleep_until(gathered), if self.gather.is_some() => {
+                self.send_questions().await;
+                Turn::Goes
+            }
+            () = sleep_until(expired), if self.parked.is_some() => Turn::GivenUp,
+            () = all_gone(&self.callers), if !self.callers.is_empty() => Turn::GivenUp,
+        }
+    }
+
+    async fn take_step(&mut self, step: Step) -> Turn {
+        match step {
+            Step::News(News::Event(event)) => self.tell(ToCaller::Event(event)).await,
+            Step::News(News::Asked(asked)) => self.take_question(asked),
+            Step::News(News::Withdrawn(key)) => {
+                self.open.retain(|_, open| open.reply.key() != key);
+            }
+            Step::Done(outcome) => return Turn::Ends(outcome),
+            Step::Ended(_) => {
+                return Turn::Ends(super::super::broken("the call ended without an answer").into());
+            }
+        }
+        Turn::Goes
+    }
+
+    fn take_question(&mut self, asked: Asked) {
+        spoil_if_rooted(&asked, &self.context, &self.lease);
+        let Asked { question, reply, .. } = asked;
+        if !question.is_allowed(&self.context.caller().capabilities) {
+            let needs = question.needed_words();
+            return reply.answer(Err(Refusal::unsupported(format!("the client has no {needs}"))));
+        }
+        if self.open.len() >= MOST_QUESTIONS {
+            return reply.answer(Err(Refusal::declined("too many questions are open")));
+        }
+        self.asked += 1;
+        // Never the same key twice in a call: answers of different rounds may cross.
+        let key = format!("q{}", self.asked);
+        self.open.insert(key, Open { question, reply });
+        self.gather = Some(Instant::now() + GATHERING);
+    }
+
+    /// Hands the open questions to the callers, who leave with them.
+    async fn send_questions(&mut self) {
+        self.gather = None;
+        if self.callers.is_empty() || self.open.is_empty() {
+            return;
+        }
+        self.round += 1;
+        let asks = self
+            .open
+            .iter()
+            .map(|(key, open)| Ask { key: key.clone(), question: open.question.clone() });
+        self.tell(ToCaller::Asks(asks.collect(), self.round)).await;
+        self.callers.clear();
+        self.parked = Some(Instant::now() + PATIENCE);
+    }
+
+    async fn resume(&mut self, resume: Resume) {
+        let Resume { round, answers, caller } = resume;
+        let is_repeated = round < self.round || self.parked.is_none();
+        if is_repeated && answers != self.taken {
+            _ = caller.send(ToCaller::Done(consumed().into())).await;
+            return;
+        }
+        self.callers.push(caller);
+        if is_repeated {
+            return;
+        }
+        self.parked = None;
+        for (key, answer) in &answers {
+            if let Some(open) = self.open.remove(key) {
+                open.reply.answer(Ok(answer.clone()));
+            }
+        }
+        self.taken = answers;
+        if !self.open.is_empty() {
+            // What is still missing, or was asked meanwhile.
+            self.gather = Some(Instant::now());
+        }
+    }
+
+    async fn tell(&mut self, told: ToCaller) {
+        for caller in &self.callers {
+            // One that left is noticed elsewhere.
+            _ = caller.send(told.clone()).await;
+        }
+    }
+
+    /// Gives the outcome to everybody who waits for it, or comes back for it soon.
+    async fn hand_out(mut self, outcome: Outcome, mut resumes: mpsc::Receiver<Resume>) {
+        self.open.clear();
+        self.tell(ToCaller::Done(outcome.clone())).await;
+        let was_fetched = !self.callers.is_empty();
+        if was_fetched && self.round == 0 {
+            return;
+        }
+        let Self { taken, round: last, calling, lease, .. } = self;
+        drop((calling, lease));
+        let until = Instant::now() + if was_fetched { KEPT } else { PATIENCE };
+        while let Ok(Some(resume)) = tokio::time::timeout_at(until, resumes.recv()).await {
+            let is_known = resume.answers == taken || (!was_fetched && resume.round == last);
+            let told = if is_known { outcome.clone() } else { consumed().into() };
+            _ = resume.caller.send(ToCaller::Done(told)).await;
+        }
+    }
+
+    /// Ends a call that nobody waits for: its questions are answered with no, and if that does not end it, it is
+    /// cancelled.
+    async fn give_up(mut self) {
+        for open in std::mem::take(&mut self.open).into_values() {
+            let answer = match open.question {
+                Question::Form { .. } | Question::Url { .. } => Ok(Raw::of(&Cancelled::NEW)),
+                Question::Sample { .. } | Question::Roots => {
+                    Err(Refusal::declined("nobody answered"))
+                }
+            };
+            open.reply.answer(answer);
+        }
+        if self.parked.is_some() {
+            let last = async { while !matches!(self.calling.next().await, Step::Done(_)) {} };
+            // Too late for anybody: dropping the call cancels it.
+            _ = timeout(FAREWELL, last).await;
+        }
+    }
+}
+
+/// What a person who closed a form would have said.
+#[derive(serde::Serialize)]
+struct Cancelled {
+    action: &'static str,
+}
+
+impl Cancelled {
+    const NEW: Self = Self { action: "cancel" };
+}
+
+/// Resolves when no caller waits any more.
+async fn all_gone(callers: &[mpsc::Sender<ToCaller>]) {
+    for caller in callers {
+        caller.closed().await;
+    }
+}
+
+fn far_away() -> Instant {
+    Instant::now() + Duration::from_secs(86_400)
+}

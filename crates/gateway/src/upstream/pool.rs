@@ -1,0 +1,290 @@
+//! Conversations with one server, each for one caller or purpose and never for another.
+//!
+//! Which callers share a conversation is a matter of security: what a server keeps in a session, and what it
+//! asks there, is nobody else's.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use creole::client::{Asked, Connection, Notice};
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::model::ClientCapabilities;
+use creole::proto::op::Event;
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::dial::Dialer;
+
+/// How long a conversation may rest before it is closed.
+const IDLE: Duration = Duration::from_secs(300);
+
+/// How long a call may wait for a conversation that serves one call at a time.
+const TURN: Duration = Duration::from_secs(60);
+
+/// Things that may wait to be taken by one call.
+const ASIDES: usize = 64;
+
+/// Whose a conversation is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Owner {
+    /// The gateway's own, or everybody's where that was declared to be safe.
+    Gateway,
+    /// Somebody's.
+    Principal(Arc<str>),
+    /// That of one connection or session of a client.
+    Conversation(Arc<str>),
+}
+
+/// What a conversation is for; calls with the same key may share one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) owner: Owner,
+    /// What the server was told that it may ask for.
+    pub(super) asks: Asks,
+    /// Whether one call at a time has it: otherwise nobody could tell which call a question belongs to.
+    pub(super) exclusive: bool,
+}
+
+/// What a server may ask for, as a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Asks {
+    form: bool,
+    url: bool,
+    sampling: bool,
+    roots: bool,
+    raw: Option<String>,
+}
+
+impl Asks {
+    pub(super) fn of(capabilities: &ClientCapabilities) -> Self {
+        Self {
+            form: capabilities.elicitation_form,
+            url: capabilities.elicitation_url,
+            sampling: capabilities.sampling,
+            roots: capabilities.roots,
+            raw: capabilities.raw.as_ref().map(|raw| raw.as_str().to_owned()),
+        }
+    }
+}
+
+/// Something that a server says outside of a call's own channel.
+#[derive(Debug)]
+pub(super) enum Aside {
+    Asked(Asked),
+    Logged(Event),
+}
+
+/// The conversations with one server.
+pub(super) struct Pool {
+    dialer: Arc<Dialer>,
+    most: usize,
+    slots: Mutex<HashMap<Key, Arc<Slot>>>,
+}
+
+/// The place of one conversation.
+struct Slot {
+    /// The conversation, while there is one; opened by the first who needs it.
+    connection: AsyncMutex<Option<Connection>>,
+    callers: Callers,
+    turn: Arc<Semaphore>,
+    used: Mutex<Instant>,
+}
+
+/// The calls that are under way in a conversation, oldest first: what belongs to none is handed to the first.
+#[derive(Clone, Default)]
+struct Callers(Arc<Mutex<Vec<(u64, mpsc::Sender<Aside>)>>>);
+
+impl Callers {
+    fn lock(&self) -> MutexGuard<'_, Vec<(u64, mpsc::Sender<Aside>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn join(&self) -> Joined {
+        let (sender, asides) = mpsc::channel(ASIDES);
+        let mut callers = self.lock();
+        let number = callers.last().map_or(0, |(number, _)| number + 1);
+        callers.push((number, sender));
+        Joined { callers: self.clone(), number, asides }
+    }
+
+    /// Hands something to the oldest call that takes it; nobody there is the same as a refusal.
+    fn hand_over(&self, mut aside: Aside) {
+        for (_, sender) in self.lock().iter() {
+            match sender.try_send(aside) {
+                Ok(()) => return,
+                Err(
+                    mpsc::error::TrySendError::Full(back) | mpsc::error::TrySendError::Closed(back),
+                ) => {
+                    aside = back;
+                }
+            }
+        }
+    }
+}
+
+/// A call that is under way in a conversation.
+pub(super) struct Joined {
+    callers: Callers,
+    number: u64,
+    /// What the server says that belongs to no call that it names.
+    pub(super) asides: mpsc::Receiver<Aside>,
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        self.callers.lock().retain(|(number, _)| *number != self.number);
+    }
+}
+
+/// A conversation that one call uses.
+pub(super) struct Lease {
+    pub(super) connection: Connection,
+    pub(super) joined: Joined,
+    _turn: Option<OwnedSemaphorePermit>,
+    slot: Arc<Slot>,
+}
+
+impl Lease {
+    /// Makes this the last call in the conversation.
+    pub(super) fn spoil(&self) {
+        if let Ok(mut connection) = self.slot.connection.try_lock() {
+            *connection = None;
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.slot.touch();
+    }
+}
+
+impl Slot {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            connection: AsyncMutex::default(),
+            callers: Callers::default(),
+            turn: Arc::new(Semaphore::new(1)),
+            used: Mutex::new(Instant::now()),
+        })
+    }
+
+    fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn rests_since(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The conversation, opened if it is not.
+    async fn open(
+        &self,
+        dialer: &Dialer,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> Result<Connection, Fault> {
+        let mut place = self.connection.lock().await;
+        if let Some(connection) = place.as_ref().filter(|open| open.is_closed().is_none()) {
+            return Ok(connection.clone());
+        }
+        *place = None;
+        let callers = self.callers.clone();
+        let on_question = Box::new(move |asked| callers.hand_over(Aside::Asked(asked)));
+        let connection = dialer.open(Arc::clone(capabilities), on_question).await?;
+        tokio::spawn(pass_on_logs(connection.notices(), self.callers.clone()));
+        *place = Some(connection.clone());
+        Ok(connection)
+    }
+}
+
+/// Hands log messages that belong to no call to the oldest one.
+async fn pass_on_logs(mut notices: tokio::sync::broadcast::Receiver<Notice>, callers: Callers) {
+    use tokio::sync::broadcast::error::RecvError;
+    loop {
+        match notices.recv().await {
+            Ok(Notice::Logged(event)) => callers.hand_over(Aside::Logged(event)),
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+impl Pool {
+    pub(super) fn new(dialer: Arc<Dialer>, most: usize) -> Arc<Self> {
+        let pool = Arc::new(Self { dialer, most, slots: Mutex::default() });
+        tokio::spawn(sweep(Arc::downgrade(&pool)));
+        pool
+    }
+
+    /// A conversation for one call, opened if there is none.
+    pub(super) async fn lease(
+        &self,
+        key: Key,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> Result<Lease, Fault> {
+        let exclusive = key.exclusive;
+        let slot = self.slot(key)?;
+        let turn = match exclusive {
+            false => None,
+            true => Some(self.turn(&slot).await?),
+        };
+        slot.touch();
+        // Joined before the conversation is opened: some servers ask as soon as it is.
+        let joined = slot.callers.join();
+        let connection = slot.open(&self.dialer, capabilities).await?;
+        Ok(Lease { connection, joined, _turn: turn, slot })
+    }
+
+    async fn turn(&self, slot: &Slot) -> Result<OwnedSemaphorePermit, Fault> {
+        let turn = timeout(TURN, Arc::clone(&slot.turn).acquire_owned()).await;
+        turn.ok().and_then(Result::ok).ok_or_else(|| {
+            let name = self.dialer.name();
+            let detail = format!(
+                "{name} serves one call at a time that may ask something, and another one has not ended"
+            );
+            Fault::new(FaultKind::Busy, detail)
+        })
+    }
+
+    fn slot(&self, key: Key) -> Result<Arc<Slot>, Fault> {
+        let mut slots = self.lock();
+        if let Some(slot) = slots.get(&key) {
+            return Ok(Arc::clone(slot));
+        }
+        if slots.len() >= self.most {
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
+        }
+        if slots.len() >= self.most {
+            let (name, most) = (self.dialer.name(), self.most);
+            let detail = format!("{most} callers use {name} at the same time, the most allowed");
+            return Err(Fault::new(FaultKind::Busy, detail));
+        }
+        let slot = Slot::new();
+        slots.insert(key, Arc::clone(&slot));
+        Ok(slot)
+    }
+
+    /// Forgets conversations that rest, except the gateway's own.
+    fn forget_idle(&self) {
+        let now = Instant::now();
+        self.lock().retain(|key, slot| {
+            let rests = Arc::strong_count(slot) == 1 && slot.rests_since() + IDLE <= now;
+            key.owner == Owner::Gateway || !rests
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn sweep(pool: std::sync::Weak<Pool>) {
+    loop {
+        sleep(IDLE / 10).await;
+        match pool.upgrade() {
+            Some(pool) => pool.forget_idle(),
+            None => return,
+        }
+    }
+}

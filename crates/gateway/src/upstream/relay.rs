@@ -1,0 +1,73 @@
+//! One call passed on, for a caller who can be asked while it waits, or who cannot be asked at all.
+
+use std::collections::HashMap;
+
+use creole::call::Context;
+use creole::client::{Asked, Calling, News, Step};
+use creole::proto::client::{QuestionKey, Refusal};
+use creole::proto::model::Question;
+use creole::proto::op::Outcome;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::pool::{Aside, Lease};
+
+/// Follows a call to its end. What happens on the way is told to the caller, and what is asked is asked there.
+/// Dropping this cancels the call.
+pub(super) async fn follow(mut calling: Calling, lease: &mut Lease, context: &Context) -> Outcome {
+    let mut asking = Asking::default();
+    loop {
+        tokio::select! {
+            biased;
+            step = calling.next() => match step {
+                Step::News(News::Event(event)) => context.event(event).await,
+                Step::News(News::Asked(asked)) => asking.ask(asked, context, lease),
+                Step::News(News::Withdrawn(question)) => asking.withdraw(question),
+                Step::Done(outcome) => return outcome,
+                Step::Ended(_) => return super::broken("the call ended without an answer").into(),
+            },
+            Some(aside) = lease.joined.asides.recv() => match aside {
+                Aside::Asked(asked) => asking.ask(asked, context, lease),
+                Aside::Logged(event) => context.event(event).await,
+            },
+            Some(_) = asking.running.join_next(), if !asking.running.is_empty() => {}
+        }
+    }
+}
+
+/// Questions that the caller is being asked.
+#[derive(Default)]
+struct Asking {
+    running: JoinSet<()>,
+    open: HashMap<QuestionKey, AbortHandle>,
+}
+
+impl Asking {
+    fn ask(&mut self, asked: Asked, context: &Context, lease: &Lease) {
+        spoil_if_rooted(&asked, context, lease);
+        let (context, key) = (context.clone(), asked.reply.key());
+        let handle = self.running.spawn(async move {
+            let Asked { question, reply, .. } = asked;
+            if !question.is_allowed(&context.caller().capabilities) {
+                let needs = question.needed_words();
+                return reply
+                    .answer(Err(Refusal::unsupported(format!("the client has no {needs}"))));
+            }
+            let answer = context.ask(question).await;
+            reply.answer(answer.map_err(Refusal::declined));
+        });
+        self.open.insert(key, handle);
+    }
+
+    fn withdraw(&mut self, question: QuestionKey) {
+        if let Some(asking) = self.open.remove(&question) {
+            asking.abort();
+        }
+    }
+}
+
+/// A session whose server knows somebody's folders serves nobody else, unless it belongs to one client alone.
+pub(super) fn spoil_if_rooted(asked: &Asked, context: &Context, lease: &Lease) {
+    if asked.question == Question::Roots && context.conversation().is_none() {
+        lease.spoil();
+    }
+}

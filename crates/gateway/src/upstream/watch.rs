@@ -1,0 +1,179 @@
+//! Resources that somebody here watches, and what tells a server so.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use creole::client::{Connection, Step};
+use creole::proto::client::Request;
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::model::ServerCapabilities;
+use creole::proto::op::{Filter, Operation, Outcome, Payload};
+use creole::proto::revision::Era;
+use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::task::AbortHandle;
+
+/// The most resources of one server that are watched at once.
+const MOST: usize = 10_000;
+
+/// What is watched at one server.
+pub(super) struct Watching {
+    counts: Mutex<HashMap<String, usize>>,
+    /// The stream of notifications of a server that tells nothing without one.
+    stream: AsyncMutex<Option<Stream>>,
+    /// Told when the stream ended by itself.
+    lost: watch::Sender<u64>,
+}
+
+/// An acknowledged stream. Dropping it ends it.
+struct Stream(AbortHandle);
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Default for Watching {
+    fn default() -> Self {
+        let (lost, _) = watch::channel(0);
+        Self { counts: Mutex::default(), stream: AsyncMutex::default(), lost }
+    }
+}
+
+impl Watching {
+    /// Watches a resource for one more; the first has the server asked.
+    pub(super) async fn subscribe(&self, uri: &str, connection: &Connection) -> Outcome {
+        let is_first = match self.add(uri) {
+            Ok(is_first) => is_first,
+            Err(fault) => return fault.into(),
+        };
+        if !is_first {
+            return Outcome::Complete(Payload::Empty);
+        }
+        let outcome = self.ask(uri, connection).await;
+        if !matches!(outcome, Outcome::Complete(_)) {
+            self.remove(uri);
+        }
+        outcome
+    }
+
+    /// Watches a resource for one less; tells whether that was the last.
+    pub(super) fn remove(&self, uri: &str) -> bool {
+        let mut counts = self.lock();
+        let Some(count) = counts.get_mut(uri) else { return false };
+        *count -= 1;
+        let is_last = *count == 0;
+        if is_last {
+            counts.remove(uri);
+        }
+        is_last
+    }
+
+    /// Whether somebody watches the resource.
+    pub(super) fn has(&self, uri: &str) -> bool {
+        self.lock().contains_key(uri)
+    }
+
+    /// What is watched.
+    pub(super) fn all(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// Stops being told of a resource that nobody watches any more.
+    pub(super) async fn unsubscribe(&self, uri: &str, connection: &Connection) {
+        match connection.greeting().rules.era {
+            Era::Handshake => {
+                let operation = Operation::Unsubscribe { uri: uri.to_owned() };
+                // Too much news harms nobody.
+                _ = connection.ask(Request::new(operation)).await;
+            }
+            Era::Stateless => _ = self.listen(connection).await,
+        }
+    }
+
+    /// Asks a server anew for all that is watched, after a new conversation was opened.
+    pub(super) async fn restore(&self, connection: &Connection) {
+        match connection.greeting().rules.era {
+            Era::Stateless => _ = self.listen(connection).await,
+            Era::Handshake => {
+                for uri in self.all() {
+                    let operation = Operation::Subscribe { uri };
+                    // Who watches is told of everything anyway after a loss.
+                    _ = connection.ask(Request::new(operation)).await;
+                }
+            }
+        }
+    }
+
+    /// Resolves when a stream of notifications ended by itself.
+    pub(super) fn lost(&self) -> watch::Receiver<u64> {
+        self.lost.subscribe()
+    }
+
+    async fn ask(&self, uri: &str, connection: &Connection) -> Outcome {
+        match connection.greeting().rules.era {
+            Era::Handshake => {
+                let operation = Operation::Subscribe { uri: uri.to_owned() };
+                match connection.ask(Request::new(operation)).await {
+                    Outcome::Complete(_) => Outcome::Complete(Payload::Empty),
+                    other => other,
+                }
+            }
+            Era::Stateless => match self.listen(connection).await {
+                Ok(honoured) if honoured.uris.iter().any(|it| it == uri) => {
+                    Outcome::Complete(Payload::Empty)
+                }
+                Ok(_) => Fault::new(FaultKind::ResourceNotFound, "").about(uri).into(),
+                Err(fault) => fault.into(),
+            },
+        }
+    }
+
+    /// Opens a stream of notifications for all that is wanted, in place of the one before.
+    async fn listen(&self, connection: &Connection) -> Result<Filter, Fault> {
+        let mut stream = self.stream.lock().await;
+        let filter = self.filter(connection.greeting().card.capabilities);
+        if filter == Filter::default() {
+            *stream = None;
+            return Ok(filter);
+        }
+        let mut calling = connection.begin(Request::new(Operation::Listen(filter)));
+        let honoured = match calling.outcome(drop).await {
+            Outcome::Complete(Payload::Listening(filter)) => filter,
+            Outcome::Fail(fault) => return Err(fault),
+            _ => return Err(super::broken("a subscription was answered with something else")),
+        };
+        let lost = self.lost.clone();
+        let task = tokio::spawn(async move {
+            while !matches!(calling.next().await, Step::Ended(_)) {}
+            lost.send_modify(|count| *count += 1);
+        });
+        *stream = Some(Stream(task.abort_handle()));
+        Ok(honoured)
+    }
+
+    fn filter(&self, has: ServerCapabilities) -> Filter {
+        Filter {
+            tools: has.tools && has.list_changed,
+            prompts: has.prompts && has.list_changed,
+            resources: has.resources && has.list_changed,
+            uris: self.all(),
+            tasks: Vec::new(),
+        }
+    }
+
+    fn add(&self, uri: &str) -> Result<bool, Fault> {
+        let mut counts = self.lock();
+        if counts.len() >= MOST && !counts.contains_key(uri) {
+            let detail = format!("{MOST} resources are watched, the most allowed");
+            return Err(Fault::new(FaultKind::Busy, detail));
+        }
+        let count = counts.entry(uri.to_owned()).or_default();
+        *count += 1;
+        Ok(*count == 1)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,173 @@
+//! What arrives from the server.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use super::calls::Expect;
+use super::outbox::{Happening, Noise, Outbox};
+use super::{CallKey, Machine, Stage};
+use crate::fault::{Fault, FaultKind};
+use crate::op::Outcome;
+use crate::server::Now;
+use crate::wire::{self, Fields, Frame, Object, unquote};
+
+/// The longest part of a server's own text that is repeated.
+const LONGEST_ECHO: usize = 128;
+
+/// How a message came in.
+#[derive(Clone, Copy)]
+pub(super) struct Arrival {
+    /// The call whose own channel it came on.
+    pub(super) origin: Option<CallKey>,
+    pub(super) now: Now,
+}
+
+impl Machine {
+    /// Takes one message, or an array of them. `origin` is the call whose own channel it came on, where calls
+    /// have one.
+    pub fn receive(&mut self, bytes: &[u8], origin: Option<CallKey>, now: Now, out: &mut Outbox) {
+        if self.stage == Stage::Over {
+            return;
+        }
+        let arrival = Arrival { origin, now };
+        match wire::scan(bytes, &self.profile.limits.wire) {
+            Ok(Frame::One(fields)) => self.take(&fields, arrival, out),
+            // Arrays are of one revision; who sends them in another is understood nevertheless.
+            Ok(Frame::Batch(elements)) => {
+                elements.iter().for_each(|fields| self.take(fields, arrival, out));
+            }
+            Err(error) => {
+                let start =
+                    shorten(&String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_ECHO)]));
+                self.make_noise(Noise::Unreadable(error.to_string(), start), out);
+                self.fail_origin(
+                    origin,
+                    &format!("the server's answer cannot be read: {error}"),
+                    out,
+                );
+            }
+        }
+    }
+
+    /// Takes the news that a message was too long to be read.
+    pub fn overlong(&mut self, origin: Option<CallKey>, out: &mut Outbox) {
+        let why = "the message is longer than what is read";
+        self.make_noise(Noise::Unreadable(why.into(), String::new()), out);
+        self.fail_origin(origin, "the server's answer is longer than what is read", out);
+    }
+
+    /// Where a call has a channel of its own, what cannot be read there was its answer.
+    fn fail_origin(&mut self, origin: Option<CallKey>, detail: &str, out: &mut Outbox) {
+        if let Some(call) = origin {
+            self.finish(call, Fault::new(FaultKind::BackendUnavailable, detail).into(), out);
+        }
+    }
+
+    fn take(&mut self, fields: &Fields<'_>, arrival: Arrival, out: &mut Outbox) {
+        if !fields.is_object {
+            return self.make_noise(Noise::NoMessage("it is no object".into()), out);
+        }
+        let Some(method) = fields.method else { return self.take_response(fields, arrival, out) };
+        let Some(method) = unquote(method).filter(|_| !fields.repeated) else {
+            let why = if fields.repeated {
+                "an object has the same key twice"
+            } else {
+                "`method` is no text"
+            };
+            return self.make_noise(Noise::NoMessage(why.into()), out);
+        };
+        let params = fields.params.and_then(Object::new).unwrap_or(Object::EMPTY);
+        match fields.id.filter(|id| *id != "null") {
+            Some(id) => self.take_question(id, &method, params, arrival, out),
+            None => self.take_notice(&method, params, arrival, out),
+        }
+    }
+
+    fn take_response(&mut self, fields: &Fields<'_>, arrival: Arrival, out: &mut Outbox) {
+        // Hand-written servers send both members, one of them null.
+        let result = fields.result.filter(|_| fields.error.is_none_or(|error| error == "null"));
+        let error = fields.error.filter(|error| *error != "null" || result.is_none());
+        if result.is_none() && error.is_none() {
+            let why = "it has neither `method` nor `result` nor `error`";
+            return self.make_noise(Noise::NoMessage(why.into()), out);
+        }
+        let Some(id) = fields.id.filter(|id| *id != "null") else {
+            return self.take_nameless(error, arrival, out);
+        };
+        let number = id.parse::<u64>().ok().filter(|number| self.calls.was_minted(*number));
+        let Some(call) = number.map(CallKey) else {
+            return self.make_noise(Noise::UnknownAnswer(shorten(id)), out);
+        };
+        // A late answer to a call that was given up, or a second one, is nobody's.
+        if self.calls.get(call).is_none_or(|pending| !pending.sent) {
+            return;
+        }
+        if fields.repeated {
+            let detail = "the server's answer has the same key twice in an object";
+            return self.finish(call, Fault::new(FaultKind::Internal, detail).into(), out);
+        }
+        match (result, error) {
+            (Some(result), _) => self.take_result(call, result, out),
+            (None, Some(error)) => self.take_error(call, error, out),
+            (None, None) => {}
+        }
+    }
+
+    /// An error whose id could not be read belongs to the call whose channel it came on, or to the only one
+    /// that was sent.
+    fn take_nameless(&mut self, error: Option<&str>, arrival: Arrival, out: &mut Outbox) {
+        let opening =
+            || self.calls.only(|pending| pending.sent && pending.expect == Expect::Opening);
+        let call = arrival.origin.filter(|call| self.is_open(*call)).or_else(opening);
+        match (call, error) {
+            (Some(call), Some(error)) => self.take_error(call, error, out),
+            _ => self.make_noise(Noise::NoMessage("an answer without `id`".into()), out),
+        }
+    }
+
+    fn take_result(&mut self, call: CallKey, result: &str, out: &mut Outbox) {
+        let Some(pending) = self.calls.get(call) else { return };
+        let Some(result) = Object::new(result) else {
+            let detail = "the server's result is no object";
+            return self.finish(call, Fault::new(FaultKind::Internal, detail).into(), out);
+        };
+        match pending.expect {
+            Expect::Opening => {
+                self.calls.remove(call);
+                self.take_greeting(result, out);
+            }
+            Expect::Listen => self.end_listener(call, out),
+            _ => {
+                let outcome = self.read_result(pending, result);
+                self.finish(call, outcome, out);
+            }
+        }
+    }
+
+    /// A listener ends with an empty result; one that was never acknowledged never was one.
+    fn end_listener(&mut self, call: CallKey, out: &mut Outbox) {
+        if self.calls.get(call).is_some_and(|pending| pending.listening) {
+            self.calls.remove(call);
+            return out.tell(Happening::Ended(call, None));
+        }
+        let detail = "the server ended a subscription that it had not acknowledged";
+        self.finish(call, Fault::new(FaultKind::BackendUnavailable, detail).into(), out);
+    }
+
+    fn take_error(&mut self, call: CallKey, error: &str, out: &mut Outbox) {
+        let Some(pending) = self.calls.get(call) else { return };
+        let outcome = self.read_error(pending, error);
+        let outcome = match outcome {
+            Outcome::NeedInput { .. } if pending.expect == Expect::Opening => {
+                Fault::new(FaultKind::Internal, "the server asks before it has answered").into()
+            }
+            other => other,
+        };
+        self.finish(call, outcome, out);
+    }
+}
+
+/// A server's own text, short enough to repeat.
+pub(super) fn shorten(text: &str) -> String {
+    text.chars().take(LONGEST_ECHO).collect()
+}

@@ -1,0 +1,175 @@
+//! An item that another server announces: its text with what must be changed, and nothing else.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{Definition, ListKind, TaskSupport, ToolAnnotations};
+use crate::adapt::{lower_output, lower_schema, sound_schema};
+use crate::encode::foreign_member;
+use crate::http::{Mirror, MirrorError};
+use crate::wire::{Object, Raw, quote, unquote};
+
+/// Members of a tool that are written anew for some peers; `None` leaves one out.
+type Rewritten<'a> = [(&'static str, Option<Cow<'a, str>>)];
+
+impl Definition {
+    /// The definition of an item as another server wrote it, found by another name if one is given. `None` if
+    /// the text is no object, or has nothing to be found by.
+    pub fn relayed(kind: ListKind, item: &str, new_name: Option<&str>) -> Option<Self> {
+        let object = Object::new(item)?;
+        let name = object.string(kind.key()).ok().flatten().filter(|name| !name.is_empty())?;
+        let mut changes = Vec::new();
+        if let Some(new) = new_name.filter(|new| *new != name) {
+            let mut quoted = Vec::new();
+            quote(&mut quoted, new);
+            changes.push((kind.key(), String::from_utf8(quoted).ok().map(Cow::Owned)));
+        }
+        let name = new_name.map_or_else(|| name.into_owned(), String::from);
+        Some(match kind {
+            ListKind::Tools => relayed_tool(name, object, changes),
+            _ => Self { name, newest: spliced(object, &changes), ..Self::default() },
+        })
+    }
+
+    /// The raw text of a member, as the newest revision has it.
+    pub fn member(&self, name: &str) -> Option<&str> {
+        Object::new(&self.newest)?.get(name)
+    }
+
+    /// The text of a member, such as a template's `uriTemplate`.
+    pub fn text_member(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.member(name).and_then(unquote)
+    }
+
+    /// Whether a tool says that it runs as a task; only servers of one revision do.
+    pub fn task_support(&self) -> TaskSupport {
+        let support = || {
+            let tool = Object::new(self.tasked.as_deref()?)?;
+            let execution = tool.get("execution").and_then(Object::new)?;
+            let word = execution.string("taskSupport").ok().flatten()?;
+            let all = [TaskSupport::Optional, TaskSupport::Required];
+            all.into_iter().find(|support| support.word() == word)
+        };
+        support().unwrap_or_default()
+    }
+
+    /// The arguments of a tool that are repeated in headers.
+    pub fn mirrors(&self) -> Result<Vec<Mirror>, MirrorError> {
+        self.member("inputSchema").map_or(Ok(Vec::new()), Mirror::all)
+    }
+
+    /// What a tool says about its behaviour; nobody has to believe it.
+    pub fn annotations(&self) -> Option<ToolAnnotations> {
+        Raw::trusted(self.member("annotations")?).decode().ok()
+    }
+}
+
+fn relayed_tool<'a>(
+    name: String,
+    tool: Object<'a>,
+    mut changes: Vec<(&'static str, Option<Cow<'a, str>>)>,
+) -> Definition {
+    let [input, output, execution] = tool.pick(["inputSchema", "outputSchema", "execution"]);
+    let common = changes.clone();
+    if let Some(sound) = input.and_then(sound_schema) {
+        changes.push(("inputSchema", Some(Cow::Owned(sound))));
+    }
+    if execution.is_some() {
+        changes.push(("execution", None));
+    }
+    let newest = spliced(tool, &changes);
+    let (lowered, lowered_output) = (input.and_then(lower_schema), output.and_then(lower_output));
+    let differs = lowered.is_some() || lowered_output.is_some();
+    let mut older = common;
+    if let Some(lowered) = lowered {
+        older.push(("inputSchema", Some(Cow::Owned(lowered))));
+    }
+    let mut structured = older.clone();
+    if let Some(lowered) = lowered_output {
+        structured.push(("outputSchema", Some(Cow::Owned(lowered))));
+    }
+    older.extend([("outputSchema", None), ("execution", None)]);
+    let tasked = execution.map(|_| spliced(tool, &structured));
+    structured.push(("execution", None));
+    Definition {
+        name,
+        newest,
+        handshake: differs.then(|| spliced(tool, &structured)),
+        unstructured: output.map(|_| spliced(tool, &older)),
+        tasked,
+    }
+}
+
+/// The object with these members rewritten; the same text where none is.
+fn spliced(object: Object<'_>, changes: &Rewritten<'_>) -> Box<str> {
+    if changes.is_empty() {
+        return object.text().into();
+    }
+    let mut out = Vec::with_capacity(object.text().len() + 64);
+    out.push(b'{');
+    for (name, value) in object.members() {
+        match changes.iter().find(|(changed, _)| *changed == name) {
+            None => foreign_member(&mut out, &name, value),
+            Some((_, Some(new))) => foreign_member(&mut out, &name, new),
+            Some((_, None)) => {}
+        }
+    }
+    out.push(b'}');
+    String::from_utf8(out).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::revision::Revision;
+
+    fn text(definition: &Definition, revision: Revision) -> &str {
+        definition.text(revision.rules())
+    }
+
+    #[test]
+    fn an_ordinary_tool_stays_as_it_was_written_in_every_revision() {
+        let tool = r#"{ "x": 1e400, "name":"a", "inputSchema":{"type":"object"} }"#;
+        let definition = Definition::relayed(ListKind::Tools, tool, None).unwrap();
+        for revision in Revision::ALL {
+            assert_eq!(text(&definition, revision), tool);
+        }
+        assert_eq!(definition.name(), "a");
+    }
+
+    #[test]
+    fn only_the_name_is_replaced() {
+        let tool = r#"{"z":[1.0],"name":"a","inputSchema":{"type":"object"}}"#;
+        let definition = Definition::relayed(ListKind::Tools, tool, Some("up.\"a")).unwrap();
+        let renamed = r#"{"z":[1.0],"name":"up.\"a","inputSchema":{"type":"object"}}"#;
+        assert_eq!(text(&definition, Revision::V2026_07_28), renamed);
+        assert_eq!(definition.name(), "up.\"a");
+    }
+
+    #[test]
+    fn each_revision_gets_what_it_knows() {
+        let tool = r#"{"name":"a","inputSchema":{"properties":{"p":true}},"outputSchema":{"type":"number"},"execution":{"taskSupport":"required"}}"#;
+        let definition = Definition::relayed(ListKind::Tools, tool, None).unwrap();
+        assert_eq!(definition.task_support(), TaskSupport::Required);
+        assert!(!text(&definition, Revision::V2026_07_28).contains("execution"));
+        assert!(text(&definition, Revision::V2026_07_28).contains(r#"{"p":true}"#));
+        let newer = text(&definition, Revision::V2025_11_25);
+        assert!(newer.contains("execution") && newer.contains(r#"{"p":{}}"#), "{newer}");
+        assert!(newer.contains(r#""required":["result"]"#), "{newer}");
+        let middle = text(&definition, Revision::V2025_06_18);
+        assert!(!middle.contains("execution") && middle.contains("outputSchema"), "{middle}");
+        let older = text(&definition, Revision::V2024_11_05);
+        assert!(!older.contains("execution") && !older.contains("outputSchema"), "{older}");
+        assert!(older.contains(r#"{"p":{}}"#), "{older}");
+    }
+
+    #[test]
+    fn what_cannot_be_found_is_no_item() {
+        for item in ["[]", "{}", r#"{"name":""}"#, r#"{"name":1}"#, r#"{"uri":"a"}"#] {
+            assert!(Definition::relayed(ListKind::Tools, item, None).is_none(), "{item}");
+        }
+        assert!(Definition::relayed(ListKind::Resources, r#"{"uri":"a:b"}"#, None).is_some());
+    }
+}

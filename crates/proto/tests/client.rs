@@ -1,0 +1,10 @@
+//! A client and a server as machines, mouth to ear: every operation in every revision.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "client/asking.rs"]
+mod asking;
+#[path = "client/pair.rs"]
+mod pair;
+#[path = "client/plain.rs"]
+mod plain;

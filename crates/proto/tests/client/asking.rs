@@ -1,0 +1,233 @@
+//! Questions in both eras, listeners, progress, cancellation and time.
+
+use core::time::Duration;
+
+use creole_proto::client::{Happening, Machine, Outbox, QuestionKey, Refusal, Request, Terms};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{Ask, ListKind, Question};
+use creole_proto::op::{Change, Event, Filter, Operation, Outcome, Payload, Reentry};
+use creole_proto::revision::Revision;
+use creole_proto::server;
+use creole_proto::wire::Raw;
+
+use super::pair::{Pair, client, everything, opening};
+use super::plain::{endpoint, tool};
+
+fn opened(revision: Revision) -> Pair {
+    let mut pair = Pair::open("spec", opening(revision), endpoint);
+    pair.happened.clear();
+    pair.sent.clear();
+    pair.hold();
+    pair
+}
+
+fn form() -> Question {
+    let schema = Raw::parse(r#"{"type":"object","properties":{}}"#).unwrap();
+    Question::Form { message: "How many?".into(), schema }
+}
+
+#[test]
+fn an_inline_question_is_handed_over_and_its_answer_comes_back() {
+    let mut pair = opened(Revision::V2025_11_25);
+    let call = pair.call(tool("t"));
+    let started = pair.started.remove(0).key;
+    pair.server.ask(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    pair.exchange();
+    let Some(Happening::Asked { call: asker, question, what, task: None }) = pair.happened.pop()
+    else {
+        panic!("{:?}", pair.happened)
+    };
+    assert_eq!((asker, what), (Some(call), form()));
+    let answer = Raw::parse(r#"{"action":"accept","content":{"n":1.0}}"#).unwrap();
+    pair.client.answer(question, Ok(answer.clone()), &mut pair.to_client);
+    pair.carry();
+    let Some(server::Action::Answer(_, Ok(received))) = pair.to_server.next_action() else {
+        panic!()
+    };
+    assert_eq!(received, answer);
+}
+
+#[test]
+fn what_was_not_offered_may_not_be_asked() {
+    let mut machine = client("spec", opening(Revision::V2024_11_05));
+    let mut out = Outbox::default();
+    machine.open(Duration::ZERO, &mut out);
+    let hello = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
+    machine.receive(hello, None, Duration::ZERO, &mut out);
+    out.clear_frames();
+    let rows = [
+        (
+            r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":"a","result":{}}"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}"#,
+            "-32601",
+        ),
+        (r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#, "-32601"),
+        (r#"{"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"x"}}"#, "-32601"),
+    ];
+    for (asked, expected) in rows {
+        machine.receive(asked.as_bytes(), None, Duration::ZERO, &mut out);
+        let said = String::from_utf8(out.take_bytes()).unwrap();
+        assert!(said.contains(expected), "{asked}: {said}");
+    }
+}
+
+#[test]
+fn a_question_of_a_call_that_is_over_is_withdrawn_and_refused() {
+    let mut pair = opened(Revision::V2025_06_18);
+    let call = pair.call(tool("t"));
+    let started = pair.started.remove(0).key;
+    pair.server.ask(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    pair.exchange();
+    pair.sent.clear();
+    pair.client.cancel(call, "enough", &mut pair.to_client);
+    pair.exchange();
+    assert!(pair.sent[0].contains("notifications/cancelled"), "{:?}", pair.sent);
+    assert!(pair.sent[1].contains("-32603"), "{:?}", pair.sent);
+    assert!(matches!(pair.happened.last(), Some(Happening::Withdrawn(_))));
+    pair.client.answer(QuestionKey(1), Err(Refusal::declined("no")), &mut pair.to_client);
+    assert!(pair.to_client.bytes().is_empty());
+    assert_eq!(pair.outcome(call), None);
+}
+
+#[test]
+fn a_question_inside_of_a_result_is_answered_by_a_new_call() {
+    let mut pair = opened(Revision::V2026_07_28);
+    let terms = Terms { capabilities: everything(), ..Terms::default() };
+    let request = Request { terms, ..tool("t") };
+    let call = pair.call(request.clone());
+    let asks = vec![Ask { key: "a\"b".into(), question: form() }];
+    let state = Some("st\u{e4}te \"1\"".to_string());
+    let started = pair.started.remove(0).key;
+    pair.finish(started, Outcome::NeedInput { asks: asks.clone(), state: state.clone() });
+    assert_eq!(pair.outcome(call), Some(&Outcome::NeedInput { asks, state: state.clone() }));
+    let answers = Raw::parse(r#"{"a\"b":{"action":"accept", "content":{}}}"#).unwrap();
+    let reentry = Some(Reentry { answers: Some(answers), state });
+    let again = Request { terms: Terms { reentry: reentry.clone(), ..request.terms }, ..request };
+    let second = pair.call(again);
+    assert_ne!(call, second);
+    assert_eq!(pair.started.remove(0).caller.reentry, reentry);
+}
+
+#[test]
+fn a_question_that_was_not_allowed_or_a_kind_that_is_unknown_is_a_fault() {
+    let rows = [
+        r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}"#,
+        r#"{"resultType":"input_required","inputRequests":{"a":{"method":"x/y"}}}"#,
+        r#"{"resultType":"input_required"}"#,
+        r#"{"resultType":"input_required","requestState":1}"#,
+        r#"{"resultType":"task","taskId":"a","status":"working"}"#,
+        r#"{"resultType":"sudden"}"#,
+    ];
+    for result in rows {
+        let (mut machine, mut out) =
+            (client("spec", opening(Revision::V2026_07_28)), Outbox::default());
+        let call = machine.request(tool("t"), Duration::ZERO, &mut out);
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call.0);
+        machine.receive(answer.as_bytes(), None, Duration::ZERO, &mut out);
+        let Some(Happening::Done(_, Outcome::Fail(fault))) = out.next_happening() else {
+            panic!("{result}")
+        };
+        assert_eq!(fault.kind, FaultKind::Internal, "{result}");
+    }
+}
+
+#[test]
+fn a_listener_is_acknowledged_told_and_ended() {
+    let mut pair = opened(Revision::V2026_07_28);
+    let filter = Filter { tools: true, uris: vec!["test://a".into()], ..Filter::default() };
+    let call = pair.call(Request::new(Operation::Listen(filter.clone())));
+    let started = pair.started.remove(0).key;
+    let honoured = Filter { tools: true, ..Filter::default() };
+    pair.finish(started, Outcome::Complete(Payload::Listening(honoured.clone())));
+    let listening = Outcome::Complete(Payload::Listening(honoured));
+    assert_eq!(pair.outcome(call), Some(&listening));
+    assert!(pair.client.is_open(call) && pair.client.deadline().is_none());
+    let change = Change::List(ListKind::Tools);
+    pair.server.announce(&change, &mut pair.to_server);
+    pair.exchange();
+    let told = Happening::Changed { listener: Some(call), change };
+    assert_eq!(pair.happened.last(), Some(&told));
+    pair.server.end_listening(&mut pair.to_server);
+    pair.exchange();
+    assert_eq!(pair.happened.last(), Some(&Happening::Ended(call, None)));
+    assert!(!pair.client.is_open(call));
+}
+
+#[test]
+fn a_session_is_told_of_changes_and_its_logs() {
+    let mut pair = opened(Revision::V2025_11_25);
+    let change = Change::List(ListKind::Prompts);
+    pair.server.announce(&change, &mut pair.to_server);
+    pair.exchange();
+    assert_eq!(pair.happened.pop(), Some(Happening::Changed { listener: None, change }));
+}
+
+#[test]
+fn progress_comes_under_our_own_token_and_only_if_it_increases() {
+    for revision in Revision::ALL {
+        let mut pair = opened(revision);
+        let terms = Terms { progress: true, ..Terms::default() };
+        let call = pair.call(Request { terms, ..tool("t") });
+        let number = call.0;
+        let mut values = Vec::new();
+        for value in ["1", "1", "0.5", "2e0", "1e999", "\"3\""] {
+            let notice = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{number},"progress":{value}}}}}"#
+            );
+            pair.client.receive(notice.as_bytes(), None, pair.now, &mut pair.to_client);
+            while let Some(happening) = pair.to_client.next_happening() {
+                if let Happening::Event(of, Event::Progress { progress, .. }) = happening {
+                    assert_eq!(of, call);
+                    values.push(progress);
+                }
+            }
+        }
+        assert_eq!(values, [1.0, 2.0], "{revision:?}");
+    }
+}
+
+#[test]
+fn a_silent_call_ends_and_progress_keeps_it_alive_until_it_has_taken_too_long() {
+    let mut machine: Machine = client("spec", opening(Revision::V2026_07_28));
+    let mut out = Outbox::default();
+    let second = Duration::from_secs(1);
+    let terms = Terms { idle: Some(2 * second), total: Some(5 * second), ..Terms::default() };
+    let call = machine.request(Request { terms, ..tool("t") }, Duration::ZERO, &mut out);
+    out.clear_frames();
+    for now in 1..5 {
+        let notice = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{},"progress":{now}}}}}"#,
+            call.0
+        );
+        machine.receive(notice.as_bytes(), None, now * second, &mut out);
+        machine.tick(now * second, &mut out);
+        assert!(machine.is_open(call), "after {now} seconds");
+    }
+    assert_eq!(machine.deadline(), Some(5 * second));
+    machine.tick(5 * second, &mut out);
+    let Some(Happening::Done(done, Outcome::Fail(fault))) = out.next_happening() else { panic!() };
+    assert_eq!((done, fault.kind), (call, FaultKind::Timeout));
+    assert!(String::from_utf8(out.take_bytes()).unwrap().contains("notifications/cancelled"));
+    let late = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[]}}}}"#, call.0);
+    machine.receive(late.as_bytes(), None, 6 * second, &mut out);
+    assert_eq!(out.next_happening(), None);
+}
+
+#[test]
+fn the_end_of_the_connection_is_the_end_of_every_call() {
+    for revision in Revision::ALL {
+        let mut pair = opened(revision);
+        let calls = [pair.call(tool("t")), pair.call(tool("u"))];
+        let fault = Fault::new(FaultKind::BackendUnavailable, "it died");
+        pair.client.end(fault.clone(), &mut pair.to_client);
+        pair.exchange();
+        let after = pair.call(tool("t"));
+        for call in calls {
+            assert_eq!(pair.outcome(call), Some(&Outcome::Fail(fault.clone())));
+        }
+        assert!(matches!(pair.outcome(after), Some(Outcome::Fail(_))));
+    }
+}

@@ -1,0 +1,162 @@
+//! A client's machine whose frames go straight to a server's, and back.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use creole_proto::client::{self, Happening, Opening, Sending};
+use creole_proto::dialect::builtin;
+use creole_proto::model::ClientCapabilities;
+use creole_proto::op::{Caller, Operation, Outcome};
+use creole_proto::revision::{Era, Revision};
+use creole_proto::server;
+use creole_proto::wire::Raw;
+
+/// What answers the calls of the server.
+pub(crate) type Endpoint = fn(&Operation, &Caller) -> Outcome;
+
+/// Two machines, and the calls that the server was asked to start.
+pub(crate) struct Pair {
+    pub(crate) client: client::Machine,
+    pub(crate) server: server::Machine,
+    pub(crate) to_client: client::Outbox,
+    pub(crate) to_server: server::Outbox,
+    pub(crate) happened: Vec<Happening>,
+    /// What the client sent, as text.
+    pub(crate) sent: Vec<String>,
+    pub(crate) started: Vec<server::Call>,
+    pub(crate) now: Duration,
+    endpoint: Option<Endpoint>,
+}
+
+/// How a conversation in this revision is opened by a client that can be asked everything.
+pub(crate) fn opening(revision: Revision) -> Opening {
+    let rules = revision.rules();
+    match rules.era {
+        Era::Stateless => Opening::Stateless { rules },
+        Era::Handshake => Opening::Handshake { propose: rules, capabilities: everything() },
+    }
+}
+
+/// A client that can be asked everything.
+pub(crate) fn everything() -> Arc<ClientCapabilities> {
+    Arc::new(ClientCapabilities {
+        elicitation_form: true,
+        elicitation_url: true,
+        sampling: true,
+        roots: true,
+        tasks: true,
+        raw: None,
+    })
+}
+
+/// A client's machine of this dialect.
+pub(crate) fn client(dialect: &str, opening: Opening) -> client::Machine {
+    let profile = client::Profile {
+        dialect: builtin(dialect).unwrap(),
+        identity: Raw::parse(r#"{"name":"tester","version":"1"}"#).unwrap(),
+        limits: client::Limits::default(),
+    };
+    client::Machine::new(profile.into(), opening)
+}
+
+impl Pair {
+    /// A client and a server of this dialect that have opened the conversation.
+    pub(crate) fn open(dialect: &str, opening: Opening, endpoint: Endpoint) -> Self {
+        let mut pair = Self::new(dialect, opening, Some(endpoint));
+        pair.client.open(pair.now, &mut pair.to_client);
+        pair.exchange();
+        pair
+    }
+
+    /// A client and a server that have said nothing; without an endpoint, calls wait for the test.
+    pub(crate) fn new(dialect: &str, opening: Opening, endpoint: Option<Endpoint>) -> Self {
+        let limits = server::Limits::default();
+        let profile = server::Profile::new(builtin(dialect).unwrap(), limits);
+        Self {
+            client: client(dialect, opening),
+            server: server::Machine::new(profile.into()),
+            to_client: client::Outbox::default(),
+            to_server: server::Outbox::default(),
+            happened: Vec::new(),
+            sent: Vec::new(),
+            started: Vec::new(),
+            now: Duration::ZERO,
+            endpoint,
+        }
+    }
+
+    /// Makes a call and lets both sides talk until nothing more is said.
+    pub(crate) fn call(&mut self, request: client::Request) -> client::CallKey {
+        let key = self.client.request(request, self.now, &mut self.to_client);
+        self.exchange();
+        key
+    }
+
+    /// From now on calls wait for the test.
+    pub(crate) fn hold(&mut self) {
+        self.endpoint = None;
+    }
+
+    /// Carries what the client has said, and nothing else.
+    pub(crate) fn carry(&mut self) {
+        for frame in self.to_client.frames() {
+            self.server.receive(frame.text, self.now, &mut self.to_server);
+        }
+        self.to_client.clear_frames();
+    }
+
+    /// Finishes a call that the server started.
+    pub(crate) fn finish(&mut self, call: server::CallKey, outcome: Outcome) {
+        self.server.finish(call, outcome, self.now, &mut self.to_server);
+        self.exchange();
+    }
+
+    /// Carries frames until there are none.
+    pub(crate) fn exchange(&mut self) {
+        loop {
+            let said: Vec<(Sending, Vec<u8>)> =
+                self.to_client.frames().map(|frame| (frame.sending, frame.text.to_vec())).collect();
+            self.to_client.clear_frames();
+            for (_, text) in &said {
+                self.sent.push(String::from_utf8(text.clone()).unwrap());
+                self.server.receive(text, self.now, &mut self.to_server);
+            }
+            self.start();
+            let heard: Vec<_> = self.to_server.frames().map(|frame| frame.text.to_vec()).collect();
+            self.to_server.clear_frames();
+            for text in &heard {
+                self.client.receive(text, None, self.now, &mut self.to_client);
+            }
+            while let Some(happening) = self.to_client.next_happening() {
+                self.happened.push(happening);
+            }
+            if said.is_empty() && heard.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn start(&mut self) {
+        while let Some(action) = self.to_server.next_action() {
+            let server::Action::Start(call) = action else { continue };
+            match self.endpoint {
+                Some(endpoint) => {
+                    let outcome = endpoint(&call.operation, &call.caller);
+                    self.server.finish(call.key, outcome, self.now, &mut self.to_server);
+                }
+                None => self.started.push(call),
+            }
+        }
+    }
+
+    /// What a call came to, and only once.
+    pub(crate) fn outcome(&self, key: client::CallKey) -> Option<&Outcome> {
+        let mut outcomes = self.happened.iter().filter_map(|happening| match happening {
+            Happening::Done(call, outcome) if *call == key => Some(outcome),
+            _ => None,
+        });
+        let first = outcomes.next();
+        assert!(outcomes.next().is_none(), "{key:?} was told of twice: {:?}", self.happened);
+        first
+    }
+}

@@ -1,0 +1,161 @@
+//! Plain calls: handshake, lists, tools, failures.
+
+use std::sync::Arc;
+
+use creole_proto::client::{Happening, Request};
+use creole_proto::dialect::builtin;
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{
+    CacheHints, Definition, Implementation, ListKind, ServerCapabilities, ToolResult,
+};
+use creole_proto::op::{Caller, Operation, Outcome, Page, Payload, ServerCard};
+use creole_proto::revision::Revision;
+use creole_proto::wire::Raw;
+
+use super::pair::{Pair, opening};
+
+/// A server with one tool, which fails if it is told to.
+pub(crate) fn endpoint(operation: &Operation, _: &Caller) -> Outcome {
+    let fail = |kind| Outcome::Fail(Fault::new(kind, "so it is").about(operation.target()));
+    Outcome::Complete(match operation {
+        Operation::Discover => Payload::Server(ServerCard {
+            identity: Arc::new(Implementation {
+                name: "pair".into(),
+                title: None,
+                version: "1".into(),
+            }),
+            capabilities: ServerCapabilities {
+                tools: true,
+                list_changed: true,
+                ..ServerCapabilities::default()
+            },
+            instructions: Some("Be kind.".into()),
+            cache: CacheHints::NONE,
+        }),
+        Operation::List(ListKind::Tools, _) => {
+            let tool = r#"{"name":"t","inputSchema":{"type":"object"}}"#;
+            let tool = Definition::relayed(ListKind::Tools, tool, None).unwrap();
+            let items = vec![Arc::new(tool)];
+            let cache = CacheHints { ttl_ms: 7, public: true };
+            Payload::Page(Page { kind: ListKind::Tools, items, next: Some("n".into()), cache })
+        }
+        Operation::CallTool { name, arguments } => match name.as_str() {
+            "t" => Payload::Tool(ToolResult::text(arguments.as_ref().map_or("none", Raw::as_str))),
+            "fails" => return fail(FaultKind::ToolFailed),
+            "lost" => return fail(FaultKind::UnknownTool),
+            _ => return fail(FaultKind::InvalidArguments),
+        },
+        Operation::ReadResource { .. } => return fail(FaultKind::ResourceNotFound),
+        _ => Payload::Empty,
+    })
+}
+
+pub(crate) fn tool(name: &str) -> Request {
+    let arguments = Some(Raw::parse(r#"{"b":1.0, "a":1e400}"#).unwrap());
+    Request::new(Operation::CallTool { name: name.into(), arguments })
+}
+
+#[test]
+fn every_revision_is_opened_and_agreed_on() {
+    for revision in Revision::ALL {
+        let pair = Pair::open("spec", opening(revision), endpoint);
+        let Some(Happening::Opened(greeting)) = pair.happened.first() else {
+            panic!("{revision:?}: {:?}", pair.happened);
+        };
+        assert_eq!(greeting.rules.revision, revision);
+        assert_eq!(greeting.card.instructions.as_deref(), Some("Be kind."));
+        assert!(greeting.card.capabilities.tools && greeting.card.capabilities.list_changed);
+        assert_eq!(pair.client.rules().revision, revision);
+    }
+}
+
+#[test]
+fn a_tool_answers_in_every_revision_and_its_arguments_arrive_as_they_were_written() {
+    for revision in Revision::ALL {
+        let mut pair = Pair::open("spec", opening(revision), endpoint);
+        let key = pair.call(tool("t"));
+        let Some(Outcome::Complete(Payload::Relayed(relayed))) = pair.outcome(key) else {
+            panic!("{revision:?}: {:?}", pair.happened);
+        };
+        assert!(relayed.result.as_str().contains(r#"{\"b\":1.0, \"a\":1e400}"#), "{relayed:?}");
+        assert_eq!(relayed.rules.revision, revision);
+    }
+}
+
+#[test]
+fn a_list_is_read_with_cursor_and_freshness() {
+    for revision in Revision::ALL {
+        let mut pair = Pair::open("spec", opening(revision), endpoint);
+        let key = pair.call(Request::new(Operation::List(ListKind::Tools, None)));
+        let Some(Outcome::Complete(Payload::Page(page))) = pair.outcome(key) else {
+            panic!("{revision:?}: {:?}", pair.happened);
+        };
+        assert_eq!(page.items[0].name(), "t");
+        assert_eq!(page.next.as_deref(), Some("n"));
+        assert_eq!(page.cache.public, revision.rules().cache_hints);
+    }
+}
+
+#[test]
+fn faults_are_understood_again_by_the_dialect_that_wrote_them() {
+    for dialect in ["spec", "bb-mcp-server", "mcp-chain", "bossman", "fpf-governance"] {
+        let base = builtin(dialect).unwrap().base;
+        let mut pair = Pair::open(dialect, opening(base), endpoint);
+        let kinds: Vec<_> = ["lost", "fails", "odd"]
+            .map(|name| {
+                let key = pair.call(tool(name));
+                match pair.outcome(key).unwrap() {
+                    Outcome::Fail(fault) => fault.kind.name(),
+                    Outcome::Complete(Payload::Relayed(_)) => "result",
+                    other => panic!("{dialect} {other:?}"),
+                }
+            })
+            .into();
+        let expected = match dialect {
+            "bb-mcp-server" | "mcp-chain" => ["unknown-tool", "tool-failed", "invalid-arguments"],
+            "bossman" => ["unknown-tool", "result", "invalid-arguments"],
+            _ => ["unknown-tool", "result", "result"],
+        };
+        assert_eq!(kinds, expected, "{dialect}");
+    }
+}
+
+#[test]
+fn calls_wait_for_the_handshake_and_the_dialect_says_how_it_ends() {
+    let rows = [
+        ("spec", Some("notifications/initialized")),
+        ("bb-mcp-server", None),
+        ("mcp-chain", Some("initialized")),
+    ];
+    for (dialect, confirmation) in rows {
+        let base = builtin(dialect).unwrap().base;
+        let mut pair = Pair::new(dialect, opening(base), Some(endpoint));
+        let key = pair.client.request(tool("t"), pair.now, &mut pair.to_client);
+        pair.exchange();
+        assert_eq!(pair.sent.len(), 0, "{dialect}");
+        pair.client.open(pair.now, &mut pair.to_client);
+        pair.exchange();
+        assert!(pair.sent[0].contains("initialize"), "{dialect}");
+        match confirmation {
+            Some(name) => {
+                assert!(pair.sent[1].contains(&format!("\"method\":\"{name}\"")), "{dialect}")
+            }
+            None => assert!(pair.sent[1].contains("tools/call"), "{dialect}"),
+        }
+        assert!(
+            matches!(pair.outcome(key), Some(Outcome::Complete(_))),
+            "{dialect}: {:?}",
+            pair.happened
+        );
+    }
+}
+
+#[test]
+fn a_missing_resource_is_one_in_every_revision() {
+    for revision in Revision::ALL {
+        let mut pair = Pair::open("spec", opening(revision), endpoint);
+        let key = pair.call(Request::new(Operation::ReadResource { uri: "test://a".into() }));
+        let Some(Outcome::Fail(fault)) = pair.outcome(key) else { panic!("{revision:?}") };
+        assert_eq!(fault.kind, FaultKind::ResourceNotFound, "{revision:?}");
+    }
+}
