@@ -1,5 +1,6 @@
 //! The command line as types; its help is their documentation.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -36,6 +37,8 @@ A client such as Claude Desktop or Cursor starts Creole by itself; its configura
 pub(crate) enum Command {
     /// Serve a configuration to MCP clients.
     Serve(ServeArgs),
+    /// Be a stdio server in front of another server, of any era and over any transport.
+    Connect(ConnectArgs),
     /// Show, check and describe configurations.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -64,6 +67,46 @@ pub(crate) struct ServeArgs {
     /// How the log on stderr is written, whatever the configuration says.
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(crate) log: Option<LogChoice>,
+    /// A program to start and serve: its tools, resources and prompts become this server's.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// `creole connect`.
+#[derive(Debug, Group)]
+#[command(after_help = CONNECT_EXAMPLES, override_usage = CONNECT_USAGE)]
+pub(crate) struct ConnectArgs {
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// How the log on stderr is written.
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub(crate) log: Option<LogChoice>,
+}
+
+const CONNECT_USAGE: &str = "creole connect <URL | -- <COMMAND> [ARGS]...> [OPTIONS]";
+
+const CONNECT_EXAMPLES: &str = "\
+Examples:
+  creole connect https://example.com/mcp
+  creole connect http://127.0.0.1:8080/mcp --header 'Authorization: Bearer ${TOKEN}'
+  creole connect -- npx -y @modelcontextprotocol/server-everything
+
+In the configuration of a client that only knows stdio:
+  { \"mcpServers\": { \"far\": { \"command\": \"creole\", \"args\": [\"connect\", \"https://example.com/mcp\"] } } }";
+
+/// Another server.
+#[derive(Debug, Group)]
+pub(crate) struct TargetArgs {
+    /// Where the server is: an `http` or `https` URL.
+    #[arg(value_name = "URL", required_unless_present = "command", conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+    /// A header of every request, such as `Authorization: Bearer ${TOKEN}`; `${NAME}` stands for an entry of
+    /// the environment.
+    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with = "command")]
+    pub(crate) headers: Vec<String>,
+    /// A program to start, which serves on its standard streams.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Reads an address and a port.
@@ -72,7 +115,8 @@ fn address_and_port(text: &str) -> Result<SocketAddr, String> {
     address(text).ok_or_else(|| wrong.to_owned())
 }
 
-const SERVE_USAGE: &str = "creole serve [FILE | --preset <NAME>] [OPTIONS]";
+const SERVE_USAGE: &str =
+    "creole serve [FILE | --preset <NAME>] [OPTIONS] [-- <COMMAND> [ARGS]...]";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -80,6 +124,7 @@ Examples:
   creole serve creole.toml --log json
   creole serve --preset bossman
   creole serve --http 127.0.0.1:8080
+  creole serve --http 127.0.0.1:8080 -- npx -y @modelcontextprotocol/server-everything
 
 Try it without a client:
   echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\"}}' | creole serve";
@@ -154,6 +199,11 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
+    /// Whether nothing was chosen.
+    pub(crate) fn is_default(&self) -> bool {
+        self.file.is_none() && self.preset.is_none()
+    }
+
     /// Where the configuration comes from.
     pub(crate) fn source(&self) -> Source<'_> {
         match (&self.file, &self.preset) {

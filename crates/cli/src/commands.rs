@@ -1,6 +1,7 @@
 //! One verb per file.
 
 mod config;
+mod connect;
 mod passwd;
 mod serve;
 
@@ -11,6 +12,7 @@ use crate::failure::Failure;
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(args),
+        Command::Connect(args) => connect::run(args),
         Command::Config(command) => config::run(command),
         Command::Passwd(args) => passwd::run(args),
     }

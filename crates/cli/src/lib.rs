@@ -8,6 +8,7 @@ use creole::auth::{AuthError, Authenticator, Key, Requirement, Settings};
 use creole::proto::model::CacheHints;
 use creole::proto::server::Limits;
 use creole_gateway::Plan;
+use creole_gateway::federation::Federation;
 use creole_gateway::plan::auth::{AuthPlan, KeyPlan};
 use creole_tools::{Options, PackError};
 
@@ -19,11 +20,15 @@ pub fn packs() -> Vec<&'static str> {
     creole_tools::PACKS.iter().map(|(name, _)| *name).collect()
 }
 
-/// The server that a plan describes.
+/// The server that a plan describes, in front of others.
 ///
 /// # Errors
 /// When the plan names a pack that there is not, or one that cannot be had: a folder that cannot be read.
-pub fn assemble(plan: &Plan, options: &Options) -> Result<Server, PackError> {
+pub fn assemble(
+    plan: &Plan,
+    options: &Options,
+    federation: &Federation,
+) -> Result<Server, PackError> {
     let wanted = &plan.server;
     let mut server = Server::new(&wanted.name)
         .version(&wanted.version)
@@ -37,7 +42,8 @@ pub fn assemble(plan: &Plan, options: &Options) -> Result<Server, PackError> {
             ..Limits::default()
         })
         .log_payloads(plan.log.payloads)
-        .cache(CACHE);
+        .cache(CACHE)
+        .with(federation.layer());
     if let Some(title) = &wanted.title {
         server = server.title(title);
     }

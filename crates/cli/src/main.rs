@@ -7,6 +7,7 @@ mod commands;
 mod failure;
 mod log;
 mod output;
+mod target;
 
 use std::process::ExitCode;
 

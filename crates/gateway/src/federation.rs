@@ -32,6 +32,16 @@ impl Federation {
         });
     }
 
+    /// Ends the conversations with the servers in peace; programs are stopped.
+    pub async fn close(&self) {
+        let mut closing = JoinSet::new();
+        for upstream in self.upstreams() {
+            let upstream = Arc::clone(upstream);
+            closing.spawn(async move { upstream.close().await });
+        }
+        closing.join_all().await;
+    }
+
     /// The servers.
     pub fn upstreams(&self) -> &[Arc<Upstream>] {
         self.upstreams.get().map_or(&[], Vec::as_slice)

@@ -168,6 +168,8 @@ pub struct Rules {
     pub unreadable_id: UnreadableId,
     /// The HTTP statuses of answers that tell a fault; one that is not listed is told with 200.
     pub http_statuses: &'static [(FaultKind, u16)],
+    /// Whether a client names the version in a header of each HTTP request after the handshake.
+    pub version_header: bool,
     /// Whether a stream of events opens with an empty one, whose id says where to resume.
     pub primed_streams: bool,
     /// Errors that this revision encodes differently from [`crate::fault::COMMON_ERRORS`].
@@ -299,6 +301,7 @@ const HANDSHAKE: Rules = Rules {
     codes_reserved: false,
     unreadable_id: UnreadableId::Null,
     http_statuses: SESSION_STATUSES,
+    version_header: false,
     primed_streams: false,
     errors: OLD_ERRORS,
 };
@@ -321,6 +324,7 @@ static RULES: [Rules; 5] = [
         audio: true,
         resource_links: true,
         structured: Structured::Object,
+        version_header: true,
         ..HANDSHAKE
     },
     Rules {
@@ -336,6 +340,7 @@ static RULES: [Rules; 5] = [
         extensions: true,
         sampling_details: true,
         unreadable_id: UnreadableId::Omit,
+        version_header: true,
         primed_streams: true,
         errors: &[RESOURCE_CODE, CAPABILITY_IS_A_RESULT, TASK_IS_A_METHOD],
         ..HANDSHAKE
@@ -363,6 +368,7 @@ static RULES: [Rules; 5] = [
         codes_reserved: true,
         unreadable_id: UnreadableId::Omit,
         http_statuses: STATELESS_STATUSES,
+        version_header: true,
         primed_streams: false,
         errors: &[],
     },

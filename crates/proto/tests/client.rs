@@ -8,3 +8,5 @@ mod asking;
 mod pair;
 #[path = "client/plain.rs"]
 mod plain;
+#[path = "client/relay.rs"]
+mod relay;

@@ -26,6 +26,7 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         about: _,
         base,
         stateless,
+        handshake,
         version,
         initialize_requires,
         lifecycle,
@@ -56,7 +57,12 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         setting(
             "stateless",
             "requests that bring version and capabilities in `_meta`",
-            served(*stateless),
+            if *stateless { "served, besides sessions" } else { "not served" },
+        ),
+        setting(
+            "handshake",
+            "conversations that begin with `initialize`",
+            if *handshake { "served" } else { "not served" },
         ),
         setting("version", "the version that `initialize` answers with", &version_answer(version)),
         setting("initialize_requires", "what `initialize` must carry", &words(initialize_requires)),
@@ -117,10 +123,6 @@ fn definition_word(definitions: Definitions) -> &'static str {
         Definitions::Full => "all that there is",
         Definitions::Plain => "name, description and the schema of the arguments",
     }
-}
-
-fn served(stateless: bool) -> &'static str {
-    if stateless { "served, besides sessions" } else { "not served" }
 }
 
 fn version_answer(version: &VersionAnswer) -> String {

@@ -5,20 +5,27 @@ mod signals;
 mod stdio;
 
 use creole::state::{Limits, State};
-use creole::{Server, guard};
+use creole::{Service, guard};
 use creole_gateway::Plan;
 use creole_gateway::config::words::LogLevel;
+use creole_gateway::federation::Federation;
 use creole_gateway::plan::{HttpPlan, LogPlan};
+use creole_gateway::upstream::{Affinity, Settings};
 use creole_tools::Options;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::log;
+use crate::{log, target};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let plan = Plan::load(args.chosen.source(), &creole_cli::packs())?;
+    let mut plan = Plan::load(args.chosen.source(), &creole_cli::packs())?;
+    if !args.command.is_empty() && args.chosen.is_default() {
+        // Whoever only names a program wants that program and nothing else.
+        plan.server.packs.clear();
+        plan.server.instructions = None;
+    }
     log::start(log_of(&plan, args));
     match http_of(&plan, args) {
         Some(reached) => http::run(&plan, &reached, args),
@@ -49,8 +56,17 @@ fn log_of(plan: &Plan, args: &ServeArgs) -> LogPlan {
     LogPlan { format, level, ..plan.log }
 }
 
-/// The server that is planned, and where it keeps what outlives a request.
-async fn assemble(plan: &Plan, args: &ServeArgs) -> Result<(Server, State), Failure> {
+/// What is served.
+struct Served {
+    service: Service,
+    /// Where it keeps what outlives a request.
+    state: State,
+    /// The servers behind it.
+    federation: Federation,
+}
+
+/// The server that is planned. A server behind it has the one caller of stdio to itself.
+async fn assemble(plan: &Plan, args: &ServeArgs, affinity: Affinity) -> Result<Served, Failure> {
     guard::install_hook(args.debug);
     let state = match &plan.state {
         None => State::default(),
@@ -58,12 +74,21 @@ async fn assemble(plan: &Plan, args: &ServeArgs) -> Result<(Server, State), Fail
             Failure::Refused(format!("`{}` cannot keep the state: {error}", file.display()))
         })?,
     };
-    let server = creole_cli::assemble(plan, &Options::default())
+    let federation = Federation::default();
+    let server = creole_cli::assemble(plan, &Options::default(), &federation)
         .map_err(|refusal| Failure::Serve(refusal.to_string()))?;
-    Ok((server.debug(args.debug).state(state.clone()), state))
+    let service = server.debug(args.debug).state(state.clone()).start();
+    let mut servers = Vec::new();
+    if !args.command.is_empty() {
+        let place = target::program(&args.command)?;
+        let transparent = args.chosen.is_default();
+        servers.push(Settings { affinity, transparent, ..Settings::new(place) });
+    }
+    federation.begin(servers, service.registry(), !plan.server.packs.is_empty());
+    Ok(Served { service, state, federation })
 }
 
-fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
+pub(super) fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
     let built = builder.enable_all().build();
     built.map_err(|error| Failure::Serve(format!("the runtime cannot start: {error}")))
 }

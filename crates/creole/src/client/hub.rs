@@ -11,6 +11,7 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::Level;
 use creole_proto::op::Outcome;
 use creole_proto::wire::Raw;
+use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::AbortHandle;
@@ -171,12 +172,8 @@ impl Hub {
         self.work(|state, now| state.machine.receive(message, origin, now, &mut state.outbox));
     }
 
-    pub(super) fn garbled(&self, why: &str) {
-        let later = {
-            let mut state = self.lock();
-            self.note_noise(&mut state.noise, why)
-        };
-        self.finish(Later { is_too_noisy: later, ..Later::default() });
+    pub(super) fn garbled(&self, origin: Option<CallKey>) {
+        self.work(|state, _| state.machine.overlong(origin, &mut state.outbox));
     }
 
     pub(super) fn failed(&self, call: CallKey, fault: Fault) {
@@ -217,7 +214,7 @@ impl Hub {
     }
 
     pub(super) fn noise(&self) -> u64 {
-        self.lock().noise.total()
+        self.lock().machine.noise() as u64
     }
 
     pub(super) fn notices(&self) -> broadcast::Receiver<Notice> {
@@ -289,6 +286,7 @@ impl Hub {
         if deadline.is_some_and(|due| state.armed.is_none_or(|armed| due < armed)) {
             self.sooner.notify_one();
         }
+        later.is_too_noisy = state.noise.note(state.machine.noise(), self.now());
         later
     }
 
@@ -330,14 +328,14 @@ impl Hub {
                 }
             }
             Happening::Noise(noise) => {
-                later.is_too_noisy |= self.note_noise(&mut state.noise, &noise.to_string());
+                tracing::debug!(upstream = %self.name, "dropped: {noise}");
             }
         }
     }
 
     fn done(&self, state: &mut State, call: CallKey, outcome: Outcome) {
         if let Some(desk) = state.calls.get_mut(&call) {
-            tell(desk, outcome);
+            tell(desk, self.named(outcome));
         }
         if !state.machine.is_open(call) {
             state.calls.remove(&call);
@@ -345,6 +343,19 @@ impl Hub {
             if let Some(link) = self.link.get() {
                 link.done(call);
             }
+        }
+    }
+
+    /// The same outcome; what failed for want of an answer names whose answer it was.
+    fn named(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Fail(fault) if fault.kind == FaultKind::Timeout => {
+                let detail = format!("`{}` did not answer in time", self.name);
+                let data = json!({"reason": "timeout", "upstream": &*self.name});
+                let fault = Fault::new(FaultKind::Timeout, detail).about(&self.name);
+                fault.with_data(Raw::of(&data)).into()
+            }
+            other => other,
         }
     }
 
@@ -364,12 +375,6 @@ impl Hub {
                 state.machine.answer(key, Err(busy), &mut state.outbox);
             }
         }
-    }
-
-    /// Counts noise, and tells whether it is too much.
-    fn note_noise(&self, meter: &mut Meter, what: &str) -> bool {
-        tracing::debug!(upstream = %self.name, "dropped: {what}");
-        meter.note(self.now())
     }
 
     /// When the clock is to ring.

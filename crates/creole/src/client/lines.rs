@@ -265,7 +265,7 @@ impl<I: Source> Reader<I> {
             while let Some(line) = self.lines.next(&mut rest) {
                 match line {
                     Line::Complete(line) => self.inbox.received(line, None),
-                    Line::TooLong => self.inbox.garbled("a line that is too long"),
+                    Line::TooLong => self.inbox.garbled(None),
                 }
             }
             chunk.clear();

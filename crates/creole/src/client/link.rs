@@ -56,10 +56,10 @@ impl Inbox {
         }
     }
 
-    /// Something that is no message, and never was going to be one.
-    pub fn garbled(&self, why: &str) {
+    /// Something that is too long or too broken to be looked at as a message.
+    pub fn garbled(&self, origin: Option<CallKey>) {
         if let Some(hub) = self.0.upgrade() {
-            hub.garbled(why);
+            hub.garbled(origin);
         }
     }
 

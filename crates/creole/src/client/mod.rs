@@ -15,6 +15,3 @@ pub use calling::{Asked, Calling, News, Reply, Step};
 pub use connection::{Closed, Connection, Notice, OnQuestion, Setup};
 pub use lines::{ChildServer, LineServer};
 pub use link::{Inbox, Link, Transport};
-
-#[cfg(test)]
-mod tests;

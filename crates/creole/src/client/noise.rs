@@ -3,31 +3,24 @@
 use std::time::Duration;
 
 /// How much is borne in each [`PERIOD`].
-const BORNE: u32 = 1000;
+const BORNE: usize = 1000;
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Counts noise.
+/// Watches how noise grows.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    total: u64,
     since: Duration,
-    lately: u32,
+    /// How much there had been by then.
+    before: usize,
 }
 
 impl Meter {
-    /// Counts one more, and tells whether it is too much.
-    pub(super) fn note(&mut self, now: Duration) -> bool {
+    /// Takes how much there is by now, and tells whether too much of it is new.
+    pub(super) fn note(&mut self, total: usize, now: Duration) -> bool {
         if now.saturating_sub(self.since) >= PERIOD {
-            (self.since, self.lately) = (now, 0);
+            (self.since, self.before) = (now, total);
         }
-        self.total += 1;
-        self.lately = self.lately.saturating_add(1);
-        self.lately > BORNE
-    }
-
-    /// All that was counted.
-    pub(super) fn total(&self) -> u64 {
-        self.total
+        total - self.before > BORNE
     }
 }
 
@@ -37,11 +30,11 @@ mod tests {
 
     #[test]
     fn a_banner_is_borne_and_a_flood_is_not() {
-        let mut meter = Meter::default();
-        let second = Duration::from_secs(1);
-        assert!((0..1000).all(|_| !meter.note(second)));
-        assert!(meter.note(second));
-        assert!(!meter.note(second + PERIOD));
-        assert_eq!(meter.total(), 1002);
+        let (mut meter, second) = (Meter::default(), Duration::from_secs(1));
+        assert!(!meter.note(1000, second));
+        assert!(meter.note(1001, second));
+        assert!(!meter.note(1002, second + PERIOD));
+        assert!(!meter.note(2002, second + PERIOD));
+        assert!(meter.note(2003, second + PERIOD));
     }
 }

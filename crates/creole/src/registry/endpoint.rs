@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{CacheHints, Completion, CompletionRequest, ListKind, Reference};
+use creole_proto::model::{
+    CacheHints, Completion, CompletionRequest, Implementation, ListKind, Reference,
+};
 use creole_proto::op::{Filter, Operation, Outcome, Page, Payload, ServerCard};
 use creole_proto::wire::Raw;
 use serde_json::{Value, json};
@@ -77,11 +79,18 @@ impl Registry {
     fn card(&self) -> ServerCard {
         let settings = &self.shared.settings;
         ServerCard {
-            identity: Arc::clone(&settings.identity),
+            identity: self.identity(),
             capabilities: self.capabilities(),
             instructions: self.instructions(),
             cache: settings.cache,
         }
+    }
+
+    /// Who this server is, or the one in whose name it speaks.
+    fn identity(&self) -> Arc<Implementation> {
+        let state = self.read();
+        let lent = state.offers.values().find_map(|offer| offer.identity.as_ref());
+        Arc::clone(lent.unwrap_or(&self.shared.settings.identity))
     }
 
     /// How a model should use this server, and those behind it.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use creole_proto::fault::FaultKind;
 use creole_proto::http::Mirror;
-use creole_proto::model::{Definition, ListKind, Reference, ServerCapabilities, TaskSupport};
+use creole_proto::model::{
+    Definition, Implementation, ListKind, Reference, ServerCapabilities, TaskSupport,
+};
 use creole_proto::op::{Change, Operation, Outcome};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::{Object, unquote};
@@ -33,6 +35,8 @@ pub struct Remote {
 pub struct Offer {
     /// What it has.
     pub capabilities: ServerCapabilities,
+    /// Who it is, where this server speaks in its name.
+    pub identity: Option<Arc<Implementation>>,
     /// How a model should use it.
     pub instructions: Option<String>,
     /// What answers for it, also for resources that it does not list.
@@ -224,15 +228,13 @@ fn held<T>(items: Vec<(Definition, Behind)>) -> Vec<(Definition, Held<T>)> {
 }
 
 impl Source {
-    /// Replaces what the server lists. Items whose name somebody else has are left out, and named.
+    /// Replaces what the server lists, without telling anybody. Items whose name somebody else has are left out,
+    /// and named.
     pub fn set(&self, kind: ListKind, remotes: Vec<Remote>) -> Vec<String> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
         state.tasks |= remotes.iter().any(|remote| remote.task_support != TaskSupport::Forbidden);
-        let refused = state.replace(kind, self.rank, remotes);
-        drop(state);
-        registry.changed(kind);
-        refused
+        state.replace(kind, self.rank, remotes)
     }
 
     /// Says what the server has besides.

@@ -43,6 +43,8 @@ pub struct DialectTable {
     /// Whether requests that carry version and capabilities themselves (2026-07-28) are served too,
     /// without a handshake.
     pub stateless: Option<bool>,
+    /// Whether a conversation may be opened by a handshake (every older revision).
+    pub handshake: Option<bool>,
     /// The version that `initialize` always answers with, or `negotiate`.
     pub version: Option<Placed<String>>,
     /// Members that `initialize` must carry; `clientInfo.name` reaches into an object.

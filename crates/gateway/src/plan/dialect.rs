@@ -73,6 +73,7 @@ fn opening(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
         dialect.base = base(written)?;
     }
     set(&mut dialect.stateless, table.stateless);
+    set(&mut dialect.handshake, table.handshake);
     if let Some(version) = label("version", table.version.clone())? {
         dialect.version = match version.as_str() {
             NEGOTIATE => VersionAnswer::Negotiate,

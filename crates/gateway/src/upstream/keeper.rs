@@ -97,6 +97,7 @@ impl Upstream {
         capabilities.list_changed = true;
         self.source().offer(Offer {
             capabilities,
+            identity: self.settings.transparent.then(|| Arc::clone(&greeting.card.identity)),
             instructions: self.instructions(&greeting.card.instructions),
             endpoint: self.endpoint(),
         });
@@ -106,9 +107,9 @@ impl Upstream {
             }
         }
         self.watching.restore(&connection).await;
-        let was_lost = *self.status.borrow() != Status::Starting;
-        self.status.send_replace(Status::Ready);
-        if was_lost {
+        let before = self.status.send_replace(Status::Ready);
+        if before != Status::Starting {
+            // Lists may have changed while nobody looked.
             self.announce_everything();
         }
         Ok(connection)
@@ -145,12 +146,15 @@ impl Upstream {
         for name in self.source().set(kind, remotes) {
             tracing::warn!(target: "creole", upstream = self.name(), name, "left out: another server has this name");
         }
+        if self.is_ready() {
+            self.announce(Change::List(kind));
+        }
         Ok(())
     }
 
     /// Notes that the conversation is over.
     fn lose(&self, fault: &Fault, session_only: bool) {
-        if !session_only {
+        if !session_only && !self.pool.is_closed() {
             let reason = &*fault.detail;
             tracing::warn!(target: "creole", upstream = self.name(), reason, "lost");
         }

@@ -29,14 +29,15 @@ use creole::call::{Call, Context};
 use creole::chain::{BoxFuture, Endpoint};
 use creole::client::Connection;
 use creole::proto::client::{Limits, Profile};
-use creole::proto::dialect::Dialect;
+use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::http::mirrored;
 use creole::proto::model::{
     CacheHints, ClientCapabilities, Implementation, Level, ListKind, TaskSupport, Tasking,
 };
 use creole::proto::op::{Change, Operation, Outcome, Payload};
 use creole::proto::revision::{Asking, Era, Rules, Tasks};
-use creole::proto::wire::Raw;
+use creole::proto::wire::{Object, Raw};
 use creole::{Registry, Source};
 use tokio::sync::watch as signal;
 use tokio::time::{Instant, sleep, timeout};
@@ -77,6 +78,8 @@ pub struct Settings {
     pub naming: Naming,
     /// Which callers share a conversation.
     pub affinity: Affinity,
+    /// Whether this server speaks in its name.
+    pub transparent: bool,
     /// Whether callers can be asked by it.
     pub interactive: bool,
     /// How long others wait for it when everything starts.
@@ -85,6 +88,24 @@ pub struct Settings {
     pub limits: Limits,
     /// The most conversations at once.
     pub sessions: usize,
+}
+
+impl Settings {
+    /// A server there, treated as most are.
+    pub fn new(place: Place) -> Self {
+        Self {
+            place,
+            speak: Speak::default(),
+            dialect: builtin("spec").expect("the dialect `spec` ships inside"),
+            naming: Naming::PLAIN,
+            affinity: Affinity::default(),
+            transparent: false,
+            interactive: true,
+            startup: Duration::from_secs(30),
+            limits: Limits::default(),
+            sessions: 64,
+        }
+    }
 }
 
 /// Another server.
@@ -178,6 +199,11 @@ impl Upstream {
                 Err(Fault::new(FaultKind::BackendUnavailable, detail).about(name))
             }
         }
+    }
+
+    /// Ends all conversations with the server in peace.
+    pub async fn close(&self) {
+        self.pool.close().await;
     }
 
     /// Lets a server be reached that waited for its only caller.
@@ -391,9 +417,10 @@ impl Upstream {
             return Vec::new();
         };
         let callable = self.callable();
-        let Some(_mirrors) = callable.mirrors(name) else { return Vec::new() };
-        let _arguments = arguments.as_ref().map_or("{}", Raw::as_str);
-        Vec::new()
+        let Some(mirrors) = callable.mirrors(name) else { return Vec::new() };
+        let arguments = arguments.as_ref().and_then(Raw::object).unwrap_or(Object::EMPTY);
+        let headers = mirrored(mirrors, arguments);
+        headers.map(|(name, value)| (name.into_owned(), value)).collect()
     }
 
     /// Whether the server may make a task of the call, which is then followed here.

@@ -4,6 +4,7 @@
 //! asks there, is nobody else's.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -80,6 +81,7 @@ pub(super) struct Pool {
     dialer: Arc<Dialer>,
     most: usize,
     slots: Mutex<HashMap<Key, Arc<Slot>>>,
+    is_closed: AtomicBool,
 }
 
 /// The place of one conversation.
@@ -212,7 +214,12 @@ async fn pass_on_logs(mut notices: tokio::sync::broadcast::Receiver<Notice>, cal
 
 impl Pool {
     pub(super) fn new(dialer: Arc<Dialer>, most: usize) -> Arc<Self> {
-        let pool = Arc::new(Self { dialer, most, slots: Mutex::default() });
+        let pool = Arc::new(Self {
+            dialer,
+            most,
+            slots: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+        });
         tokio::spawn(sweep(Arc::downgrade(&pool)));
         pool
     }
@@ -263,6 +270,22 @@ impl Pool {
         let slot = Slot::new();
         slots.insert(key, Arc::clone(&slot));
         Ok(slot)
+    }
+
+    /// Whether all conversations were closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Closes all conversations.
+    pub(super) async fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        let slots: Vec<_> = self.lock().drain().map(|(_, slot)| slot).collect();
+        for slot in slots {
+            if let Some(connection) = slot.connection.lock().await.take() {
+                connection.close().await;
+            }
+        }
     }
 
     /// Forgets conversations that rest, except the gateway's own.

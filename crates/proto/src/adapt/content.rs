@@ -51,7 +51,7 @@ fn lower(block: &Content, position: usize, rules: &Rules) -> Content {
     }
 }
 
-fn link_in_words(uri: &str, name: &str, description: Option<&str>) -> String {
+pub(super) fn link_in_words(uri: &str, name: &str, description: Option<&str>) -> String {
     let mut parts = Vec::from([name, uri]);
     parts.extend(description);
     parts.join(" - ")

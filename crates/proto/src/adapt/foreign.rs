@@ -141,7 +141,7 @@ fn gather(schema: Object<'_>, demanded: &[Cow<'_, str>]) -> String {
     }
     for name in demanded {
         let is_listed = |listed: &&str| crate::wire::unquote(listed).as_deref() == Some(&**name);
-        if listed.iter().any(|listed| is_listed(listed)) {
+        if listed.iter().any(is_listed) {
             continue;
         }
         if out.len() > 1 {

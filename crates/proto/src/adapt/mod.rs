@@ -1,10 +1,12 @@
 //! The newest shape lowered to what an older revision can say; each step is keyed by a missing feature.
 
+mod blocks;
 mod content;
 mod foreign;
 mod form;
 mod schema;
 
+pub use blocks::{is_text, lower_raw_block, lower_raw_blocks};
 pub use content::{lower_blocks, lower_structured};
 pub use foreign::{lower_output, lower_schema, sound_schema};
 pub use form::{Lowered, lower_form};

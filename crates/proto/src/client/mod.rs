@@ -16,6 +16,7 @@ mod request;
 mod results;
 mod send;
 mod tasks;
+pub mod verdict;
 
 pub use outbox::{Greeting, Happening, Noise, Outbox, Outgoing, QuestionKey, Refusal, Sending};
 pub use request::{Request, Terms};

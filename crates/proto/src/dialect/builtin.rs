@@ -57,6 +57,7 @@ fn spec() -> Dialect {
         about: "The official specification in every revision, both eras on one connection.".into(),
         base: Revision::newest(Era::Handshake),
         stateless: true,
+        handshake: true,
         version: VersionAnswer::Negotiate,
         initialize_requires: words(&[Cow::Borrowed("protocolVersion")]),
         lifecycle: Lifecycle::Flag,
@@ -103,6 +104,7 @@ fn bb_mcp_server() -> Dialect {
         about: "Protocol \"1.0\": three methods, boolean capabilities, an initialized flag.".into(),
         base: Revision::V2024_11_05,
         stateless: false,
+        handshake: true,
         version: VersionAnswer::Fixed("1.0".into()),
         initialize_requires: words(&[
             Cow::Borrowed("protocolVersion"),
@@ -194,6 +196,7 @@ fn mcp_chain() -> Dialect {
             .into(),
         base: Revision::V2025_03_26,
         stateless: false,
+        handshake: true,
         version: VersionAnswer::Fixed("2025-03-26".into()),
         confirmation: Some(Cow::Borrowed("initialized")),
         capabilities: CapabilityShape::Plain,
@@ -253,6 +256,7 @@ fn bossman() -> Dialect {
             .into(),
         base: Revision::V2025_03_26,
         stateless: false,
+        handshake: true,
         version: VersionAnswer::Fixed("2025-03-26".into()),
         initialized_aliases: words(&[]),
         lifecycle: Lifecycle::Strict,
@@ -325,6 +329,7 @@ fn fpf_governance() -> Dialect {
         about: "The handshake revisions with exact JSON-RPC errors and no demand for a handshake."
             .into(),
         stateless: false,
+        handshake: true,
         lifecycle: Lifecycle::None,
         unreadable_id: IdAbsence::Null,
         ..spec()

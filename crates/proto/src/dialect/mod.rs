@@ -31,6 +31,8 @@ pub struct Dialect {
     pub base: Revision,
     /// Whether requests that carry version and capabilities in `_meta` are served without a handshake.
     pub stateless: bool,
+    /// Whether a conversation may be opened by a handshake.
+    pub handshake: bool,
     /// The version that `initialize` answers with.
     pub version: VersionAnswer,
     /// Members that `initialize` must carry; `clientInfo.name` reaches into an object.
@@ -232,10 +234,10 @@ impl Dialect {
 
     /// The revisions that are served, newest first.
     pub fn revisions(&self) -> impl Iterator<Item = Revision> {
-        Revision::ALL
-            .into_iter()
-            .rev()
-            .filter(|revision| self.stateless || revision.rules().era == Era::Handshake)
+        Revision::ALL.into_iter().rev().filter(|revision| match revision.rules().era {
+            Era::Handshake => self.handshake,
+            Era::Stateless => self.stateless,
+        })
     }
 
     /// How a kind of fault is written under these rules.
@@ -319,6 +321,9 @@ impl Dialect {
         }
         if self.max_message < 1024 {
             problems.push("`max_message` is below 1024 bytes, too short for any handshake");
+        }
+        if !self.handshake && !self.stateless {
+            problems.push("neither `handshake` nor `stateless` is served, so nothing is");
         }
         if has_repeats(&self.errors) {
             problems.push("`errors` names a kind twice");

@@ -1,10 +1,12 @@
 //! JSON-RPC frames.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{key, raw_member, text_member};
 use crate::dialect::Dialect;
-use crate::fault::{Channel, Fault};
+use crate::fault::{Channel, ErrorRow, Fault, FaultKind};
 use crate::revision::{Rules, UnreadableId};
 use crate::wire::Id;
 
@@ -49,12 +51,46 @@ pub(super) fn write_fault(
     let row = dialect.error(fault.kind, rules);
     let (Channel::Protocol(code) | Channel::ToolResult { otherwise: code }) = row.channel;
     out.push(b'{');
-    raw_member(out, "code", itoa(code).as_str());
-    text_member(out, "message", &row.message(fault));
-    if let Some(data) = row.data(fault) {
-        raw_member(out, "data", &data);
+    match told_code(fault, i64::from(code), dialect, rules) {
+        Some(code) => {
+            raw_member(out, "code", &format!("{code}"));
+            text_member(out, "message", &fault.detail);
+            if let Some(data) = &fault.data {
+                raw_member(out, "data", data.as_str());
+            }
+        }
+        None => {
+            raw_member(out, "code", &format!("{code}"));
+            text_member(out, "message", &row.message(fault));
+            if let Some(data) = told_data(row, fault) {
+                raw_member(out, "data", &data);
+            }
+        }
     }
     out.push(b'}');
+}
+
+/// The code of a fault that is told as another server told it: where the peer writes such a fault with the same
+/// code, or where the code means nothing to it.
+fn told_code(fault: &Fault, row: i64, dialect: &Dialect, rules: &Rules) -> Option<i64> {
+    let code = fault.foreign_code?;
+    let has_own = dialect.errors.iter().any(|row| row.kind == fault.kind);
+    let is_reserved = (-32099..=-32000).contains(&code);
+    let means_nothing = !is_reserved || !rules.codes_reserved && dialect.errors.is_empty();
+    let is_foreign = fault.kind == FaultKind::Foreign && means_nothing;
+    (is_foreign || !has_own && code == row).then_some(code)
+}
+
+/// The data; a code that the peer would misunderstand is told in it.
+fn told_data(row: &ErrorRow, fault: &Fault) -> Option<String> {
+    match (fault.kind, fault.foreign_code) {
+        (FaultKind::Foreign, Some(code)) => {
+            let given =
+                fault.data.as_ref().map(|data| format!(r#","upstreamData":{}"#, data.as_str()));
+            Some(format!(r#"{{"upstreamCode":{code}{}}}"#, given.unwrap_or_default()))
+        }
+        _ => row.data(fault),
+    }
 }
 
 /// Writes a notification whose params' members `body` writes, each beginning with [`key`].
@@ -68,7 +104,7 @@ pub(crate) fn notification(out: &mut Vec<u8>, method: &str, body: impl FnOnce(&m
 /// Writes a request whose params' members `body` writes, each beginning with [`key`].
 pub(crate) fn call(out: &mut Vec<u8>, id: u64, method: &str, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(OPEN);
-    raw_member(out, "id", &alloc::format!("{id}"));
+    raw_member(out, "id", &format!("{id}"));
     text_member(out, "method", method);
     params(out, body);
     out.push(b'}');
@@ -80,7 +116,7 @@ pub(crate) fn refusal(out: &mut Vec<u8>, id: &Id, code: i64, message: &str) {
     raw_member(out, "id", id.raw());
     key(out, "error");
     out.push(b'{');
-    raw_member(out, "code", &alloc::format!("{code}"));
+    raw_member(out, "code", &format!("{code}"));
     text_member(out, "message", message);
     out.extend_from_slice(b"}}");
 }
@@ -106,10 +142,6 @@ pub(crate) fn request(out: &mut Vec<u8>, id: &Id, method: &str, params: Option<&
         raw_member(out, "params", params);
     }
     out.push(b'}');
-}
-
-fn itoa(code: i32) -> alloc::string::String {
-    alloc::format!("{code}")
 }
 
 /// Line ends inside a frame can only be white space of somebody's JSON: strings hold none.

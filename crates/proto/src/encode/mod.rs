@@ -4,6 +4,7 @@ mod card;
 mod client;
 mod frame;
 mod question;
+mod relay;
 mod result;
 mod task;
 
@@ -12,6 +13,7 @@ pub(crate) use frame::{
     call, keep_on_one_line, notification, refusal, request, response, write_error,
 };
 pub(crate) use question::{input_required, params as question_params};
+pub(crate) use relay::relayed_failure;
 pub(crate) use result::{Target, write_filter, write_meta, write_result};
 pub(crate) use task::write_task;
 

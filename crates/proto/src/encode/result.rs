@@ -3,13 +3,14 @@
 use alloc::vec::Vec;
 
 use super::card::write_card;
+use super::relay::write_relayed;
 use super::task::{write_task, write_task_head};
 use super::{comma, data, foreign_key, key, raw_member, text_member};
 use crate::adapt::{lower_blocks, lower_structured};
 use crate::dialect::{Dialect, IsError};
 use crate::meta;
 use crate::model::{CacheHints, Content, ToolResult};
-use crate::op::{Filter, Page, Payload, Relayed, TaskPage};
+use crate::op::{Filter, Page, Payload, TaskPage};
 use crate::revision::{Rules, Tasks};
 use crate::wire::{Object, Raw, quote};
 
@@ -27,6 +28,9 @@ pub(crate) struct Target<'a> {
 
 /// Writes a whole result object; `members` writes what is particular to it.
 pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
+    if let Payload::Relayed(relayed) = payload {
+        return write_relayed(out, relayed, target);
+    }
     let opening: &[u8] = match (target.rules.result_type, payload) {
         (true, Payload::TaskCreated(_)) => br#"{"resultType":"task""#,
         (true, _) => br#"{"resultType":"complete""#,
@@ -76,17 +80,8 @@ fn write_payload(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
         },
         Payload::Task(task) => write_task(out, task, target),
         Payload::Tasks(page) => write_tasks(out, page, target),
-        Payload::Relayed(relayed) => write_relayed(out, relayed),
-    }
-}
-
-/// Writes what another server answered, without what is written anew for the peer.
-fn write_relayed(out: &mut Vec<u8>, relayed: &Relayed) {
-    const WRITTEN_ANEW: [&str; 4] = ["resultType", "ttlMs", "cacheScope", "_meta"];
-    let members = relayed.result.object().map(Object::members).into_iter().flatten();
-    for (name, value) in members.filter(|(name, _)| !WRITTEN_ANEW.contains(&&**name)) {
-        foreign_key(out, &name);
-        out.extend_from_slice(value.as_bytes());
+        // Written as a whole, before this.
+        Payload::Relayed(_) => {}
     }
 }
 

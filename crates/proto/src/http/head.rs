@@ -126,6 +126,12 @@ pub fn check_alone(
         // thing twice, or nothing that can be repeated, is refused for that.
         return Ok(None);
     }
+    let params = fields.params.and_then(Object::new).unwrap_or(Object::EMPTY);
+    let proposed = params.string("protocolVersion").ok().flatten();
+    let refused = lifecycle::refused_handshake(&name, &fields.inside, proposed.as_deref(), dialect);
+    if let Some(fault) = refused {
+        return Err(fault);
+    }
     let claimed = lifecycle::claim(&fields.inside)?;
     confirm("MCP-Protocol-Version", head.version.map(plain), &claimed)?;
     let rules = lifecycle::supported(&claimed, dialect)?;
@@ -138,7 +144,10 @@ pub fn check_alone(
 }
 
 /// What `Mcp-Name` repeats: the tool, the prompt, the resource or the task (SEP-2663, routing headers).
-fn subject<'a>(method: Method, fields: &Fields<'a>) -> Result<Option<Cow<'a, str>>, Fault> {
+pub(super) fn subject<'a>(
+    method: Method,
+    fields: &Fields<'a>,
+) -> Result<Option<Cow<'a, str>>, Fault> {
     let inside = |key: &'static str| {
         let params = fields.params.and_then(Object::new).unwrap_or(Object::EMPTY);
         params.string(key)

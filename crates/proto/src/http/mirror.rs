@@ -1,7 +1,7 @@
 //! Arguments that are repeated in headers: which ones a tool's schema names, and whether a request keeps to it
 //! (2026-07-28 basic/transports/streamable-http, custom headers from tool parameters).
 
-use alloc::borrow::ToOwned;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -74,6 +74,20 @@ impl Mirror {
                 Some(value) if says(raw, &value) => Ok(()),
                 Some(_) => Err(self.fault("says something else than the argument")),
             },
+        }
+    }
+
+    /// The value of the header for these arguments; none where the argument is not given.
+    pub fn value<'a>(&self, arguments: Object<'a>) -> Option<Cow<'a, str>> {
+        let raw = self.argument(arguments)?;
+        if let Some(text) = unquote(raw) {
+            return Some(Cow::Owned(field::encode(&text).into_owned()));
+        }
+        let is_scalar = !raw.starts_with(['{', '[']);
+        let is_whole = |number: &f64| number % 1.0 == 0.0 && number.abs() <= LARGEST;
+        match raw.parse::<f64>().ok().filter(is_whole) {
+            Some(number) => Some(Cow::Owned(format!("{number}"))),
+            None => is_scalar.then_some(Cow::Borrowed(raw)),
         }
     }
 

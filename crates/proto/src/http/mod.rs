@@ -7,12 +7,14 @@ pub mod guard;
 pub mod head;
 pub mod media;
 pub mod mirror;
+pub mod request;
 pub mod resume;
 pub mod screen;
 
 pub use head::{Conversation, Head, check_alone, conversation};
 pub use media::{Accepted, accepted, is_json};
 pub use mirror::{Mirror, MirrorError};
+pub use request::{Header, mirrored, request_headers};
 pub use resume::EventId;
 
 use crate::fault::FaultKind;

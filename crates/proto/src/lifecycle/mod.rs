@@ -5,7 +5,7 @@ mod record;
 mod stateless;
 
 pub use handshake::{Phase, Session};
-pub use stateless::{caller, claim, stands_alone, supported, unsupported};
+pub use stateless::{caller, claim, refused_handshake, stands_alone, supported, unsupported};
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::string::String;

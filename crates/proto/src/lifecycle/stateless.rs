@@ -24,7 +24,21 @@ const LONGEST_VERSION: usize = 64;
 /// stateless revisions have its method. What is then missing is an error and not another era.
 pub fn stands_alone(method: &str, inside: &Inside<'_>, phase: Phase, dialect: &Dialect) -> bool {
     let said = [inside.version, inside.capabilities, inside.client].iter().any(Option::is_some);
-    dialect.stateless && (said || phase == Phase::Created && is_of_this_era(method))
+    let is_alone = said || phase == Phase::Created && is_of_this_era(method);
+    dialect.stateless && (is_alone || !dialect.handshake)
+}
+
+/// The fault of a handshake where none is served: it names the versions that are
+/// (2026-07-28 basic/versioning, error responses to clients of older revisions).
+pub fn refused_handshake(
+    method: &str,
+    inside: &Inside<'_>,
+    proposed: Option<&str>,
+    dialect: &Dialect,
+) -> Option<Fault> {
+    let is_handshake =
+        inside.version.is_none() && Method::named(method) == Some(Method::Initialize);
+    (!dialect.handshake && is_handshake).then(|| unsupported(proposed.unwrap_or_default(), dialect))
 }
 
 /// The caller of a request that stands alone, and its progress token.

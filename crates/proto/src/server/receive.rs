@@ -162,6 +162,16 @@ impl Machine {
         place: Place,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
+        let proposed = params.all.string("protocolVersion").ok().flatten();
+        let refused = lifecycle::refused_handshake(
+            method,
+            &params.inside,
+            proposed.as_deref(),
+            &self.profile.dialect,
+        );
+        if let Some(fault) = refused {
+            return Err(fault);
+        }
         let (caller, token) = lifecycle::caller(&params.inside, &self.profile.dialect)?;
         let method = self.method(method, caller.rules)?;
         self.start(id, method, params, caller, token, place, out)

@@ -9,9 +9,12 @@ use serde_json::json;
 use super::calls::{Pending, Purpose};
 use super::outbox::{Action, End, Observation, Outbox, Route};
 use super::{CallKey, Machine, Now};
-use crate::encode::{self, Target, input_required, key, write_error, write_meta, write_result};
+use crate::dialect::IsError;
+use crate::encode::{
+    self, Target, input_required, key, relayed_failure, write_error, write_meta, write_result,
+};
 use crate::fault::{Channel, Fault, FaultKind};
-use crate::model::{Ask, ToolResult};
+use crate::model::{Ask, Content, ToolResult};
 use crate::op::{Event, Outcome, Payload};
 use crate::revision::{Asking, Rules};
 use crate::wire::{Fields, Id, Raw, quote};
@@ -38,7 +41,10 @@ impl Machine {
             (Outcome::Complete(Payload::Listening(filter)), Purpose::Listen) => {
                 self.start_listening(call, pending, filter, out);
             }
-            (Outcome::Complete(payload), _) => self.finish_complete(call, &pending, &payload, out),
+            (Outcome::Complete(payload), _) => match self.untellable_failure(&payload) {
+                Some(fault) => self.finish_failed(call, &pending, &fault, out),
+                None => self.finish_complete(call, &pending, &payload, out),
+            },
             (Outcome::NeedInput { asks, state }, _) => {
                 self.finish_asking(call, &pending, &asks, state.as_deref(), out);
             }
@@ -198,6 +204,19 @@ impl Machine {
         });
     }
 
+    /// The failure that a result tells of, where the dialect's results cannot tell of any.
+    fn untellable_failure(&self, payload: &Payload) -> Option<Fault> {
+        if self.profile.dialect.is_error != IsError::Never {
+            return None;
+        }
+        let told = match payload {
+            Payload::Relayed(relayed) => relayed_failure(relayed),
+            Payload::Tool(result) if result.is_error => Some(texts(&result.content)),
+            _ => None,
+        };
+        told.map(|detail| Fault::new(FaultKind::ToolFailed, detail))
+    }
+
     fn finish_complete(
         &mut self,
         call: CallKey,
@@ -296,6 +315,15 @@ impl Machine {
             related_task: None,
         }
     }
+}
+
+/// The texts of blocks, joined.
+fn texts(blocks: &[Content]) -> String {
+    let text = |block: &Content| match block {
+        Content::Text { text, .. } => Some(text.clone()),
+        _ => None,
+    };
+    blocks.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }
 
 fn write_progress(

@@ -22,7 +22,9 @@ mod bad_input;
 pub use canonical::canonical;
 pub use id::{Id, IdError};
 pub use inside::Inside;
-pub use object::{FieldError, Members, Object, Problem, as_object, as_required_string, as_string};
+pub use object::{
+    FieldError, Members, Object, Problem, as_object, as_required_string, as_string, elements,
+};
 pub use raw::{Raw, RawError};
 pub use scan::{Fields, Frame, Limits, Reason, ScanError, scan};
 pub use text::{one_line, quote, unquote};

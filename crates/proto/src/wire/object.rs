@@ -190,7 +190,8 @@ pub(super) fn value_end(text: &str, start: usize) -> Option<usize> {
     }
 }
 
-fn elements(text: &str) -> Option<Vec<&str>> {
+/// The raw texts of an array's elements; `None` if `text` is no array. `text` must be valid JSON.
+pub fn elements(text: &str) -> Option<Vec<&str>> {
     if !text.starts_with('[') {
         return None;
     }

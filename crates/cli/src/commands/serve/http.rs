@@ -13,6 +13,7 @@ use creole::transport::http::{
 use creole_gateway::Plan;
 use creole_gateway::plan::HttpPlan;
 use creole_gateway::plan::http::TlsPlan;
+use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
 use super::signals::{self, Reload};
@@ -133,8 +134,9 @@ async fn router(
     drain: &Drain,
     callers: Option<&Authenticator>,
 ) -> Result<Router<Endpoint>, Failure> {
-    let (server, state) = super::assemble(plan, args).await?;
-    let endpoint = Endpoint::new(server.start(), settings(reached, state));
+    let super::Served { service, state, federation } =
+        super::assemble(plan, args, Affinity::Principal).await?;
+    let endpoint = Endpoint::new(service, settings(reached, state));
     let methods = [Method::POST, Method::GET, Method::DELETE];
     let route = |path: &str, methods: &[Method]| {
         let route = Route::new(path, methods, endpoint.clone());
@@ -152,6 +154,7 @@ async fn router(
     tokio::spawn(async move {
         drain.reached(Stage::Draining).await;
         endpoint.drain();
+        drop(federation);
     });
     Ok(router)
 }

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use creole_gateway::Plan;
+use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
 use crate::args::ServeArgs;
@@ -17,8 +18,11 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     // One thread: a stdio server has one peer, and a pool would cost more at start than it brings.
     let runtime = super::runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
-        let (server, _) = super::assemble(plan, args).await?;
-        let ended = server.serve_stdio().await;
+        let super::Served { service, federation, .. } =
+            super::assemble(plan, args, Affinity::Single).await?;
+        let ended = service.serve_stdio().await;
+        drop(service);
+        federation.close().await;
         ended.map_err(|error| Failure::Serve(format!("stdin or stdout cannot be used: {error}")))
     })
 }

@@ -193,12 +193,9 @@ pub(super) async fn take(
 ) {
     let mut events = Events::new(body, inner.target.longest());
     while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => event,
-            Err(error) => {
-                inner.inbox.garbled(&error.to_string());
-                continue;
-            }
+        let Ok(event) = event else {
+            inner.inbox.garbled(call);
+            continue;
         };
         place.moved = true;
         if let Some(id) = &event.id {

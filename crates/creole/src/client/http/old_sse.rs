@@ -157,7 +157,7 @@ async fn read(events: &mut Events, inbox: &Inbox) {
                 }
             }
             Ok(_) => {}
-            Err(error) => inbox.garbled(&error.to_string()),
+            Err(_) => inbox.garbled(None),
         }
     }
 }

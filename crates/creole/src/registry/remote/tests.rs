@@ -133,7 +133,12 @@ async fn a_resource_that_nobody_lists_is_looked_for_and_released_everywhere() {
     for other in &others {
         let capabilities = ServerCapabilities { resources: true, ..Default::default() };
         let source = registry.source();
-        source.offer(Offer { capabilities, instructions: None, endpoint: Arc::clone(other) as _ });
+        source.offer(Offer {
+            capabilities,
+            identity: None,
+            instructions: None,
+            endpoint: Arc::clone(other) as _,
+        });
         sources.push(source);
     }
     let read = |uri: &str| call(registry, Operation::ReadResource { uri: uri.to_owned() });

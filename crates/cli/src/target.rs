@@ -1,0 +1,83 @@
+//! Another server, as the command line names it.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use creole::client::http::Target;
+use creole::process::Program;
+use creole_gateway::upstream::Place;
+
+use crate::args::TargetArgs;
+use crate::failure::Failure;
+
+/// The place that is meant.
+pub(crate) fn place(args: &TargetArgs) -> Result<Place, Failure> {
+    match &args.url {
+        Some(url) => http(url, &args.headers),
+        None => program(&args.command),
+    }
+}
+
+/// A program and its arguments.
+pub(crate) fn program(command: &[OsString]) -> Result<Place, Failure> {
+    let Some((command, args)) = command.split_first() else {
+        return Err(Failure::Usage("write a URL, or `--` and a command".to_owned()));
+    };
+    let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy().into_owned();
+    Ok(Place::Program(Program::new(name, command.clone()).args(args.to_vec())))
+}
+
+fn http(url: &str, headers: &[String]) -> Result<Place, Failure> {
+    let refused = |fault: creole::proto::fault::Fault| Failure::Usage(fault.detail);
+    let mut target = Target::new(host(url), url).map_err(refused)?;
+    for header in headers {
+        let (name, value) = header.split_once(':').ok_or_else(|| {
+            Failure::Usage(format!("`{header}` is no header; write `Name: value`"))
+        })?;
+        let value = expanded(value.trim())?;
+        target = target.header(name.trim(), &value).map_err(refused)?;
+    }
+    Ok(Place::Http(target))
+}
+
+/// What a server is called in messages: its host, since the rest of a URL may be a secret.
+fn host(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or(rest).to_owned()
+}
+
+/// The text with `${NAME}` replaced by entries of the environment: secrets do not belong on command lines.
+fn expanded(text: &str) -> Result<String, Failure> {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((name, tail)) = after.split_once('}') else { break };
+        let value = std::env::var(name).map_err(|_| {
+            Failure::Usage(format!("the environment has no `{name}`, which a header needs"))
+        })?;
+        filled.push_str(before);
+        filled.push_str(&value);
+        rest = tail;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_called_by_its_host() {
+        assert_eq!(host("https://example.com:8443/mcp?key=secret"), "example.com:8443");
+        assert_eq!(host("http://[::1]:80"), "[::1]:80");
+    }
+
+    #[test]
+    fn headers_take_secrets_from_the_environment() {
+        let home = std::env::var("PATH").unwrap();
+        assert_eq!(expanded("Bearer ${PATH}!").unwrap(), format!("Bearer {home}!"));
+        assert_eq!(expanded("plain ${").unwrap(), "plain ${");
+        assert!(expanded("${NO_SUCH_ENTRY_ANYWHERE}").is_err());
+    }
+}

@@ -1,0 +1,14 @@
+//! Connections to real servers: children, HTTP endpoints and servers that misbehave.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+#[path = "client/children.rs"]
+mod children;
+#[path = "client/conversation.rs"]
+mod conversation;
+#[path = "client/http.rs"]
+mod http;
+#[path = "client/scripted.rs"]
+mod scripted;
+#[path = "client/support.rs"]
+mod support;

@@ -1,0 +1,138 @@
+//! Children that misbehave or end, and what their callers are told.
+
+use creole::client::ChildServer;
+use creole::proto::client::Limits;
+use creole::proto::client::Request;
+use creole::proto::fault::FaultKind;
+use creole::proto::model::ListKind;
+use creole::proto::op::Operation;
+use creole::proto::revision::Era;
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::timeout;
+
+use crate::support::{LONG, call, child, fault, open, open_child, open_within, sh, text, tool};
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}"#;
+
+/// A script that shakes hands: answers the first line, whatever its id, and reads the second.
+fn shaking(rest: &str) -> String {
+    let hello = HELLO.replace(r#""id":0"#, r#""id":'"$id"'"#);
+    format!(
+        "id() {{ printf '%s' \"$1\" | sed -E 's/.*\"id\":([0-9]+).*/\\1/'; }}\n\
+         read -r line; id=$(id \"$line\"); echo '{hello}'; read -r line\n{rest}"
+    )
+}
+
+#[tokio::test]
+async fn a_child_that_dies_in_the_middle_of_a_call_is_named_to_its_caller() {
+    let connection = open_child(&child(), Era::Handshake).await.unwrap();
+    let fault = fault(call(&connection, tool("exit", json!({}))).await);
+    assert_eq!(fault.kind, FaultKind::BackendUnavailable);
+    assert_eq!(fault.detail, "`child` was ended by signal 6");
+    assert!(connection.is_closed().is_some());
+}
+
+#[tokio::test]
+async fn half_a_line_at_the_end_is_no_message() {
+    let answer = r#"{"jsonrpc":"2.0","id":'"$(id "$line")"',"result":{}}"#;
+    let script = shaking(&format!("read -r line; printf '%s' '{answer}'; exit 0"));
+    let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
+    let fault = fault(call(&connection, tool("x", json!({}))).await);
+    assert_eq!(fault.detail, "`files` ended with code 0");
+}
+
+#[tokio::test]
+async fn noise_is_counted_and_reaches_nobody() {
+    let script = shaking(
+        r#"printf 'Welcome!\n\033[31mred\033[0m\n{"a":1}\n{"jsonrpc":"2.0","id":999,"result":{}}\n\n'
+        read -r line
+        echo '{"jsonrpc":"2.0","id":'"$(id "$line")"',"result":{"tools":[]}}'; cat"#,
+    );
+    let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
+    let list = Request::new(Operation::List(ListKind::Tools, None));
+    let outcome = call(&connection, list).await;
+    assert!(matches!(outcome, creole::Outcome::Complete(_)), "{outcome:?}");
+    assert_eq!(connection.noise(), 4);
+}
+
+#[tokio::test]
+async fn a_flood_of_noise_ends_the_connection() {
+    let script = shaking("while echo noise; do :; done");
+    let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
+    let closed = timeout(LONG, connection.closed()).await.unwrap();
+    assert_eq!(closed.fault.detail, "`files` says too much that is no message");
+}
+
+#[tokio::test]
+async fn an_overlong_line_is_dropped_and_the_next_is_read() {
+    let script = shaking(
+        r#"head -c 100000 /dev/zero | tr '\0' x; echo; read -r line
+        echo '{"jsonrpc":"2.0","id":'"$(id "$line")"',"result":{"tools":[]}}'; cat"#,
+    );
+    let server = ChildServer::start(&sh(&script)).await.unwrap().longest_message(10_000);
+    let connection = open(server, Era::Handshake).await.unwrap();
+    let list = Request::new(Operation::List(ListKind::Tools, None));
+    assert!(matches!(call(&connection, list).await, creole::Outcome::Complete(_)));
+    assert_eq!(connection.noise(), 1);
+}
+
+#[tokio::test]
+async fn a_child_that_closes_its_output_is_ended() {
+    let script = shaking("echo \"pid $$\" >&2; exec >&-; sleep 1000");
+    let mut program = sh(&script);
+    program.patience.closed = Duration::from_millis(50);
+    let connection = open_child(&program, Era::Handshake).await.unwrap();
+    let closed = timeout(LONG, connection.closed()).await.unwrap();
+    assert_eq!(closed.fault.detail, "`files` closed its output");
+}
+
+#[tokio::test]
+async fn a_late_answer_is_nobodys() {
+    // It answers the first call only after the second has come, with the wrong text for that.
+    let answer =
+        r#"{"jsonrpc":"2.0","id":'"$first"',"result":{"content":[{"type":"text","text":"late"}]}}"#;
+    let own = r#"{"jsonrpc":"2.0","id":'"$(id "$line")"',"result":{"content":[{"type":"text","text":"own"}]}}"#;
+    let script = shaking(&format!(
+        "read -r line; first=$(id \"$line\"); read -r cancelled; read -r line\necho '{answer}'; echo '{own}'; cat"
+    ));
+    let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
+    let mut request = tool("slow", json!({}));
+    request.terms.idle = Some(Duration::from_millis(100));
+    assert_eq!(fault(call(&connection, request).await).kind, FaultKind::Timeout);
+    assert_eq!(text(call(&connection, tool("quick", json!({}))).await), "own");
+    assert_eq!(connection.noise(), 0);
+}
+
+#[tokio::test]
+async fn half_a_line_and_then_silence_ends_by_the_clock() {
+    let script = shaking("read -r line; printf '{\"jsonrpc\":'; cat >/dev/null");
+    let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
+    let mut request = tool("slow", json!({}));
+    request.terms.idle = Some(Duration::from_millis(100));
+    assert_eq!(fault(call(&connection, request).await).kind, FaultKind::Timeout);
+    connection.close().await;
+}
+
+#[tokio::test]
+async fn progress_for_ever_does_not_keep_a_call_alive_for_ever() {
+    let script = shaking(
+        r#"read -r line; token=$(id "$line"); n=0
+        while n=$((n+1)); echo '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":'"$token"',"progress":'"$n"'}}'; do sleep 0.02; done"#,
+    );
+    let server = ChildServer::start(&sh(&script)).await.unwrap();
+    let limits = Limits { call_total: Duration::from_millis(500), ..Limits::default() };
+    let connection = open_within(server, Era::Handshake, limits).await.unwrap();
+    let mut request = tool("busy", json!({}));
+    request.terms.idle = Some(Duration::from_secs(20));
+    assert_eq!(fault(call(&connection, request).await).kind, FaultKind::Timeout);
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_started_or_says_nothing_useful_is_named() {
+    let fault = open_child(&sh("exit 3"), Era::Handshake).await.unwrap_err();
+    assert_eq!(fault.detail, "`files` ended with code 3");
+    let missing = creole::process::Program::new("files", "/no/such/thing");
+    let fault = open_child(&missing, Era::Handshake).await.unwrap_err();
+    assert_eq!(fault.detail, "the program of `files` was not found");
+}

@@ -1,0 +1,165 @@
+//! What every way to a server has in common, in both eras.
+
+use creole::client::{Connection, LineServer, News, Step};
+use creole::proto::client::Limits;
+use creole::proto::fault::FaultKind;
+use creole::proto::op::{Event, Outcome, Reentry};
+use creole::proto::revision::Era;
+use creole::proto::wire::Raw;
+use creole::transport::memory;
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::timeout;
+
+use crate::support::{
+    LONG, Watch, call, call_answering, child, fault, open, open_child, open_within, server, text,
+    tool,
+};
+
+const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
+
+/// A connection to a server inside the process.
+async fn inside(era: Era, watch: &Watch) -> Connection {
+    let (near, far) = memory();
+    let service = server(watch).start();
+    tokio::spawn(async move {
+        let (source, sink) = far.split();
+        service.serve(source, sink).await
+    });
+    let (source, sink) = near.split();
+    open(LineServer::new("inside", source, sink), era).await.unwrap()
+}
+
+async fn both(era: Era) -> [Connection; 2] {
+    [inside(era, &Watch::default()).await, open_child(&child(), era).await.unwrap()]
+}
+
+#[tokio::test]
+async fn servers_are_greeted_and_called() {
+    for era in ERAS {
+        for connection in both(era).await {
+            assert_eq!(connection.greeting().rules.era, era);
+            assert_eq!(connection.greeting().card.identity.name, "test");
+            let outcome = call(&connection, tool("echo", json!({"message": "hi"}))).await;
+            assert_eq!(text(outcome), "hi");
+            connection.ping().await.unwrap();
+            connection.close().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_get_their_own_answers() {
+    for era in ERAS {
+        for connection in both(era).await {
+            let mut calls = Vec::new();
+            for number in 0..100 {
+                let connection = connection.clone();
+                calls.push(tokio::spawn(async move {
+                    let message = number.to_string();
+                    let outcome =
+                        call(&connection, tool("echo", json!({"message": message}))).await;
+                    assert_eq!(text(outcome), message);
+                }));
+            }
+            for call in calls {
+                call.await.unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn progress_comes_before_the_answer() {
+    for era in ERAS {
+        for connection in both(era).await {
+            let mut seen = Vec::new();
+            let on_news = |news| {
+                if let News::Event(Event::Progress { progress, .. }) = news {
+                    seen.push(progress);
+                }
+            };
+            let outcome = timeout(LONG, connection.call(tool("tell", json!({})), on_news)).await;
+            assert_eq!(text(outcome.unwrap()), "told");
+            assert_eq!(seen, [1.0, 2.0, 3.0]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_the_handshake_era_asks_in_the_middle_of_a_call() {
+    for connection in both(Era::Handshake).await {
+        let request = tool("ask", json!({}));
+        let outcome = call_answering(&connection, request, json!({"name": "Ada"})).await;
+        assert_eq!(text(outcome), "hello \"Ada\"");
+        // Who refuses, by dropping the question, is not waited for.
+        let outcome = call(&connection, tool("ask", json!({}))).await;
+        assert!(!matches!(outcome, Outcome::NeedInput { .. }), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_the_stateless_era_ends_the_call_with_its_question() {
+    for connection in both(Era::Stateless).await {
+        let outcome = call(&connection, tool("ask", json!({}))).await;
+        let Outcome::NeedInput { asks, state } = outcome else { panic!("{outcome:?}") };
+        let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+        let answers = Raw::of(&json!({asks[0].key.as_str(): answer}));
+        let mut again = tool("ask", json!({}));
+        again.terms.reentry = Some(Reentry { answers: Some(answers), state });
+        assert_eq!(text(call(&connection, again).await), "hello \"Ada\"");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
+    for era in ERAS {
+        let watch = Watch::default();
+        let connection = inside(era, &watch).await;
+        let mut calling = connection.begin(tool("wait", json!({})));
+        let step = timeout(LONG, calling.next()).await.unwrap();
+        assert!(matches!(step, Step::News(News::Event(_))), "{step:?}");
+        timeout(LONG, watch.started.notified()).await.unwrap();
+        drop(calling);
+        timeout(LONG, watch.dropped.notified()).await.unwrap();
+        assert_eq!(connection.in_flight(), 0);
+        connection.ping().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_is_given_up_however_much_progress_it_tells() {
+    for era in ERAS {
+        let watch = Watch::default();
+        let connection = inside(era, &watch).await;
+        let mut request = tool("wait", json!({}));
+        request.terms.idle = Some(Duration::from_secs(60));
+        let fault = fault(connection.ask(request).await);
+        assert_eq!(fault.kind, FaultKind::Timeout);
+        assert_eq!(fault.detail, "`inside` did not answer in time");
+        watch.dropped.notified().await;
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_connection_ends_its_calls() {
+    let connection = inside(Era::Handshake, &Watch::default()).await;
+    let mut calling = connection.begin(tool("wait", json!({})));
+    connection.close().await;
+    let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
+    assert_eq!(fault(outcome).kind, FaultKind::BackendUnavailable);
+    let closed = timeout(LONG, connection.closed()).await.unwrap();
+    assert!(!closed.session_lost);
+    let later = fault(call(&connection, tool("echo", json!({}))).await);
+    assert_eq!(later.detail, "the connection to `inside` was closed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_the_opening_is_not_waited_for() {
+    let (near, _far) = memory();
+    let (source, sink) = near.split();
+    let limits = Limits { opening: Duration::from_secs(5), ..Limits::default() };
+    let server = LineServer::new("mute", source, sink);
+    let fault = open_within(server, Era::Handshake, limits).await.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Timeout);
+}

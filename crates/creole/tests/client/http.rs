@@ -1,0 +1,183 @@
+//! Servers behind HTTP: our own endpoint on a real socket, in both eras.
+
+use std::net::SocketAddr;
+
+use creole::client::Notice;
+use creole::client::http::{HttpServer, Target};
+use creole::client::{Connection, News, Step};
+use creole::proto::client::Request;
+use creole::proto::fault::FaultKind;
+use creole::proto::model::ListKind;
+use creole::proto::op::{Change, Event, Filter, Operation, Outcome, Payload, Reentry};
+use creole::proto::revision::Era;
+use creole::proto::wire::Raw;
+use creole::transport::http::{
+    Drain, Endpoint, Guard, Limits, Listener, Method, Route, Router, Settings,
+};
+use creole::{Registry, Tool};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::support::{LONG, Watch, call, call_answering, fault, open, server, text, tool};
+
+const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
+
+/// Serves on a port of its own.
+async fn serve(watch: &Watch) -> (SocketAddr, Registry) {
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), Limits::default()).await.unwrap();
+    let address = listener.address().unwrap();
+    let service = server(watch).start();
+    let registry = service.registry().clone();
+    let endpoint = Endpoint::new(service, Settings::default());
+    let methods = [Method::POST, Method::GET, Method::DELETE];
+    let router = Router::new(Guard::loopback(), Drain::new());
+    tokio::spawn(listener.serve(router.route(Route::new("/mcp", &methods, endpoint))));
+    (address, registry)
+}
+
+fn target(address: SocketAddr) -> Target {
+    Target::new("web", &format!("http://{address}/mcp")).unwrap()
+}
+
+async fn connect(era: Era, watch: &Watch) -> Connection {
+    let (address, _) = serve(watch).await;
+    open(HttpServer::new(target(address)), era).await.unwrap()
+}
+
+#[tokio::test]
+async fn servers_are_greeted_and_called() {
+    for era in ERAS {
+        let connection = connect(era, &Watch::default()).await;
+        assert_eq!(connection.greeting().rules.era, era);
+        for message in ["hi", "grüße", ""] {
+            let outcome = call(&connection, tool("echo", json!({"message": message}))).await;
+            assert_eq!(text(outcome), message);
+        }
+        connection.ping().await.unwrap();
+        let mut seen = Vec::new();
+        let on_news = |news| {
+            if let News::Event(Event::Progress { progress, .. }) = news {
+                seen.push(progress);
+            }
+        };
+        let outcome = timeout(LONG, connection.call(tool("tell", json!({})), on_news)).await;
+        assert_eq!(text(outcome.unwrap()), "told");
+        assert_eq!(seen, [1.0, 2.0, 3.0]);
+        connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_get_their_own_answers() {
+    for era in ERAS {
+        let connection = connect(era, &Watch::default()).await;
+        let mut calls = Vec::new();
+        for number in 0..50 {
+            let connection = connection.clone();
+            calls.push(tokio::spawn(async move {
+                let message = number.to_string();
+                let outcome = call(&connection, tool("echo", json!({"message": message}))).await;
+                assert_eq!(text(outcome), message);
+            }));
+        }
+        for call in calls {
+            call.await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn questions_are_asked_and_answered_in_both_ways() {
+    let connection = connect(Era::Handshake, &Watch::default()).await;
+    let request = tool("ask", json!({}));
+    let outcome = call_answering(&connection, request, json!({"name": "Ada"})).await;
+    assert_eq!(text(outcome), "hello \"Ada\"");
+
+    let connection = connect(Era::Stateless, &Watch::default()).await;
+    let outcome = call(&connection, tool("ask", json!({}))).await;
+    let Outcome::NeedInput { asks, state } = outcome else { panic!("{outcome:?}") };
+    let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+    let answers = Raw::of(&json!({asks[0].key.as_str(): answer}));
+    let mut again = tool("ask", json!({}));
+    again.terms.reentry = Some(Reentry { answers: Some(answers), state });
+    assert_eq!(text(call(&connection, again).await), "hello \"Ada\"");
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
+    for era in ERAS {
+        let watch = Watch::default();
+        let connection = connect(era, &watch).await;
+        let mut calling = connection.begin(tool("wait", json!({})));
+        let step = timeout(LONG, calling.next()).await.unwrap();
+        assert!(matches!(step, Step::News(News::Event(_))), "{step:?}");
+        timeout(LONG, watch.started.notified()).await.unwrap();
+        drop(calling);
+        timeout(LONG, watch.dropped.notified()).await.unwrap();
+        assert_eq!(text(call(&connection, tool("echo", json!({"message": "x"}))).await), "x");
+    }
+}
+
+#[tokio::test]
+async fn changes_are_told_to_whoever_listens() {
+    let late = || Tool::new("late", "Comes later", |_: Value| async { "late" });
+    for era in ERAS {
+        let (address, registry) = serve(&Watch::default()).await;
+        let connection = open(HttpServer::new(target(address)), era).await.unwrap();
+        let mut notices = connection.notices();
+        let mut listening = None;
+        if era == Era::Stateless {
+            let filter = Filter { tools: true, ..Filter::default() };
+            let mut calling = connection.begin(Request::new(Operation::Listen(filter)));
+            let step = timeout(LONG, calling.next()).await.unwrap();
+            let Step::Done(Outcome::Complete(Payload::Listening(granted))) = step else {
+                panic!("{step:?}")
+            };
+            assert!(granted.tools);
+            listening = Some(calling);
+        }
+        // The stream of a session is opened after the greeting: the change is made until it is heard.
+        let heard = async {
+            loop {
+                registry.remove_tool("late");
+                registry.add_tool(late());
+                let heard = timeout(std::time::Duration::from_millis(100), notices.recv()).await;
+                if let Ok(notice) = heard {
+                    return notice.unwrap();
+                }
+            }
+        };
+        let notice = timeout(LONG, heard).await.unwrap();
+        assert_eq!(notice, Notice::Changed(Change::List(ListKind::Tools)));
+        drop(listening);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_without_its_address() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let rows = [
+        (format!("http://{closed}/secret"), "`web` refuses connections"),
+        ("http://no-such-host.invalid/secret".to_owned(), "`web` cannot be found or reached"),
+    ];
+    for (url, expected) in rows {
+        for era in ERAS {
+            let target = Target::new("web", &url).unwrap();
+            let target = target.header("Authorization", "Bearer secret").unwrap();
+            let fault = open(HttpServer::new(target), era).await.unwrap_err();
+            assert_eq!(fault.kind, FaultKind::BackendUnavailable);
+            assert_eq!(fault.detail, expected);
+            assert!(!format!("{fault:?}").contains("secret"), "{fault:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_closed_ends_its_session() {
+    let (address, _) = serve(&Watch::default()).await;
+    let one = open(HttpServer::new(target(address)), Era::Handshake).await.unwrap();
+    let mut calling = one.begin(tool("wait", json!({})));
+    one.close().await;
+    let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
+    assert_eq!(fault(outcome).detail, "the connection to `web` was closed");
+}

@@ -1,0 +1,364 @@
+//! HTTP servers that misbehave: each answer is written out by the test.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use creole::client::http::{HttpServer, OldSseServer, Target};
+use creole::client::{Connection, News};
+use creole::proto::fault::FaultKind;
+use creole::proto::op::Event;
+use creole::proto::revision::Era;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::support::{LONG, call, fault, open, text, tool};
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+struct Seen {
+    head: String,
+    body: Value,
+}
+
+impl Seen {
+    fn is(&self, method: &str) -> bool {
+        self.body["method"] == method
+    }
+
+    fn header(&self, name: &str) -> Option<String> {
+        let mut lines = self.head.lines();
+        lines.find_map(|line| {
+            let (key, value) = line.split_once(": ")?;
+            key.eq_ignore_ascii_case(name).then(|| value.to_owned())
+        })
+    }
+}
+
+type Script = fn(&Seen) -> String;
+
+/// A server that answers each request on a connection of its own with what the script writes, and closes it.
+async fn serve(script: Script) -> (SocketAddr, Arc<Mutex<Vec<Seen>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let seen = Arc::<Mutex<Vec<Seen>>>::default();
+    let noted = Arc::clone(&seen);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let noted = Arc::clone(&noted);
+            tokio::spawn(async move {
+                let Some(request) = read(&mut stream).await else { return };
+                noted.lock().unwrap().push(request.clone());
+                let answer = script(&request);
+                // The client may have gone.
+                let _ = stream.write_all(answer.as_bytes()).await;
+                if answer.ends_with("\n: stay\n\n") {
+                    let _ = stream.read(&mut [0]).await;
+                }
+            });
+        }
+    });
+    (address, seen)
+}
+
+async fn read(stream: &mut TcpStream) -> Option<Seen> {
+    let mut bytes = Vec::new();
+    loop {
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let lower = head.to_ascii_lowercase();
+        let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() >= length.map_or(0, |text| text.parse().unwrap()) {
+            let body = serde_json::from_str(body).unwrap_or_default();
+            return Some(Seen { head: head.to_owned(), body });
+        }
+    }
+}
+
+fn status(line: &str, headers: &str) -> String {
+    format!("HTTP/1.1 {line}\r\nConnection: close\r\n{headers}Content-Length: 0\r\n\r\n")
+}
+
+fn document(body: &Value, headers: &str) -> String {
+    let body = body.to_string();
+    format!(
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n{headers}\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn stream(events: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/event-stream\r\n\r\n{events}"
+    )
+}
+
+fn event(id: &str, message: &Value) -> String {
+    let id = if id.is_empty() { String::new() } else { format!("id: {id}\n") };
+    format!("{id}data: {message}\n\n")
+}
+
+fn answer(request: &Seen, result: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": request.body["id"], "result": result})
+}
+
+fn said(request: &Seen, text: &str) -> Value {
+    answer(request, json!({"content": [{"type": "text", "text": text}]}))
+}
+
+fn progress(request: &Seen) -> Value {
+    let params =
+        json!({"progressToken": request.body["params"]["_meta"]["progressToken"], "progress": 1});
+    json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+}
+
+/// Answers what opens a conversation of either era; nothing if the request is something else.
+fn opening(request: &Seen) -> Option<String> {
+    let info = json!({"name": "scripted", "version": "1"});
+    let capabilities = json!({"tools": {}});
+    if request.is("initialize") {
+        let result = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info});
+        return Some(document(&answer(request, result), "Mcp-Session-Id: s1\r\n"));
+    }
+    if request.is("server/discover") {
+        let result = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": capabilities, "ttlMs": 0, "cacheScope": "private"});
+        return Some(document(&answer(request, result), ""));
+    }
+    if request.is("notifications/initialized") {
+        return Some(status("202 Accepted", ""));
+    }
+    let is_plain_get = request.head.starts_with("GET") && request.header("last-event-id").is_none();
+    (is_plain_get || request.head.starts_with("DELETE"))
+        .then(|| status("405 Method Not Allowed", ""))
+}
+
+async fn connect(script: Script, era: Era) -> (Connection, Arc<Mutex<Vec<Seen>>>) {
+    let (address, seen) = serve(script).await;
+    let target = Target::new("web", &format!("http://{address}/mcp")).unwrap();
+    let target = target.header("Authorization", "Bearer secret").unwrap();
+    (open(HttpServer::new(target), era).await.unwrap(), seen)
+}
+
+#[tokio::test]
+async fn every_request_says_what_its_era_asks_for() {
+    let script: Script =
+        |request| opening(request).unwrap_or_else(|| document(&said(request, "ok"), ""));
+    let (connection, seen) = connect(script, Era::Handshake).await;
+    assert_eq!(text(call(&connection, tool("x", json!({}))).await), "ok");
+    connection.close().await;
+    let seen = seen.lock().unwrap().clone();
+    for request in &seen {
+        assert_eq!(request.header("authorization").as_deref(), Some("Bearer secret"));
+        let is_first = request.is("initialize");
+        assert_eq!(request.header("mcp-session-id").is_some(), !is_first, "{request:?}");
+        assert_eq!(request.header("mcp-protocol-version").is_some(), !is_first, "{request:?}");
+        assert_eq!(request.header("mcp-method"), None);
+    }
+    let place = |method: &str| seen.iter().position(|request| request.is(method)).unwrap();
+    assert!(place("notifications/initialized") < place("tools/call"));
+    assert!(seen.iter().any(|request| request.head.starts_with("DELETE /mcp")));
+
+    let (connection, seen) = connect(script, Era::Stateless).await;
+    assert_eq!(text(call(&connection, tool("x", json!({}))).await), "ok");
+    connection.close().await;
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert_eq!(seen[1].header("mcp-protocol-version").as_deref(), Some("2026-07-28"));
+    assert_eq!(seen[1].header("mcp-method").as_deref(), Some("tools/call"));
+    assert_eq!(seen[1].header("mcp-name").as_deref(), Some("x"));
+    assert_eq!(seen[1].header("mcp-session-id"), None);
+}
+
+#[tokio::test]
+async fn a_status_becomes_a_named_fault_without_secrets() {
+    let rows: [(&str, Script, &str); 6] = [
+        ("unauthorized", |_| status("401 No", ""), "`web` wants other credentials (status 401)"),
+        ("forbidden", |_| status("403 No", ""), "`web` does not allow this (status 403)"),
+        (
+            "rate_limited",
+            |_| status("429 Slow", "Retry-After: 30\r\n"),
+            "`web` is asked too often (status 429); try again after 30 s",
+        ),
+        (
+            "unavailable",
+            |_| status("503 Down", "Retry-After: 5\r\n"),
+            "`web` is not available (status 503); try again after 5 s",
+        ),
+        (
+            "redirected",
+            |_| status("302 Found", "Location: http://evil.example/\r\n"),
+            "`web` points elsewhere, which is not followed (status 302)",
+        ),
+        ("refused", |_| status("400 Bad", ""), "`web` refuses the request (status 400)"),
+    ];
+    for era in [Era::Handshake, Era::Stateless] {
+        for (reason, script, expected) in rows {
+            let (address, _) = serve(script).await;
+            let target = Target::new("web", &format!("http://{address}/mcp")).unwrap();
+            let target = target.header("Authorization", "Bearer secret").unwrap();
+            let fault = open(HttpServer::new(target), era).await.unwrap_err();
+            assert_eq!(fault.detail, expected);
+            assert_eq!(fault.kind, FaultKind::BackendUnavailable);
+            let data: Value = fault.data.unwrap().decode().unwrap();
+            assert_eq!(data["reason"], reason);
+            assert!(!data.to_string().contains("secret"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_before_its_answer_is_a_lost_call_and_its_progress_stays() {
+    let script: Script =
+        |request| opening(request).unwrap_or_else(|| stream(&event("", &progress(request))));
+    for era in [Era::Handshake, Era::Stateless] {
+        let (connection, seen) = connect(script, era).await;
+        let mut progress = 0;
+        let on_news = |news| {
+            progress += usize::from(matches!(news, News::Event(Event::Progress { .. })));
+        };
+        let outcome = timeout(LONG, connection.call(tool("x", json!({})), on_news)).await.unwrap();
+        assert_eq!(fault(outcome).detail, "`web` broke off before it answered");
+        assert_eq!(progress, 1);
+        let seen = seen.lock().unwrap();
+        let calls = seen.iter().filter(|request| request.is("tools/call")).count();
+        assert_eq!(calls, 1, "a call is never sent twice");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_with_event_ids_is_taken_up_again_where_it_broke_off() {
+    // The answer comes on the second resumption; ids of calls are in the session's order.
+    let script: Script = |request| {
+        if let Some(opening) = opening(request) {
+            return opening;
+        }
+        match request.header("last-event-id").as_deref() {
+            None => stream(&format!("retry: 10\n{}", event("a1", &progress(request)))),
+            Some("a1") => stream(": nothing\n\nid: a2\ndata:\n\n"),
+            Some("a2") => {
+                let result = json!({"content": [{"type": "text", "text": "resumed"}]});
+                let id = request.header("x-call").unwrap_or_else(|| "2".to_owned());
+                let id: Value = id.parse().unwrap();
+                stream(&event("a3", &json!({"jsonrpc": "2.0", "id": id, "result": result})))
+            }
+            _ => status("400 Bad", ""),
+        }
+    };
+    let (connection, seen) = connect(script, Era::Handshake).await;
+    let mut calling = connection.begin(tool("x", json!({})));
+    // The script has to know the id that it answers.
+    assert_eq!(calling.key().0, 2, "the second request of the session");
+    let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
+    assert_eq!(text(outcome), "resumed");
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.iter().filter(|request| request.is("tools/call")).count(), 1);
+}
+
+#[tokio::test]
+async fn streams_of_the_stateless_era_are_never_taken_up_again() {
+    let script: Script =
+        |request| opening(request).unwrap_or_else(|| stream(&event("a1", &progress(request))));
+    let (connection, seen) = connect(script, Era::Stateless).await;
+    let outcome = call(&connection, tool("x", json!({}))).await;
+    assert_eq!(fault(outcome).detail, "`web` broke off before it answered");
+    assert_eq!(seen.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_forgotten_session_is_told_apart_from_a_server_that_is_gone() {
+    let script: Script = |request| opening(request).unwrap_or_else(|| status("404 Not Found", ""));
+    let (connection, _) = connect(script, Era::Handshake).await;
+    let fault = fault(call(&connection, tool("x", json!({}))).await);
+    assert_eq!(fault.detail, "`web` has forgotten the session");
+    let closed = timeout(LONG, connection.closed()).await.unwrap();
+    assert!(closed.session_lost);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_or_no_message_fails_its_call_only() {
+    let script: Script = |request| {
+        opening(request).unwrap_or_else(|| match request.body["params"]["name"].as_str().unwrap() {
+            "long" => document(&said(request, &"x".repeat(100_000)), ""),
+            "long stream" => stream(&event("", &said(request, &"x".repeat(100_000)))),
+            "text" => "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/html\r\n\
+                       Content-Length: 4\r\n\r\n<p/>"
+                .to_owned(),
+            "garbage" => stream("data: garbage\n\n"),
+            "other" => document(&json!({"jsonrpc": "2.0", "id": 999, "result": {}}), ""),
+            "accepted" => status("202 Accepted", ""),
+            _ => document(&said(request, "ok"), ""),
+        })
+    };
+    for era in [Era::Handshake, Era::Stateless] {
+        let (address, _) = serve(script).await;
+        let target = Target::new("web", &format!("http://{address}/mcp")).unwrap();
+        let server = HttpServer::new(target.longest_message(10_000));
+        let connection = open(server, era).await.unwrap();
+        for name in ["long", "long stream", "text", "garbage", "other", "accepted"] {
+            let fault = fault(call(&connection, tool(name, json!({}))).await);
+            assert_eq!(fault.kind, FaultKind::BackendUnavailable, "{name}: {fault:?}");
+        }
+        assert_eq!(text(call(&connection, tool("good", json!({}))).await), "ok");
+    }
+}
+
+/// A server of 2024-11-05: a stream that says where to POST, and answers there.
+async fn serve_old(endpoint: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (answers, mut answered) = mpsc::channel::<String>(8);
+    tokio::spawn(async move {
+        let (mut events, _) = listener.accept().await.unwrap();
+        read(&mut events).await.unwrap();
+        let first = stream(&format!("event: endpoint\ndata: {endpoint}\n\n"));
+        events.write_all(first.as_bytes()).await.unwrap();
+        tokio::spawn(async move {
+            while let Some(answer) = answered.recv().await {
+                events.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let Some(request) = read(&mut stream).await else { continue };
+            assert!(request.head.starts_with("POST /messages?sid=7 "), "{}", request.head);
+            stream.write_all(status("202 Accepted", "").as_bytes()).await.unwrap();
+            let result = match request.body["method"].as_str() {
+                Some("initialize") => json!({"protocolVersion": "2024-11-05",
+                    "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}),
+                Some("tools/call") => json!({"content": [{"type": "text", "text": "old"}]}),
+                _ => continue,
+            };
+            let message = format!("event: message\n{}", event("", &answer(&request, result)));
+            answers.send(message).await.unwrap();
+            if request.is("tools/call") {
+                return;
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_server_of_the_oldest_transport_is_greeted_called_and_ends_with_its_stream() {
+    let address = serve_old("/messages?sid=7").await;
+    let target = Target::new("old", &format!("http://{address}/sse")).unwrap();
+    let connection = open(OldSseServer::new(target), Era::Handshake).await.unwrap();
+    assert_eq!(connection.greeting().version, "2024-11-05");
+    assert_eq!(text(call(&connection, tool("x", json!({}))).await), "old");
+    let closed = timeout(LONG, connection.closed()).await.unwrap();
+    assert_eq!(closed.fault.detail, "`old` closed the connection");
+}
+
+#[tokio::test]
+async fn a_server_that_sends_messages_to_another_origin_is_refused() {
+    let address = serve_old("http://evil.example/messages").await;
+    let target = Target::new("old", &format!("http://{address}/sse")).unwrap();
+    let fault = open(OldSseServer::new(target), Era::Handshake).await.unwrap_err();
+    assert_eq!(fault.detail, "`old` wants messages to be sent to another origin");
+}

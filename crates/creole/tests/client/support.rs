@@ -1,0 +1,178 @@
+//! A server to connect to, and the ways to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use creole::ask::{ElicitAction, form};
+use creole::client::{ChildServer, Connection, News, Setup, Transport};
+use creole::process::Program;
+use creole::proto::client::{Limits, Opening, Profile, Request};
+use creole::proto::dialect::builtin;
+use creole::proto::fault::Fault;
+use creole::proto::model::ClientCapabilities;
+use creole::proto::op::{Operation, Outcome, Payload};
+use creole::proto::revision::{Era, Revision};
+use creole::proto::wire::Raw;
+use creole::{Context, Server, Tool, ToolError};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// Long enough for any machine; reached only by tests that fail.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// What the tool `wait` tells of itself.
+#[derive(Clone, Default)]
+pub(crate) struct Watch {
+    pub(crate) started: Arc<Notify>,
+    pub(crate) dropped: Arc<Notify>,
+}
+
+struct Dropped(Arc<Notify>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+/// A server whose tools answer, tell, wait, ask and end the process.
+pub(crate) fn server(watch: &Watch) -> Server {
+    let echo = Tool::new("echo", "Says it again", |arguments: Value| async move {
+        arguments["message"].as_str().unwrap_or_default().to_owned()
+    });
+    let watch = watch.clone();
+    let wait = Tool::new("wait", "Waits for ever", move |_: Value, context: Context| {
+        let watch = watch.clone();
+        async move {
+            let _dropped = Dropped(watch.dropped);
+            context.progress(1.0, Some(2.0), Some("waiting")).await;
+            watch.started.notify_one();
+            context.cancelled().await;
+            "never".to_owned()
+        }
+    });
+    let tell = Tool::new("tell", "Tells, then answers", |_: Value, context: Context| async move {
+        for step in 1..=3 {
+            context.progress(f64::from(step), Some(3.0), None).await;
+        }
+        "told".to_owned()
+    });
+    let exit = Tool::new("exit", "Ends the process", |_: Value| async move {
+        std::process::abort();
+        #[expect(unreachable_code, reason = "the type of the answer")]
+        String::new()
+    });
+    let ask = Tool::new("ask", "Asks for a name", asking).asks_first();
+    Server::new("test").tool(echo).tool(wait).tool(tell).tool(exit).tool(ask)
+}
+
+async fn asking(_: Value, context: Context) -> Result<String, ToolError> {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let answer = context.elicit("name", form("Who?", &schema))?;
+    match answer.action {
+        ElicitAction::Accept => Ok(format!("hello {}", answer.content.unwrap_or_default()["name"])),
+        _ => Err(ToolError::failed("no name")),
+    }
+}
+
+/// Not a test of its own: what children run that are this program again, started with [`child`].
+#[test]
+fn serves_on_its_standard_streams() {
+    if std::env::var_os("CREOLE_TEST_SERVES").is_none() {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(server(&Watch::default()).serve_stdio()).unwrap();
+}
+
+/// This program again, as a server on its standard streams. The test runner's banner is its first noise.
+pub(crate) fn child() -> Program {
+    // With one thread only, the runner would write the test's name in front of the first message.
+    let args = ["support::serves_on_its_standard_streams", "--exact", "--test-threads=2"];
+    let program = Program::new("child", std::env::current_exe().unwrap());
+    program.args(args).env("CREOLE_TEST_SERVES", "1")
+}
+
+pub(crate) fn sh(script: &str) -> Program {
+    Program::new("files", "sh").args(["-c", script])
+}
+
+pub(crate) fn profile(limits: Limits) -> Arc<Profile> {
+    Arc::new(Profile {
+        dialect: builtin("spec").unwrap(),
+        identity: Raw::parse(r#"{"name":"tester","version":"1"}"#).unwrap(),
+        limits,
+    })
+}
+
+pub(crate) fn capabilities() -> Arc<ClientCapabilities> {
+    Arc::new(ClientCapabilities { elicitation_form: true, ..ClientCapabilities::default() })
+}
+
+pub(crate) fn opening(era: Era) -> Opening {
+    let rules = Revision::newest(era).rules();
+    match era {
+        Era::Stateless => Opening::Stateless { rules },
+        Era::Handshake => Opening::Handshake { propose: rules, capabilities: capabilities() },
+    }
+}
+
+pub(crate) async fn open(
+    transport: impl Transport + 'static,
+    era: Era,
+) -> Result<Connection, Fault> {
+    open_within(transport, era, Limits::default()).await
+}
+
+pub(crate) async fn open_within(
+    transport: impl Transport + 'static,
+    era: Era,
+    limits: Limits,
+) -> Result<Connection, Fault> {
+    let setup = Setup::new(profile(limits), opening(era));
+    timeout(LONG, Connection::open(Box::new(transport), setup)).await.unwrap()
+}
+
+pub(crate) async fn open_child(program: &Program, era: Era) -> Result<Connection, Fault> {
+    open(ChildServer::start(program).await?, era).await
+}
+
+pub(crate) fn tool(name: &str, arguments: Value) -> Request {
+    let arguments = Some(Raw::of(&arguments));
+    let mut request = Request::new(Operation::CallTool { name: name.to_owned(), arguments });
+    request.terms.capabilities = capabilities();
+    request.terms.progress = true;
+    request
+}
+
+/// The first text of a tool's result.
+pub(crate) fn text(outcome: Outcome) -> String {
+    let Outcome::Complete(Payload::Relayed(relayed)) = outcome else { panic!("{outcome:?}") };
+    let result: Value = relayed.result.decode().unwrap();
+    result["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+pub(crate) fn fault(outcome: Outcome) -> Fault {
+    let Outcome::Fail(fault) = outcome else { panic!("{outcome:?}") };
+    fault
+}
+
+pub(crate) async fn call(connection: &Connection, request: Request) -> Outcome {
+    timeout(LONG, connection.ask(request)).await.unwrap()
+}
+
+/// Calls, and answers every question with this content.
+pub(crate) async fn call_answering(
+    connection: &Connection,
+    request: Request,
+    content: Value,
+) -> Outcome {
+    let answer = Raw::of(&json!({"action": "accept", "content": content}));
+    let on_news = |news: News| {
+        if let News::Asked(asked) = news {
+            asked.reply.answer(Ok(answer.clone()));
+        }
+    };
+    timeout(LONG, connection.call(request, on_news)).await.unwrap()
+}

@@ -1,0 +1,244 @@
+//! What one server answers reaches another's client in that client's words, and untouched where it can be.
+
+use core::time::Duration;
+
+use creole_proto::client::{Happening, Outbox, Request};
+use creole_proto::dialect::builtin;
+use creole_proto::model::Implementation;
+use creole_proto::op::{Operation, Outcome, Payload};
+use creole_proto::revision::{Era, Revision};
+use creole_proto::server;
+use proptest::prelude::{ProptestConfig, proptest};
+use proptest::sample::select;
+use serde_json::{Value, json};
+
+use super::pair::{Pair, client, opening};
+use super::plain::{endpoint, tool};
+
+const ALL: [Revision; 5] = Revision::ALL;
+
+/// What a client makes of the answer that a server of this revision and dialect gives.
+fn heard(dialect: &str, revision: Revision, request: Request, answer: &str) -> Outcome {
+    let mut machine = client(dialect, opening(revision));
+    let mut out = Outbox::default();
+    if revision.rules().era == Era::Handshake {
+        let call = machine.open(Duration::ZERO, &mut out).0;
+        let version = match dialect {
+            "bb-mcp-server" => "1.0",
+            _ => revision.rules().name,
+        };
+        let hello = format!(
+            r#"{{"jsonrpc":"2.0","id":{call},"result":{{"protocolVersion":"{version}","capabilities":{{}}}}}}"#
+        );
+        machine.receive(hello.as_bytes(), None, Duration::ZERO, &mut out);
+        assert!(matches!(out.next_happening(), Some(Happening::Opened(_))));
+    }
+    let call = machine.request(request, Duration::ZERO, &mut out);
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#, call.0);
+    machine.receive(answer.as_bytes(), None, Duration::ZERO, &mut out);
+    match out.next_happening() {
+        Some(Happening::Done(done, outcome)) if done == call => outcome,
+        other => panic!("{answer}: {other:?}"),
+    }
+}
+
+/// What a server of this revision and dialect tells its own client of an outcome.
+fn told(dialect: &str, revision: Revision, request: Request, outcome: Outcome) -> Value {
+    let text = told_raw(dialect, revision, request, outcome);
+    serde_json::from_str(&text).unwrap()
+}
+
+fn told_raw(dialect: &str, revision: Revision, request: Request, outcome: Outcome) -> String {
+    let mut pair = Pair::open(dialect, opening(revision), endpoint);
+    pair.hold();
+    pair.call(request);
+    let started = pair.started.remove(0).key;
+    pair.server.finish(started, outcome, pair.now, &mut pair.to_server);
+    String::from_utf8(pair.to_server.take_bytes()).unwrap()
+}
+
+fn relayed(source: Revision, target: Revision, request: Request, result: &str) -> Value {
+    let outcome = heard("spec", source, request.clone(), &format!(r#""result":{result}"#));
+    told("spec", target, request, outcome)["result"].take()
+}
+
+fn read() -> Request {
+    Request::new(Operation::ReadResource { uri: "test://a".into() })
+}
+
+#[test]
+fn a_legacy_result_is_raised_and_its_accidents_are_not_believed() {
+    let result = r#"{"resultType":"input_required","content":[],"ttlMs":5}"#;
+    for source in &ALL[..4] {
+        let raised = relayed(*source, Revision::V2026_07_28, tool("t"), result);
+        assert_eq!(raised, json!({"resultType": "complete", "content": [], "ttlMs": 5}));
+        let contents = r#"{"contents":[],"ttlMs":5,"cacheScope":"public"}"#;
+        let raised = relayed(*source, Revision::V2026_07_28, read(), contents);
+        let expected = json!({"resultType": "complete", "contents": [], "ttlMs": 0,
+            "cacheScope": "private"});
+        assert_eq!(raised, expected);
+    }
+}
+
+#[test]
+fn a_modern_result_loses_its_envelope_at_the_top_only() {
+    let result = r#"{"resultType":"complete","content":[],"structuredContent":{"ttlMs":1},
+        "ttlMs":3,"cacheScope":"public",
+        "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}, "mine":1}}"#;
+    let lowered = relayed(Revision::V2026_07_28, Revision::V2025_11_25, tool("t"), result);
+    let expected = json!({"content": [], "structuredContent": {"ttlMs": 1}, "_meta": {"mine": 1}});
+    assert_eq!(lowered, expected);
+    let bare = r#"{"resultType":"complete","content":[],
+        "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}}}"#;
+    let lowered = relayed(Revision::V2026_07_28, Revision::V2025_11_25, tool("t"), bare);
+    assert_eq!(lowered, json!({"content": []}));
+}
+
+#[test]
+fn data_is_wrapped_or_told_in_words_where_it_is_not_known() {
+    let result = r#"{"resultType":"complete","content":[],"structuredContent":[1.0]}"#;
+    let lowered = |target| relayed(Revision::V2026_07_28, target, tool("t"), result);
+    let wrapped = lowered(Revision::V2025_06_18);
+    assert_eq!(wrapped["structuredContent"], json!({"result": [1.0]}));
+    let words = lowered(Revision::V2025_03_26);
+    assert_eq!(words, json!({"content": [{"type": "text", "text": "[1.0]"}]}));
+    let none = r#"{"resultType":"complete","structuredContent":{}}"#;
+    let lowered = relayed(Revision::V2026_07_28, Revision::V2024_11_05, tool("t"), none);
+    assert_eq!(lowered, json!({"content": [{"type": "text", "text": "{}"}]}));
+}
+
+#[test]
+fn blocks_of_unknown_kinds_are_lowered_and_others_stay() {
+    let result = r#"{"content":[{"type":"audio","data":"AA==","mimeType":"audio/wav"},
+        {"type":"resource_link","uri":"a:b","name":"B"},{"type":"new","x":1}]}"#;
+    let lowered = relayed(Revision::V2025_11_25, Revision::V2024_11_05, tool("t"), result);
+    let blob = json!({"uri": "mcp-audio://0", "mimeType": "audio/wav", "blob": "AA=="});
+    let expected = json!([{"type": "resource", "resource": blob},
+        {"type": "text", "text": "B - a:b"}, {"type": "new", "x": 1}]);
+    assert_eq!(lowered["content"], expected);
+    let prompt = Request::new(Operation::GetPrompt { name: "p".into(), arguments: None });
+    let result = r#"{"messages":[{"role":"user","content":{"type":"resource_link","uri":"a:b","name":"B"}}]}"#;
+    let lowered = relayed(Revision::V2025_11_25, Revision::V2025_03_26, prompt, result);
+    assert_eq!(lowered["messages"][0]["content"], json!({"type": "text", "text": "B - a:b"}));
+    assert_eq!(lowered["messages"][0]["role"], "user");
+}
+
+#[test]
+fn a_failure_is_an_error_for_those_who_know_no_other() {
+    let result = r#""result":{"content":[{"type":"text","text":"no"},{"type":"text","text":"go"}],"isError":true}"#;
+    let outcome = heard("spec", Revision::V2025_11_25, tool("t"), result);
+    let told = told("bb-mcp-server", Revision::V2024_11_05, tool("t"), outcome);
+    assert_eq!(told["error"]["code"], -32001);
+    assert_eq!(told["error"]["data"]["error"], "no\ngo");
+}
+
+#[test]
+fn an_error_of_a_dialect_is_a_result_for_those_who_know_results() {
+    let error = r#""error":{"code":-32001,"message":"Tool execution failed","data":{"tool":"t","error":"no disk"}}"#;
+    let outcome = heard("bb-mcp-server", Revision::V2024_11_05, tool("t"), error);
+    let told = told("spec", Revision::V2026_07_28, tool("t"), outcome);
+    assert_eq!(told["result"]["isError"], true);
+    assert_eq!(told["result"]["content"][0]["text"], "no disk");
+}
+
+#[test]
+fn codes_that_would_be_misunderstood_are_told_as_data() {
+    let code = |source, target, code: i64| {
+        let error = format!(r#""error":{{"code":{code},"message":"m","data":[1.0]}}"#);
+        let outcome = heard("spec", source, tool("t"), &error);
+        told("spec", target, tool("t"), outcome)["error"].take()
+    };
+    let (old, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
+    let as_is = |code: i64| json!({"code": code, "message": "m", "data": [1.0]});
+    let hidden = |code: i64| {
+        let data = json!({"upstreamCode": code, "upstreamData": [1.0]});
+        json!({"code": -32603, "message": "m", "data": data})
+    };
+    for own in [-1, 1, 42, -31999, -32100, -40000] {
+        assert_eq!(code(old, new, own), as_is(own));
+        assert_eq!(code(new, old, own), as_is(own));
+    }
+    for reserved in [-32000, -32001, -32019, -32020, -32021, -32022, -32099] {
+        assert_eq!(code(old, new, reserved), hidden(reserved));
+        assert_eq!(code(old, old, reserved), as_is(reserved));
+    }
+    for general in [-32600, -32601, -32602, -32603] {
+        assert_eq!(code(old, new, general), as_is(general), "{general}");
+    }
+}
+
+#[test]
+fn an_error_that_asks_for_a_visit_is_a_question() {
+    let error = r#""error":{"code":-32042,"message":"visit","data":{"elicitations":[
+        {"mode":"url","message":"Log in","url":"https://a.example","elicitationId":"e1"}]}}"#;
+    let outcome = heard("spec", Revision::V2025_11_25, tool("t"), error);
+    let Outcome::NeedInput { asks, state: None } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(asks.len(), 1);
+    let elsewhere = heard("spec", Revision::V2025_06_18, tool("t"), error);
+    assert!(matches!(elsewhere, Outcome::Fail(_)));
+}
+
+#[test]
+fn the_server_behind_keeps_its_name_and_one_without_gets_ours() {
+    let limits = server::Limits::default();
+    let us = Implementation { name: "us".into(), ..Implementation::default() };
+    let profile = server::Profile::new(builtin("spec").unwrap(), limits).identity(&us);
+    let profile = std::sync::Arc::new(profile);
+    let named = r#"{"resultType":"complete","content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"them"}}}"#;
+    let rows = [
+        (Revision::V2026_07_28, named, "them"),
+        (Revision::V2026_07_28, r#"{"resultType":"complete","content":[]}"#, "us"),
+        (Revision::V2025_11_25, r#"{"content":[],"_meta":{"a":1}}"#, "us"),
+    ];
+    for (source, result, name) in rows {
+        let outcome = heard("spec", source, tool("t"), &format!(r#""result":{result}"#));
+        let mut pair = Pair::open("spec", opening(Revision::V2026_07_28), endpoint);
+        pair.server = server::Machine::new(profile.clone());
+        pair.hold();
+        pair.call(tool("t"));
+        let started = pair.started.remove(0).key;
+        pair.server.finish(started, outcome, pair.now, &mut pair.to_server);
+        let said: Value = serde_json::from_slice(&pair.to_server.take_bytes()).unwrap();
+        let told = &said["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]["name"];
+        assert_eq!(told, name);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_result_that_needs_no_change_is_copied_byte_for_byte(
+        revision in select(&ALL[..]),
+        space in select(&["", " ", "  \t"][..]),
+        odd in select(&["1.0", "1e400", "\"\\u0061\"", "[ 1 ,2]", "{\"ttlMs\" :1}"][..]),
+        name in "[a-z]{1,8}",
+    ) {
+        let kind = match revision.rules().result_type {
+            true => r#""resultType":"complete","#,
+            false => "",
+        };
+        let result = format!(
+            r#"{{{space}{kind}"x-{name}"{space}:{odd},"content":[{{"type":"text","text":"\u0062"}}]{space}}}"#
+        );
+        let outcome = heard("spec", revision, tool("t"), &format!(r#""result":{result}"#));
+        let said = told_raw("spec", revision, tool("t"), outcome);
+        assert!(said.ends_with(&format!("\"result\":{result}}}\n")), "{said}\n{result}");
+    }
+}
+
+#[test]
+fn a_payload_is_relayed_whole_in_every_pair_of_revisions() {
+    let text = r#"[{"type":"text","text":"a\u0062"}]"#;
+    for source in ALL {
+        for target in ALL {
+            let kind = if source.rules().result_type { r#""resultType":"complete","# } else { "" };
+            let result = format!(r#""result":{{{kind}"content":{text},"isError":false}}"#);
+            let outcome = heard("spec", source, tool("t"), &result);
+            assert!(matches!(outcome, Outcome::Complete(Payload::Relayed(_))));
+            let said = told_raw("spec", target, tool("t"), outcome);
+            assert!(said.contains(text) && said.contains(r#""isError":false"#), "{said}");
+            assert_eq!(said.contains("resultType"), target.rules().result_type, "{said}");
+        }
+    }
+}
