@@ -7,6 +7,8 @@
 
 #[path = "spec_examples/encodings.rs"]
 mod encodings;
+#[path = "spec_examples/heard.rs"]
+mod heard;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -3,15 +3,15 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use creole::client::Way;
 use creole::client::http::Target;
 use creole::process::Program;
-use creole_gateway::upstream::Place;
 
 use crate::args::TargetArgs;
 use crate::failure::Failure;
 
 /// The place that is meant.
-pub(crate) fn place(args: &TargetArgs) -> Result<Place, Failure> {
+pub(crate) fn place(args: &TargetArgs) -> Result<Way, Failure> {
     match &args.url {
         Some(url) => http(url, &args.headers),
         None => program(&args.command),
@@ -19,15 +19,15 @@ pub(crate) fn place(args: &TargetArgs) -> Result<Place, Failure> {
 }
 
 /// A program and its arguments.
-pub(crate) fn program(command: &[OsString]) -> Result<Place, Failure> {
+pub(crate) fn program(command: &[OsString]) -> Result<Way, Failure> {
     let Some((command, args)) = command.split_first() else {
         return Err(Failure::Usage("write a URL, or `--` and a command".to_owned()));
     };
     let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy().into_owned();
-    Ok(Place::Program(Program::new(name, command.clone()).args(args.to_vec())))
+    Ok(Way::Child(Program::new(name, command.clone()).args(args.to_vec())))
 }
 
-fn http(url: &str, headers: &[String]) -> Result<Place, Failure> {
+fn http(url: &str, headers: &[String]) -> Result<Way, Failure> {
     let refused = |fault: creole::proto::fault::Fault| Failure::Usage(fault.detail);
     let mut target = Target::new(host(url), url).map_err(refused)?;
     for header in headers {
@@ -37,7 +37,7 @@ fn http(url: &str, headers: &[String]) -> Result<Place, Failure> {
         let value = expanded(value.trim())?;
         target = target.header(name.trim(), &value).map_err(refused)?;
     }
-    Ok(Place::Http(target))
+    Ok(Way::Http(target))
 }
 
 /// What a server is called in messages: its host, since the rest of a URL may be a secret.

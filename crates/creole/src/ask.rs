@@ -30,6 +30,7 @@ use creole_proto::server::Answer;
 use creole_proto::wire::{Object, Raw, canonical};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::call::{Call, Context, Round};
 use crate::chain::{BoxFuture, Next};
@@ -39,6 +40,10 @@ use crate::tool::ToolError;
 
 /// How often one call may ask a session's client before it is given up.
 pub(crate) const MOST_ROUNDS: usize = 8;
+
+/// How long to wait before a server that asks nothing is called again; twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// How long a client may take to call again.
 const STATE_LIFE: Duration = Duration::from_secs(600);
@@ -279,6 +284,7 @@ async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer) -> Outcome {
         Ok(round) => round,
         Err(fault) => return fault.into(),
     };
+    let mut pause = FIRST_PAUSE;
     for _ in 0..MOST_ROUNDS {
         let mut again = call.clone();
         if round != Round::default() {
@@ -289,6 +295,11 @@ async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer) -> Outcome {
             done => return done,
         };
         round = round.after(state);
+        if asks.is_empty() && caller.rules.asking == Asking::Inline {
+            // A server that asks nothing only wants to be called again later.
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
         match caller.rules.asking {
             Asking::Reentrant => return sealed(&call, asks, &round, sealer),
             Asking::Inline => match ask_each(&call.context, asks).await {
@@ -321,12 +332,19 @@ fn may_be_asked(caller: &Caller) -> bool {
         || caller.reentry.is_some()
 }
 
-/// Sends the questions of one round one after the other: people read one form at a time.
+/// Sends the questions of one round together, and waits for all answers; the first refusal ends it.
 async fn ask_each(context: &Context, asks: Vec<Ask>) -> Result<Answers, Fault> {
+    let mut asking = JoinSet::new();
+    for Ask { key, question } in asks {
+        let context = context.clone();
+        asking.spawn(async move { (key, context.ask(question).await) });
+    }
     let mut answers = Answers::new();
-    for ask in asks {
+    while let Some(asked) = asking.join_next().await {
+        let broken = |_| Fault::new(FaultKind::Internal, "a question could not be asked");
         let refused = |reason| Fault::new(FaultKind::InputRefused, reason);
-        answers.insert(ask.key, context.ask(ask.question).await.map_err(refused)?);
+        let (key, answer) = asked.map_err(broken)?;
+        answers.insert(key, answer.map_err(refused)?);
     }
     Ok(answers)
 }

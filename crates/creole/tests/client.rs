@@ -6,6 +6,8 @@
 mod children;
 #[path = "client/conversation.rs"]
 mod conversation;
+#[path = "client/dialing.rs"]
+mod dialing;
 #[path = "client/http.rs"]
 mod http;
 #[path = "client/scripted.rs"]

@@ -265,7 +265,11 @@ impl ErrorRow {
 
     /// The message for this fault.
     pub fn message(&self, fault: &Fault) -> String {
-        fill(&self.message, fault)
+        // Another server's sentence was written from such a row already.
+        match fault.foreign_code.is_some() && self.message.contains("{detail}") {
+            true => fault.detail.clone(),
+            false => fill(&self.message, fault),
+        }
     }
 
     /// The data for this fault, as JSON text.

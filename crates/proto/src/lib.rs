@@ -1,8 +1,8 @@
 //! The Model Context Protocol as data and rules.
 //!
 //! This crate performs no I/O, knows no clock and no runtime: bytes and times go in, bytes and actions come
-//! out. Revisions ([`revision`]) and dialects ([`dialect`]) are tables; the conversation is a machine
-//! ([`server::Machine`]) that any driver can feed.
+//! out. Revisions ([`revision`]) and dialects ([`dialect`]) are tables; a conversation is a machine on each side
+//! ([`server::Machine`], [`client::Machine`]) that any driver can feed.
 //!
 //! ```
 //! use core::time::Duration;

@@ -4,6 +4,8 @@
 
 #[path = "client/asking.rs"]
 mod asking;
+#[path = "client/laws.rs"]
+mod laws;
 #[path = "client/pair.rs"]
 mod pair;
 #[path = "client/plain.rs"]

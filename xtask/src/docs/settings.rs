@@ -72,11 +72,7 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
             "other names of `notifications/initialized`",
             &words(initialized_aliases),
         ),
-        setting(
-            "confirmation",
-            "what we end the handshake with as a client",
-            &confirmation.as_ref().map_or_else(|| "nothing".into(), |name| format!("`{name}`")),
-        ),
+        setting("confirmation", "how we end the handshake as a client", &sent(confirmation)),
         setting("repeated_initialize", "a second `initialize`", repeated(*repeated_initialize)),
         setting(
             "methods",
@@ -87,11 +83,7 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
             ),
         ),
         setting("capabilities", "how capabilities are written", &capability_shape(capabilities)),
-        setting(
-            "advertise",
-            "the capabilities that are shown",
-            &advertise.as_deref().map_or_else(|| "those that the server has".into(), words),
-        ),
+        setting("advertise", "the capabilities that are shown", &shown(advertise.as_deref())),
         setting("conceal", "capabilities that are never shown", &words(conceal)),
         setting("definitions", "what is announced of a tool", definition_word(*definitions)),
         setting("errors", "how faults are written", &error_count(errors.len())),
@@ -116,6 +108,14 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
 
 fn words(list: &[creole_proto::dialect::Word]) -> String {
     code_list(list.iter().map(AsRef::as_ref))
+}
+
+fn shown(capabilities: Option<&[creole_proto::dialect::Word]>) -> String {
+    capabilities.map_or_else(|| "those that the server has".into(), words)
+}
+
+fn sent(notification: &Option<creole_proto::dialect::Word>) -> String {
+    notification.as_ref().map_or_else(|| "not at all".into(), |name| format!("`{name}`"))
 }
 
 fn definition_word(definitions: Definitions) -> &'static str {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use creole_proto::client::{CallKey, QuestionKey, Refusal};
 use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::http::Mirror;
 use creole_proto::model::Question;
 use creole_proto::op::{Event, Outcome};
 use creole_proto::wire::Raw;
@@ -93,7 +94,7 @@ pub(super) struct Desk {
     pub(super) news: mpsc::Sender<News>,
     pub(super) outcome: Option<oneshot::Sender<Outcome>>,
     pub(super) ended: Option<oneshot::Sender<Option<Fault>>>,
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) mirrors: Arc<[Mirror]>,
 }
 
 /// A call in flight. Dropping it cancels it.
@@ -107,13 +108,11 @@ pub struct Calling {
 }
 
 /// The two sides of a call: for the hub, and a way to make the caller's once the key is known.
-pub(super) fn pair(
-    headers: Vec<(String, String)>,
-) -> (Desk, impl FnOnce(CallKey, Arc<Hub>) -> Calling) {
+pub(super) fn pair(mirrors: Arc<[Mirror]>) -> (Desk, impl FnOnce(CallKey, Arc<Hub>) -> Calling) {
     let (news_in, news) = mpsc::channel(NEWS);
     let (outcome_in, outcome) = oneshot::channel();
     let (ended_in, ended) = oneshot::channel();
-    let desk = Desk { news: news_in, outcome: Some(outcome_in), ended: Some(ended_in), headers };
+    let desk = Desk { news: news_in, outcome: Some(outcome_in), ended: Some(ended_in), mirrors };
     let outcome = Some(outcome);
     (desk, move |key, hub| Calling { key, hub, news, outcome, ended, is_over: false })
 }

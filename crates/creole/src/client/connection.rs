@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use creole_proto::client::{Greeting, Opening, Profile, Request};
 use creole_proto::fault::Fault;
+use creole_proto::http::Mirror;
 use creole_proto::op::{Change, Event, Outcome};
 use tokio::sync::broadcast;
 
@@ -33,7 +34,10 @@ pub struct Closed {
 }
 
 /// What to do with a question that belongs to no known call.
-pub type OnQuestion = Box<dyn Fn(Asked) + Send + Sync>;
+pub type OnQuestion = Arc<dyn Fn(Asked) + Send + Sync>;
+
+/// What to do with a log message that belongs to no known call.
+pub type OnLog = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// How a connection is set up.
 pub struct Setup {
@@ -43,12 +47,14 @@ pub struct Setup {
     pub opening: Opening,
     /// Who answers questions that belong to no known call; without, they are refused. Must not wait.
     pub on_question: Option<OnQuestion>,
+    /// Who hears log messages that belong to no known call; without, they are among the notices. Must not wait.
+    pub on_log: Option<OnLog>,
 }
 
 impl Setup {
     /// A setup that answers no questions outside of calls.
     pub fn new(profile: Arc<Profile>, opening: Opening) -> Self {
-        Self { profile, opening, on_question: None }
+        Self { profile, opening, on_question: None, on_log: None }
     }
 }
 
@@ -82,12 +88,12 @@ impl Connection {
 
     /// Begins a call, to be followed step by step.
     pub fn begin(&self, request: Request) -> Calling {
-        self.begin_with(request, Vec::new())
+        self.begin_with(request, [].into())
     }
 
-    /// Begins a call whose arguments are repeated in these headers, where the transport has headers.
-    pub fn begin_with(&self, request: Request, headers: Vec<(String, String)>) -> Calling {
-        Hub::begin(&self.hub, request, headers)
+    /// Begins a call; these of its arguments are repeated in headers, where the transport has headers.
+    pub fn begin_with(&self, request: Request, mirrors: Arc<[Mirror]>) -> Calling {
+        Hub::begin(&self.hub, request, mirrors)
     }
 
     /// Calls; `on_news` is told what happens on the way. Dropping the future cancels the call.

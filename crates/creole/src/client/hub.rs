@@ -8,6 +8,7 @@ use creole_proto::client::{
     CallKey, Greeting, Happening, Machine, Outbox, QuestionKey, Refusal, Request, Sending,
 };
 use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::http::Mirror;
 use creole_proto::model::Level;
 use creole_proto::op::Outcome;
 use creole_proto::wire::Raw;
@@ -18,7 +19,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::calling::{self, Asked, Calling, Desk, News, Reply};
-use super::connection::{Closed, Notice, OnQuestion, Setup};
+use super::connection::{Closed, Notice, OnLog, OnQuestion, Setup};
 use super::link::{Inbox, Link, Transport};
 use super::noise::Meter;
 use crate::process::unavailable;
@@ -35,6 +36,7 @@ pub(super) struct Hub {
     closed: watch::Sender<Option<Closed>>,
     notices: broadcast::Sender<Notice>,
     on_question: Option<OnQuestion>,
+    on_log: Option<OnLog>,
     /// Told when the machine's deadline comes earlier.
     sooner: Arc<Notify>,
     clock: OnceLock<AbortHandle>,
@@ -79,6 +81,7 @@ impl Hub {
             closed: watch::Sender::new(None),
             notices: broadcast::Sender::new(NOTICES),
             on_question: setup.on_question,
+            on_log: setup.on_log,
             sooner: Arc::new(Notify::new()),
             clock: OnceLock::new(),
             started: Instant::now(),
@@ -104,29 +107,25 @@ impl Hub {
         told.unwrap_or_else(|| Err(Fault::new(FaultKind::Internal, "nothing was opened")))
     }
 
-    pub(super) fn begin(
-        hub: &Arc<Self>,
-        request: Request,
-        headers: Vec<(String, String)>,
-    ) -> Calling {
-        Self::enter(hub, headers, |machine, now, out| machine.request(request, now, out))
+    pub(super) fn begin(hub: &Arc<Self>, request: Request, mirrors: Arc<[Mirror]>) -> Calling {
+        Self::enter(hub, mirrors, |machine, now, out| machine.request(request, now, out))
     }
 
     pub(super) fn ping(hub: &Arc<Self>) -> Calling {
-        Self::enter(hub, Vec::new(), Machine::ping)
+        Self::enter(hub, [].into(), Machine::ping)
     }
 
     pub(super) fn set_level(hub: &Arc<Self>, level: Level) -> Calling {
-        Self::enter(hub, Vec::new(), |machine, now, out| machine.set_level(level, now, out))
+        Self::enter(hub, [].into(), |machine, now, out| machine.set_level(level, now, out))
     }
 
     /// Makes a call, unless the connection is gone or stuck.
     fn enter(
         hub: &Arc<Self>,
-        headers: Vec<(String, String)>,
+        mirrors: Arc<[Mirror]>,
         make: impl FnOnce(&mut Machine, Duration, &mut Outbox) -> CallKey,
     ) -> Calling {
-        let (mut desk, caller) = calling::pair(headers);
+        let (mut desk, caller) = calling::pair(mirrors);
         if let Some(fault) = hub.obstacle() {
             tell(&mut desk, fault.into());
             // No machine gives out this key: there is nothing to give up under it.
@@ -274,11 +273,12 @@ impl Hub {
         }
         if let Some(link) = self.link.get() {
             for frame in state.outbox.frames() {
-                let headers = match frame.sending {
+                let desk = match frame.sending {
                     Sending::Request(call) => state.calls.get(&call),
                     _ => None,
                 };
-                link.send(frame, headers.map_or(&[], |desk| &desk.headers));
+                let mirrors = desk.map_or(&[][..], |desk| &desk.mirrors);
+                link.send(frame, state.machine.rules(), mirrors);
             }
         }
         state.outbox.clear_frames();
@@ -319,7 +319,10 @@ impl Hub {
                 }
             }
             // Nobody may be listening.
-            Happening::Logged(event) => _ = self.notices.send(Notice::Logged(event)),
+            Happening::Logged(event) => match &self.on_log {
+                Some(on_log) => on_log(event),
+                None => _ = self.notices.send(Notice::Logged(event)),
+            },
             Happening::Visited(id) => _ = self.notices.send(Notice::Visited(id)),
             Happening::Changed { change, .. } => _ = self.notices.send(Notice::Changed(change)),
             Happening::Ended(call, fault) => {

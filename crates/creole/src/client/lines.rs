@@ -8,13 +8,15 @@ use std::time::Duration;
 use creole_proto::client::Outgoing;
 use creole_proto::fault::Fault;
 use creole_proto::framing::{Line, Lines};
+use creole_proto::http::Mirror;
+use creole_proto::revision::Rules;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::link::{Inbox, Link, Transport};
 use crate::chain::BoxFuture;
-use crate::process::{Child, ChildInput, ChildOutput, Exit, Program, unavailable};
+use crate::process::{Child, ChildInput, ChildOutput, Exit, Program, Tail, unavailable};
 use crate::transport::{Sink, Source};
 
 /// How much is read at once.
@@ -86,7 +88,9 @@ impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
             }),
             wake: Notify::new(),
         });
+        let tail = self.child.as_ref().map(|child| child.tail().clone());
         let reader = Reader {
+            tail,
             name: Arc::clone(&name),
             inbox: inbox.clone(),
             input: self.input,
@@ -107,7 +111,7 @@ struct LineLink<O> {
 }
 
 impl<O: Sink + 'static> Link for LineLink<O> {
-    fn send(&self, frame: Outgoing<'_>, _: &[(String, String)]) {
+    fn send(&self, frame: Outgoing<'_>, _: &'static Rules, _: &[Mirror]) {
         let mut waiting = self.outlet.lock();
         if waiting.sink.is_none() || waiting.is_broken {
             return;
@@ -227,6 +231,7 @@ async fn write_on<O: Sink>(outlet: Arc<Outlet<O>>, name: Arc<str>, inbox: Inbox)
 
 /// Reads what the server says.
 struct Reader<I> {
+    tail: Option<Tail>,
     name: Arc<str>,
     inbox: Inbox,
     input: I,
@@ -254,7 +259,11 @@ impl<I: Source> Reader<I> {
             let detail = format!("`{}` closed its output", self.name);
             unavailable(&self.name, detail, "upstream_ended")
         };
-        self.inbox.ended(exit.map_or_else(stopped, |exit| exit.fault(&self.name)));
+        let fault = exit.map_or_else(stopped, |exit| exit.fault(&self.name));
+        // Callers are not told what it wrote: that is for whoever runs it.
+        let last = self.tail.as_ref().and_then(Tail::last_line).unwrap_or_default();
+        tracing::warn!(upstream = %self.name, last, "{}", fault.detail);
+        self.inbox.ended(fault);
     }
 
     /// Reads to the end. A last line without its end may be half a message, and is dropped.

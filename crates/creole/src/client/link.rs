@@ -5,6 +5,8 @@ use std::sync::{Arc, Weak};
 
 use creole_proto::client::{CallKey, Greeting, Outgoing};
 use creole_proto::fault::Fault;
+use creole_proto::http::Mirror;
+use creole_proto::revision::Rules;
 
 use super::hub::Hub;
 use crate::chain::BoxFuture;
@@ -20,9 +22,9 @@ pub trait Transport: Send {
 
 /// A way to a server. Dropping it closes it.
 pub trait Link: Send + Sync {
-    /// Carries a frame away without waiting. What goes wrong is told to the inbox, later. The headers are for
-    /// transports that have some.
-    fn send(&self, frame: Outgoing<'_>, headers: &[(String, String)]);
+    /// Carries a frame away without waiting. What goes wrong is told to the inbox, later. The rules and the
+    /// arguments to be repeated are for transports that have headers.
+    fn send(&self, frame: Outgoing<'_>, rules: &'static Rules, mirrors: &[Mirror]);
 
     /// The conversation is open on these terms.
     fn opened(&self, _greeting: &Greeting) {}

@@ -11,18 +11,9 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::timeout;
 
-use crate::support::{LONG, call, child, fault, open, open_child, open_within, sh, text, tool};
-
-const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}"#;
-
-/// A script that shakes hands: answers the first line, whatever its id, and reads the second.
-fn shaking(rest: &str) -> String {
-    let hello = HELLO.replace(r#""id":0"#, r#""id":'"$id"'"#);
-    format!(
-        "id() {{ printf '%s' \"$1\" | sed -E 's/.*\"id\":([0-9]+).*/\\1/'; }}\n\
-         read -r line; id=$(id \"$line\"); echo '{hello}'; read -r line\n{rest}"
-    )
-}
+use crate::support::{
+    LONG, call, child, fault, open, open_child, open_within, sh, shaking, text, tool,
+};
 
 #[tokio::test]
 async fn a_child_that_dies_in_the_middle_of_a_call_is_named_to_its_caller() {

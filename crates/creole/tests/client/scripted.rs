@@ -18,13 +18,13 @@ use crate::support::{LONG, call, fault, open, text, tool};
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-struct Seen {
+pub(crate) struct Seen {
     head: String,
     body: Value,
 }
 
 impl Seen {
-    fn is(&self, method: &str) -> bool {
+    pub(crate) fn is(&self, method: &str) -> bool {
         self.body["method"] == method
     }
 
@@ -37,10 +37,10 @@ impl Seen {
     }
 }
 
-type Script = fn(&Seen) -> String;
+pub(crate) type Script = fn(&Seen) -> String;
 
 /// A server that answers each request on a connection of its own with what the script writes, and closes it.
-async fn serve(script: Script) -> (SocketAddr, Arc<Mutex<Vec<Seen>>>) {
+pub(crate) async fn serve(script: Script) -> (SocketAddr, Arc<Mutex<Vec<Seen>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let seen = Arc::<Mutex<Vec<Seen>>>::default();
@@ -80,7 +80,7 @@ async fn read(stream: &mut TcpStream) -> Option<Seen> {
     }
 }
 
-fn status(line: &str, headers: &str) -> String {
+pub(crate) fn status(line: &str, headers: &str) -> String {
     format!("HTTP/1.1 {line}\r\nConnection: close\r\n{headers}Content-Length: 0\r\n\r\n")
 }
 
@@ -119,7 +119,7 @@ fn progress(request: &Seen) -> Value {
 }
 
 /// Answers what opens a conversation of either era; nothing if the request is something else.
-fn opening(request: &Seen) -> Option<String> {
+pub(crate) fn opening(request: &Seen) -> Option<String> {
     let info = json!({"name": "scripted", "version": "1"});
     let capabilities = json!({"tools": {}});
     if request.is("initialize") {
@@ -310,13 +310,18 @@ async fn an_answer_that_is_too_long_or_no_message_fails_its_call_only() {
 }
 
 /// A server of 2024-11-05: a stream that says where to POST, and answers there.
-async fn serve_old(endpoint: &'static str) -> SocketAddr {
+pub(crate) async fn serve_old(endpoint: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (answers, mut answered) = mpsc::channel::<String>(8);
     tokio::spawn(async move {
-        let (mut events, _) = listener.accept().await.unwrap();
-        read(&mut events).await.unwrap();
+        let mut events = loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            if read(&mut stream).await.unwrap().head.starts_with("GET") {
+                break stream;
+            }
+            stream.write_all(status("405 Method Not Allowed", "").as_bytes()).await.unwrap();
+        };
         let first = stream(&format!("event: endpoint\ndata: {endpoint}\n\n"));
         events.write_all(first.as_bytes()).await.unwrap();
         tokio::spawn(async move {

@@ -176,3 +176,14 @@ pub(crate) async fn call_answering(
     };
     timeout(LONG, connection.call(request, on_news)).await.unwrap()
 }
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}"#;
+
+/// A script that shakes hands: answers the first line, whatever its id, and reads the second.
+pub(crate) fn shaking(rest: &str) -> String {
+    let hello = HELLO.replace(r#""id":0"#, r#""id":'"$id"'"#);
+    format!(
+        "id() {{ printf '%s' \"$1\" | sed -E 's/.*\"id\":([0-9]+).*/\\1/'; }}\n\
+         read -r line; id=$(id \"$line\"); echo '{hello}'; read -r line\n{rest}"
+    )
+}

@@ -146,6 +146,7 @@ fn a_dialect_of_ones_own_can_say_everything() {
         about: "Ours.".into(),
         base: Revision::V2024_11_05,
         stateless: false,
+        handshake: true,
         version: VersionAnswer::Fixed("1.0".into()),
         initialize_requires: vec!["clientInfo.name".into()].into(),
         lifecycle: Lifecycle::None,

@@ -1,46 +1,13 @@
-//! Opening conversations with a server: where it is, which era it speaks, and when it may be tried again.
+//! Opening conversations with a server, and when one that failed may be tried again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use creole::client::http::{HttpServer, OldSseServer, Target};
-use creole::client::{ChildServer, Connection, OnQuestion, Setup, Transport};
-use creole::process::{Program, Restarts, Verdict};
-use creole::proto::client::{Opening, Profile};
+use creole::client::{Connection, Dialer as Client, Found, Offer, Way};
+use creole::process::{Restarts, Verdict};
+use creole::proto::client::Profile;
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::ClientCapabilities;
 use creole::proto::revision::{Era, Rules};
 use tokio::time::Instant;
-
-use super::era::{Found, Kind, detect};
-
-/// Where a server is.
-#[derive(Clone, Debug)]
-pub enum Place {
-    /// It is a program, started as our child.
-    Program(Program),
-    /// It is reached over HTTP.
-    Http(Target),
-}
-
-impl Place {
-    /// What the server is called in messages.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Program(program) => &program.name,
-            Self::Http(target) => target.name(),
-        }
-    }
-
-    /// A fresh way to the server.
-    pub(super) async fn transport(&self, kind: Kind) -> Result<Box<dyn Transport>, Fault> {
-        Ok(match (self, kind) {
-            (Self::Program(program), _) => Box::new(ChildServer::start(program).await?),
-            (Self::Http(target), Kind::Usual) => Box::new(HttpServer::new(target.clone())),
-            (Self::Http(target), Kind::OldSse) => Box::new(OldSseServer::new(target.clone())),
-        })
-    }
-}
 
 /// Which conversation a server is offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -52,79 +19,57 @@ pub enum Speak {
     Revision(&'static Rules),
 }
 
+impl Speak {
+    fn found(self) -> Option<Found> {
+        match self {
+            Self::Detect => None,
+            Self::Revision(rules) if rules.era == Era::Stateless => Some(Found::Stateless(rules)),
+            Self::Revision(_) => Some(Found::Handshake),
+        }
+    }
+}
+
 /// Opens conversations with one server.
 pub(super) struct Dialer {
-    place: Place,
-    speak: Speak,
-    profile: Arc<Profile>,
+    client: Client,
     began: Instant,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    found: Option<(Found, Instant)>,
     restarts: Restarts,
     /// Why it last failed.
     failure: Option<Fault>,
 }
 
-/// How long a server is believed to be of the older era: a wrong belief never fails, so only time ends it.
-const BELIEVED: Duration = Duration::from_secs(24 * 3600);
-
 impl Dialer {
-    pub(super) fn new(place: Place, speak: Speak, profile: Arc<Profile>) -> Self {
-        Self { place, speak, profile, began: Instant::now(), state: Mutex::default() }
+    pub(super) fn new(way: Way, speak: Speak, profile: Arc<Profile>) -> Self {
+        let mut client = Client::new(way, profile);
+        if let Some(found) = speak.found() {
+            client = client.pinned(found);
+        }
+        Self { client, began: Instant::now(), state: Mutex::default() }
     }
 
     pub(super) fn name(&self) -> &str {
-        self.place.name()
+        self.client.way().name()
     }
 
-    /// Whether questions say which call they belong to.
+    /// Whether requests stand alone, so that one conversation serves everybody; nothing while nobody knows.
+    pub(super) fn is_stateless(&self) -> Option<bool> {
+        self.client.known().map(|found| matches!(found, Found::Stateless(_)))
+    }
+
+    /// Whether questions say which call they belong to: those that come on the call's own stream do.
     pub(super) fn attributes_questions(&self) -> bool {
-        let old_sse = matches!(&self.lock().found, Some((found, _)) if found.kind == Kind::OldSse);
-        matches!(self.place, Place::Http(_)) && !old_sse
+        matches!(self.client.way(), Way::Http(_)) && self.client.known() != Some(Found::OldSse)
     }
 
-    /// The rules that the server speaks, as far as known.
-    pub(super) async fn rules(&self) -> Result<Found, Fault> {
-        if let Speak::Revision(rules) = self.speak {
-            return Ok(Found { rules, kind: Kind::Usual });
-        }
-        if let Some(found) = self.believed() {
-            return Ok(found);
-        }
-        let found =
-            detect(&self.place, &self.profile).await.inspect_err(|fault| self.failed(fault))?;
-        self.lock().found = Some((found, Instant::now()));
-        Ok(found)
-    }
-
-    fn believed(&self) -> Option<Found> {
-        let state = self.lock();
-        let (found, since) = state.found?;
-        (since.elapsed() < BELIEVED).then_some(found)
-    }
-
-    /// Opens a conversation in which the server may ask for these things.
-    pub(super) async fn open(
-        &self,
-        capabilities: Arc<ClientCapabilities>,
-        on_question: OnQuestion,
-    ) -> Result<Connection, Fault> {
+    /// Opens a conversation, unless the server failed a moment ago.
+    pub(super) async fn open(&self, offer: &Offer) -> Result<Connection, Fault> {
         self.may_start()?;
-        let Found { rules, kind } = self.rules().await?;
-        let opening = match rules.era {
-            Era::Stateless => Opening::Stateless { rules },
-            Era::Handshake => Opening::Handshake { propose: rules, capabilities },
-        };
-        let setup =
-            Setup { profile: Arc::clone(&self.profile), opening, on_question: Some(on_question) };
-        let opened = match self.place.transport(kind).await {
-            Ok(transport) => Connection::open(transport, setup).await,
-            Err(fault) => Err(fault),
-        };
+        let opened = self.client.connect(offer).await;
         match &opened {
             Ok(_) => {
                 let now = self.began.elapsed();
@@ -132,11 +77,7 @@ impl Dialer {
                 state.restarts.started(now);
                 state.failure = None;
             }
-            Err(fault) => {
-                // What it was found to speak may have changed with the server.
-                self.lock().found = None;
-                self.failed(fault);
-            }
+            Err(fault) => self.failed(fault),
         }
         opened
     }
@@ -144,9 +85,8 @@ impl Dialer {
     /// Fails at once while a server that failed may not be tried again.
     fn may_start(&self) -> Result<(), Fault> {
         let state = self.lock();
-        let Verdict::Wait(wait) = state.restarts.verdict(self.began.elapsed()) else {
-            return Ok(());
-        };
+        let verdict = state.restarts.verdict(self.began.elapsed());
+        let Verdict::Wait(wait) = verdict else { return Ok(()) };
         let seconds = wait.as_secs() + 1;
         let why = state.failure.as_ref().map_or("it ended", |fault| &fault.detail);
         let name = self.name();
@@ -154,7 +94,7 @@ impl Dialer {
         Err(Fault::new(FaultKind::BackendUnavailable, detail).about(name))
     }
 
-    /// Notes that a conversation ended which nobody wanted to end.
+    /// Notes that a conversation could not be opened, or ended although nobody wanted it to.
     pub(super) fn failed(&self, fault: &Fault) {
         let now = self.began.elapsed();
         let dice = u64::from(now.subsec_nanos());

@@ -7,7 +7,6 @@
 
 mod catalogue;
 mod dial;
-mod era;
 mod keeper;
 mod kept;
 mod names;
@@ -18,7 +17,8 @@ mod tasks;
 mod terms;
 mod watch;
 
-pub use dial::{Place, Speak};
+pub use creole::client::Way;
+pub use dial::Speak;
 pub use names::{Naming, Unusable};
 
 use std::collections::HashMap;
@@ -31,13 +31,13 @@ use creole::client::Connection;
 use creole::proto::client::{Limits, Profile};
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::http::mirrored;
+use creole::proto::http::Mirror;
 use creole::proto::model::{
     CacheHints, ClientCapabilities, Implementation, Level, ListKind, TaskSupport, Tasking,
 };
 use creole::proto::op::{Change, Operation, Outcome, Payload};
-use creole::proto::revision::{Asking, Era, Rules, Tasks};
-use creole::proto::wire::{Object, Raw};
+use creole::proto::revision::{Asking, Era, Tasks};
+use creole::proto::wire::Raw;
 use creole::{Registry, Source};
 use tokio::sync::watch as signal;
 use tokio::time::{Instant, sleep, timeout};
@@ -69,7 +69,7 @@ pub enum Affinity {
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Where it is.
-    pub place: Place,
+    pub way: Way,
     /// What it is offered to speak.
     pub speak: Speak,
     /// How it deviates from that.
@@ -92,9 +92,9 @@ pub struct Settings {
 
 impl Settings {
     /// A server there, treated as most are.
-    pub fn new(place: Place) -> Self {
+    pub fn new(way: Way) -> Self {
         Self {
-            place,
+            way,
             speak: Speak::default(),
             dialect: builtin("spec").expect("the dialect `spec` ships inside"),
             naming: Naming::PLAIN,
@@ -142,7 +142,7 @@ impl Upstream {
             identity: Raw::of(&identity),
             limits: settings.limits,
         });
-        let dialer = Arc::new(Dialer::new(settings.place.clone(), settings.speak, profile));
+        let dialer = Arc::new(Dialer::new(settings.way.clone(), settings.speak, profile));
         let upstream = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             pool: Pool::new(Arc::clone(&dialer), settings.sessions),
@@ -172,7 +172,7 @@ impl Upstream {
 
     /// What the server is called in messages.
     pub fn name(&self) -> &str {
-        self.settings.place.name()
+        self.settings.way.name()
     }
 
     /// Whether the server was reached.
@@ -261,7 +261,7 @@ impl Upstream {
 
     fn main_key(&self) -> Key {
         let asks = self.asks.get().map(|asks| Asks::of(asks)).unwrap_or_default();
-        Key { owner: Owner::Gateway, asks, exclusive: false }
+        Key { owner: Owner::Gateway, asks, exclusive: false, lane: 0 }
     }
 
     /// The conversation that a call belongs into, and what may be asked there.
@@ -269,11 +269,11 @@ impl Upstream {
         &self,
         call: &Call,
         capabilities: &Arc<ClientCapabilities>,
-        rules: &Rules,
+        is_stateless: bool,
     ) -> (Key, Arc<ClientCapabilities>) {
         let context = &call.context;
         let nothing = Arc::<ClientCapabilities>::default();
-        if rules.era == Era::Stateless || self.settings.affinity != Affinity::Principal {
+        if is_stateless || self.settings.affinity != Affinity::Principal {
             let asks = self.asks.get().cloned().unwrap_or(nothing);
             return (self.main_key(), asks);
         }
@@ -282,13 +282,16 @@ impl Upstream {
             && call.operation.may_ask()
             && terms::can_be_asked(capabilities);
         if !asks {
-            return (Key { owner: principal(), asks: Asks::default(), exclusive: false }, nothing);
+            return (
+                Key { owner: principal(), asks: Asks::default(), exclusive: false, lane: 0 },
+                nothing,
+            );
         }
         let (owner, exclusive) = match context.conversation() {
             Some(conversation) => (Owner::Conversation(Arc::clone(conversation)), false),
             None => (principal(), !self.dialer.attributes_questions()),
         };
-        (Key { owner, asks: Asks::of(capabilities), exclusive }, Arc::clone(capabilities))
+        (Key { owner, asks: Asks::of(capabilities), exclusive, lane: 0 }, Arc::clone(capabilities))
     }
 
     async fn answer(&self, call: Call) -> Outcome {
@@ -320,9 +323,12 @@ impl Upstream {
     }
 
     async fn pass_on(&self, call: &Call, kept: Option<&Kept>) -> Result<Passed, Fault> {
-        let found = self.dialer.rules().await?;
+        let is_stateless = match self.dialer.is_stateless() {
+            Some(known) => known,
+            None => self.main().await?.greeting().rules.era == Era::Stateless,
+        };
         let capabilities = terms::capabilities(&call.context);
-        let (key, asks) = self.key(call, &capabilities, found.rules);
+        let (key, asks) = self.key(call, &capabilities, is_stateless);
         let lease = self.pool.lease(key, &asks).await?;
         let connection = lease.connection.clone();
         if let Some(Kept::Task(id)) = kept {
@@ -348,10 +354,10 @@ impl Upstream {
         let (operation, context) = (call.operation.clone(), &call.context);
         let rules = lease.connection.greeting().rules;
         self.set_level(&lease.connection, context).await;
-        let headers = self.headers(&operation, rules);
+        let mirrors = self.mirrors(&operation);
         let tasking = self.tasking(&operation, context, &lease.connection);
         let request = terms::request(operation, context, capabilities, tasking);
-        let calling = lease.connection.begin_with(request, headers);
+        let calling = lease.connection.begin_with(request, mirrors);
         let parks = rules.asking == Asking::Inline
             && context.caller().rules.asking == Asking::Reentrant
             && call.operation.may_ask()
@@ -385,6 +391,7 @@ impl Upstream {
                 let context = &call.context;
                 tasks::Follower { connection, context, capabilities }.adopt(&task).await
             }
+            Outcome::Fail(fault) => fault.for_caller().into(),
             other => other,
         }
     }
@@ -410,17 +417,10 @@ impl Upstream {
         _ = connection.set_level(wanted).await;
     }
 
-    /// The headers that repeat arguments of a tool, for servers that want them.
-    fn headers(&self, operation: &Operation, rules: &Rules) -> Vec<(String, String)> {
-        let (Operation::CallTool { name, arguments }, Era::Stateless) = (operation, rules.era)
-        else {
-            return Vec::new();
-        };
-        let callable = self.callable();
-        let Some(mirrors) = callable.mirrors(name) else { return Vec::new() };
-        let arguments = arguments.as_ref().and_then(Raw::object).unwrap_or(Object::EMPTY);
-        let headers = mirrored(mirrors, arguments);
-        headers.map(|(name, value)| (name.into_owned(), value)).collect()
+    /// The arguments that are repeated in headers, where a server wants that.
+    fn mirrors(&self, operation: &Operation) -> Arc<[Mirror]> {
+        let Operation::CallTool { name, .. } = operation else { return Arc::default() };
+        self.callable().mirrors(name).cloned().unwrap_or_default()
     }
 
     /// Whether the server may make a task of the call, which is then followed here.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use creole::client::{Asked, Connection, Notice};
+use creole::client::{Asked, Connection, Offer};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::ClientCapabilities;
 use creole::proto::op::Event;
@@ -22,6 +22,9 @@ const IDLE: Duration = Duration::from_secs(300);
 
 /// How long a call may wait for a conversation that serves one call at a time.
 const TURN: Duration = Duration::from_secs(60);
+
+/// Conversations of one caller that serve one call at a time each.
+const LANES: usize = 8;
 
 /// Things that may wait to be taken by one call.
 const ASIDES: usize = 64;
@@ -45,6 +48,8 @@ pub(super) struct Key {
     pub(super) asks: Asks,
     /// Whether one call at a time has it: otherwise nobody could tell which call a question belongs to.
     pub(super) exclusive: bool,
+    /// Which of several such conversations it is.
+    pub(super) lane: usize,
 }
 
 /// What a server may ask for, as a key.
@@ -108,6 +113,16 @@ impl Callers {
         let number = callers.last().map_or(0, |(number, _)| number + 1);
         callers.push((number, sender));
         Joined { callers: self.clone(), number, asides }
+    }
+
+    /// What a server may ask, and that its questions and messages come here.
+    fn offer(&self, capabilities: &Arc<ClientCapabilities>) -> Offer {
+        let (asked, logged) = (self.clone(), self.clone());
+        Offer {
+            capabilities: Arc::clone(capabilities),
+            on_question: Some(Arc::new(move |question| asked.hand_over(Aside::Asked(question)))),
+            on_log: Some(Arc::new(move |event| logged.hand_over(Aside::Logged(event)))),
+        }
     }
 
     /// Hands something to the oldest call that takes it; nobody there is the same as a refusal.
@@ -190,25 +205,14 @@ impl Slot {
         if let Some(connection) = place.as_ref().filter(|open| open.is_closed().is_none()) {
             return Ok(connection.clone());
         }
-        *place = None;
-        let callers = self.callers.clone();
-        let on_question = Box::new(move |asked| callers.hand_over(Aside::Asked(asked)));
-        let connection = dialer.open(Arc::clone(capabilities), on_question).await?;
-        tokio::spawn(pass_on_logs(connection.notices(), self.callers.clone()));
+        if let Some(closed) = place.take().and_then(|gone| gone.is_closed())
+            && !closed.session_lost
+        {
+            dialer.failed(&closed.fault);
+        }
+        let connection = dialer.open(&self.callers.offer(capabilities)).await?;
         *place = Some(connection.clone());
         Ok(connection)
-    }
-}
-
-/// Hands log messages that belong to no call to the oldest one.
-async fn pass_on_logs(mut notices: tokio::sync::broadcast::Receiver<Notice>, callers: Callers) {
-    use tokio::sync::broadcast::error::RecvError;
-    loop {
-        match notices.recv().await {
-            Ok(Notice::Logged(event)) => callers.hand_over(Aside::Logged(event)),
-            Ok(_) | Err(RecvError::Lagged(_)) => {}
-            Err(RecvError::Closed) => return,
-        }
     }
 }
 
@@ -230,17 +234,32 @@ impl Pool {
         key: Key,
         capabilities: &Arc<ClientCapabilities>,
     ) -> Result<Lease, Fault> {
-        let exclusive = key.exclusive;
-        let slot = self.slot(key)?;
-        let turn = match exclusive {
-            false => None,
-            true => Some(self.turn(&slot).await?),
+        let (slot, turn) = match key.exclusive {
+            false => (self.slot(key)?, None),
+            true => {
+                let (slot, turn) = self.exclusive(key).await?;
+                (slot, Some(turn))
+            }
         };
         slot.touch();
         // Joined before the conversation is opened: some servers ask as soon as it is.
         let joined = slot.callers.join();
         let connection = slot.open(&self.dialer, capabilities).await?;
         Ok(Lease { connection, joined, _turn: turn, slot })
+    }
+
+    /// A conversation that no other call uses: the first that is free, so that what a server keeps there is
+    /// found again; a further one while calls wait for their answers in the others.
+    async fn exclusive(&self, key: Key) -> Result<(Arc<Slot>, OwnedSemaphorePermit), Fault> {
+        for lane in 0..LANES {
+            let slot = self.slot(Key { lane, ..key.clone() })?;
+            if let Ok(turn) = Arc::clone(&slot.turn).try_acquire_owned() {
+                return Ok((slot, turn));
+            }
+        }
+        let slot = self.slot(key)?;
+        let turn = self.turn(&slot).await?;
+        Ok((slot, turn))
     }
 
     async fn turn(&self, slot: &Slot) -> Result<OwnedSemaphorePermit, Fault> {

@@ -22,7 +22,13 @@ pub(super) async fn follow(mut calling: Calling, lease: &mut Lease, context: &Co
                 Step::News(News::Event(event)) => context.event(event).await,
                 Step::News(News::Asked(asked)) => asking.ask(asked, context, lease),
                 Step::News(News::Withdrawn(question)) => asking.withdraw(question),
-                Step::Done(outcome) => return outcome,
+                Step::Done(outcome) => {
+                    // What was said before the answer is told before it.
+                    while let Ok(Aside::Logged(event)) = lease.joined.asides.try_recv() {
+                        context.event(event).await;
+                    }
+                    return outcome;
+                }
                 Step::Ended(_) => return super::broken("the call ended without an answer").into(),
             },
             Some(aside) = lease.joined.asides.recv() => match aside {

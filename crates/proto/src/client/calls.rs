@@ -108,6 +108,7 @@ impl Pending {
     pub(super) fn new(expect: Expect, method: &'static str, limits: &Limits, now: Now) -> Self {
         let (idle, total) = match expect {
             Expect::Opening => (limits.opening, limits.opening),
+            Expect::TaskResult => (limits.task_result, limits.task_result),
             _ => (limits.call_idle, limits.call_total),
         };
         Self {
@@ -168,6 +169,11 @@ pub(super) struct Calls {
 impl Calls {
     pub(super) fn len(&self) -> usize {
         self.open.len()
+    }
+
+    /// Counts on from where another conversation on the same channel ended.
+    pub(super) fn go_on_after(&mut self, earlier: &Self) {
+        self.last = self.last.max(earlier.last);
     }
 
     /// A key that no call ever had.

@@ -101,7 +101,11 @@ fn fault(told: &Told<'_>, rules: &'static Rules, dialect: &Dialect) -> Fault {
         return by_dialect(row, told);
     }
     let kind = by_revision(told, rules, dialect).unwrap_or(FaultKind::Foreign);
-    let fault = Fault::new(kind, told.message.clone()).about(told.subject).told_as(told.code);
+    let subject = match kind {
+        FaultKind::MethodNotFound => told.method,
+        _ => told.subject,
+    };
+    let fault = Fault::new(kind, told.message.clone()).about(subject).told_as(told.code);
     match told.data {
         Some(data) => fault.with_data(Raw::trusted(data)),
         None => fault,

@@ -66,6 +66,8 @@ pub struct Limits {
     pub call_idle: Duration,
     /// How long a call may take, whatever it reports.
     pub call_total: Duration,
+    /// How long a call may wait for the end of a task.
+    pub task_result: Duration,
     /// Questions of one call that wait for answers; also those of no call that is known.
     pub questions: usize,
     /// The bytes of one question.
@@ -77,11 +79,13 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            wire: wire::Limits::default(),
+            // Results are read without building anything, and some are large.
+            wire: wire::Limits { nodes: 2_000_000, ..wire::Limits::default() },
             calls: 1000,
             opening: Duration::from_secs(30),
             call_idle: Duration::from_secs(300),
             call_total: Duration::from_secs(3600),
+            task_result: Duration::from_secs(25 * 3600),
             questions: 8,
             question_bytes: 1_048_576,
             noise: 100,
@@ -147,6 +151,14 @@ impl Machine {
             questions: Questions::default(),
             noise: 0,
         }
+    }
+
+    /// The same connection, after another on the same channel: its ids go on where those of the other ended, so
+    /// that a late answer is nobody's.
+    #[must_use]
+    pub fn after(mut self, earlier: &Self) -> Self {
+        self.calls.go_on_after(&earlier.calls);
+        self
     }
 
     /// The rules that hold: those agreed on, or those proposed so far.

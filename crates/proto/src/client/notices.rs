@@ -69,14 +69,15 @@ impl Machine {
         Some(())
     }
 
-    /// A log message belongs to the call whose channel it came on, or to the only one in flight; to a call that
-    /// does not want it, it is not told.
+    /// A log message belongs to the call whose channel it came on, or to the only one in flight that wants any; to
+    /// a call that does not want it, it is not told.
     fn take_log(&mut self, params: Object<'_>, arrival: Arrival, out: &mut Outbox) -> Option<()> {
         let level = Level::named(&params.string("level").ok().flatten()?)?;
         let logger = params.string("logger").ok().flatten().map(Cow::into_owned);
         let data = Raw::trusted(params.get("data").unwrap_or("null"));
         let origin = arrival.origin.filter(|call| self.is_open(*call));
-        let call = origin.or_else(|| self.calls.only(|pending| pending.sent));
+        let call =
+            origin.or_else(|| self.calls.only(|pending| pending.sent && pending.log.is_some()));
         let event = Event::Log { level, logger, data };
         match call.and_then(|call| self.calls.get_mut(call).zip(Some(call))) {
             Some((pending, call)) => {
@@ -85,8 +86,7 @@ impl Machine {
                     out.tell(Happening::Event(call, event));
                 }
             }
-            None if self.rules.session_log_level => out.tell(Happening::Logged(event)),
-            None => return None,
+            None => out.tell(Happening::Logged(event)),
         }
         Some(())
     }

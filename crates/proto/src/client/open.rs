@@ -106,7 +106,7 @@ pub(super) fn read_discovery(result: Object<'_>, rules: &'static Rules) -> Greet
     let mut greeting = greeting(result, identity, rules, rules.name.to_string());
     let supported = result.array("supportedVersions").ok().flatten().unwrap_or_default();
     greeting.supported = supported.into_iter().filter_map(unquote).map(Cow::into_owned).collect();
-    greeting.card.cache = cache_hints(result);
+    greeting.card.cache = cache_hints(result, rules);
     greeting
 }
 

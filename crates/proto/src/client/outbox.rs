@@ -19,7 +19,8 @@ pub enum Sending {
     Request(CallKey),
     /// A notification.
     Notification {
-        /// The call that it is about.
+        /// The call that it is about: one that is given up. Over HTTP a stateless server is told that by closing
+        /// the call's stream, and this is not sent.
         about: Option<CallKey>,
     },
     /// The answer to a question of the server.

@@ -157,7 +157,7 @@ impl Machine {
                 let asks = |pending: &super::calls::Pending| {
                     pending.sent && pending.expect.may_ask_inline()
                 };
-                self.calls.only(asks)
+                self.calls.only(asks).filter(|_| task.is_none())
             })
     }
 

@@ -40,11 +40,10 @@ impl Machine {
                 let start =
                     shorten(&String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_ECHO)]));
                 self.make_noise(Noise::Unreadable(error.to_string(), start), out);
-                self.fail_origin(
-                    origin,
-                    &format!("the server's answer cannot be read: {error}"),
-                    out,
-                );
+                if !error.reason.is_syntax() {
+                    let detail = format!("the server's answer cannot be read: {error}");
+                    self.fail_origin(origin, &detail, out);
+                }
             }
         }
     }
@@ -56,9 +55,12 @@ impl Machine {
         self.fail_origin(origin, "the server's answer is longer than what is read", out);
     }
 
-    /// Where a call has a channel of its own, what cannot be read there was its answer.
+    /// Where a call has a channel of its own, a message there that is too large to be read was its answer. What is no
+    /// JSON at all was none: the answer may still come.
     fn fail_origin(&mut self, origin: Option<CallKey>, detail: &str, out: &mut Outbox) {
-        if let Some(call) = origin {
+        let waits =
+            |call: &CallKey| self.calls.get(*call).is_some_and(|pending| !pending.listening);
+        if let Some(call) = origin.filter(waits) {
             self.finish(call, Fault::new(FaultKind::BackendUnavailable, detail).into(), out);
         }
     }

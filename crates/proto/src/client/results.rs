@@ -16,7 +16,7 @@ use super::tasks::{read_created, read_task, read_tasks};
 use crate::fault::{Fault, FaultKind};
 use crate::model::{CacheHints, Tasking};
 use crate::op::{Filter, Outcome, Payload, Relayed, RelayedKind};
-use crate::revision::Tasks;
+use crate::revision::{Rules, Tasks};
 use crate::wire::{Object, Raw, unquote};
 
 impl Machine {
@@ -55,9 +55,9 @@ impl Machine {
         let payload = match pending.expect {
             Expect::Opening | Expect::Nothing | Expect::Listen => Payload::Empty,
             Expect::Server => Payload::Server(read_discovery(result, self.rules).card),
-            Expect::Page(kind) => Payload::Page(read_page(kind, result)?),
-            Expect::Directory => Payload::Directory(read_directory(result)?),
-            Expect::Skill => read_skill(result)?,
+            Expect::Page(kind) => Payload::Page(read_page(kind, result, self.rules)?),
+            Expect::Directory => Payload::Directory(read_directory(result, self.rules)?),
+            Expect::Skill => read_skill(result, self.rules)?,
             Expect::Tool if self.is_task(pending, result) => return self.read_created(result),
             Expect::Tool | Expect::TaskResult => self.relayed(RelayedKind::Tool, result),
             Expect::Contents => self.relayed(RelayedKind::Contents, result),
@@ -105,7 +105,10 @@ impl Machine {
 }
 
 /// How long a result may be kept; one that does not say is not to be kept.
-pub(super) fn cache_hints(result: Object<'_>) -> CacheHints {
+pub(super) fn cache_hints(result: Object<'_>, rules: &Rules) -> CacheHints {
+    if !rules.cache_hints {
+        return CacheHints::NONE;
+    }
     let ttl_ms = result.get("ttlMs").and_then(whole).unwrap_or(0);
     let scope = result.string("cacheScope").ok().flatten();
     CacheHints { ttl_ms, public: scope.as_deref() == Some("public") }

@@ -6,15 +6,14 @@
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use super::errors;
 use super::questions::read_asks;
 use super::results::whole;
 use crate::dialect::Dialect;
 use crate::fault::{Fault, FaultKind};
-use crate::model::{Content, Task, TaskEnd, TaskState, ToolResult};
-use crate::op::{Outcome, TaskPage};
+use crate::model::{Task, TaskEnd, TaskState, ToolResult};
+use crate::op::{Outcome, Relayed, RelayedKind, TaskPage};
 use crate::revision::{Rules, Tasks};
 use crate::wire::{Object, Raw};
 
@@ -88,7 +87,13 @@ fn read_state(
         }
         "completed" => {
             let result = task.get("result").and_then(Object::new);
-            TaskState::Ended(TaskEnd::Result(result.map(read_tool_result).unwrap_or_default()))
+            TaskState::Ended(match result {
+                None => TaskEnd::Result(ToolResult::default()),
+                Some(result) => {
+                    let (result, kind) = (Raw::trusted(result.text()), RelayedKind::Tool);
+                    TaskEnd::Relayed(Relayed { result, rules, kind })
+                }
+            })
         }
         "failed" => {
             let detail = message.unwrap_or("the task failed");
@@ -104,21 +109,6 @@ fn read_state(
         }
         _ => return None,
     })
-}
-
-/// Reads a tool's result; a block of an unknown kind becomes text, so that nothing is lost.
-fn read_tool_result(result: Object<'_>) -> ToolResult {
-    let blocks = result.array("content").ok().flatten().unwrap_or_default();
-    let read = |block: &str| {
-        let known = Raw::trusted(block).decode::<Content>();
-        known.unwrap_or_else(|_| Content::text(block))
-    };
-    ToolResult {
-        content: blocks.into_iter().map(read).collect::<Vec<_>>(),
-        structured: result.get("structuredContent").map(Raw::trusted),
-        is_error: result.get("isError") == Some("true"),
-        meta: result.get("_meta").and_then(Object::new).map(|meta| Raw::trusted(meta.text())),
-    }
 }
 
 /// The milliseconds since 1970 of a time as RFC 3339 writes it; earlier ones and unreadable ones have none.

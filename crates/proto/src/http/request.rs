@@ -55,8 +55,7 @@ pub fn request_headers(
     headers
 }
 
-/// The headers that repeat arguments of a tool.
-pub fn mirrored<'a>(
+fn mirrored<'a>(
     mirrors: &'a [Mirror],
     arguments: Object<'a>,
 ) -> impl Iterator<Item = Header> + use<'a> {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use creole_proto::client::{Happening, Machine, Outbox, QuestionKey, Refusal, Request, Terms};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{Ask, ListKind, Question};
+use creole_proto::model::{Ask, ListKind, Question, TaskEnd, TaskState, Tasking};
 use creole_proto::op::{Change, Event, Filter, Operation, Outcome, Payload, Reentry};
 use creole_proto::revision::Revision;
 use creole_proto::server;
@@ -230,4 +230,138 @@ fn the_end_of_the_connection_is_the_end_of_every_call() {
         }
         assert!(matches!(pair.outcome(after), Some(Outcome::Fail(_))));
     }
+}
+
+#[test]
+fn a_late_answer_to_an_earlier_conversation_on_the_channel_is_nobodys() {
+    let mut probe = client("spec", opening(Revision::V2026_07_28));
+    let mut out = Outbox::default();
+    let probed = probe.open(Duration::ZERO, &mut out);
+    let mut machine = client("spec", opening(Revision::V2025_11_25)).after(&probe);
+    let call = machine.open(Duration::ZERO, &mut out);
+    assert_ne!(probed, call);
+    let late =
+        format!(r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":"m"}}}}"#, probed.0);
+    machine.receive(late.as_bytes(), None, Duration::ZERO, &mut out);
+    assert_eq!(out.next_happening(), None);
+    assert!(machine.is_open(call));
+}
+
+#[test]
+fn a_question_about_a_task_is_not_taken_for_one_of_another_call() {
+    let mut pair = opened(Revision::V2025_11_25);
+    pair.call(tool("t"));
+    let asked = r#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"x"}}}}"#;
+    pair.client.receive(asked.as_bytes(), None, pair.now, &mut pair.to_client);
+    let Some(Happening::Asked { call: None, task: Some(task), .. }) =
+        pair.to_client.next_happening()
+    else {
+        panic!()
+    };
+    assert_eq!(task, "x");
+}
+
+#[test]
+fn tasks_of_both_generations_are_read_into_one_shape() {
+    let rows = [
+        (
+            Revision::V2025_11_25,
+            r#"{"task":{"taskId":"a","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:01Z","ttl":60000,"pollInterval":5}}"#,
+        ),
+        (
+            Revision::V2026_07_28,
+            r#"{"resultType":"task","taskId":"a","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:01Z","ttlMs":60000,"pollIntervalMs":5}"#,
+        ),
+    ];
+    let mut read = Vec::new();
+    for (revision, result) in rows {
+        let mut pair = opened(revision);
+        let terms = Terms {
+            capabilities: everything(),
+            tasking: Tasking::Wanted { ttl_ms: None },
+            ..Terms::default()
+        };
+        let call = pair.call(Request { terms, ..tool("t") });
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call.0);
+        pair.client.receive(answer.as_bytes(), None, pair.now, &mut pair.to_client);
+        let Some(Happening::Done(_, Outcome::Complete(Payload::TaskCreated(task)))) =
+            pair.to_client.next_happening()
+        else {
+            panic!("{revision:?}")
+        };
+        read.push(task);
+    }
+    assert_eq!(read[0], read[1]);
+    assert_eq!((read[0].ttl_ms, read[0].poll_ms), (60_000, 5));
+    assert_eq!(read[0].updated_ms - read[0].created_ms, 1000);
+}
+
+#[test]
+fn what_a_task_came_to_is_kept_as_it_was_written() {
+    let mut pair = opened(Revision::V2026_07_28);
+    let call = pair.call(Request::new(Operation::GetTask { id: "a".into() }));
+    let end = r#"{"content":[{"type":"new", "x":1e400}]}"#;
+    let answer = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"taskId":"a","status":"completed","result":{end}}}}}"#,
+        call.0
+    );
+    pair.client.receive(answer.as_bytes(), None, pair.now, &mut pair.to_client);
+    let Some(Happening::Done(_, Outcome::Complete(Payload::Task(task)))) =
+        pair.to_client.next_happening()
+    else {
+        panic!()
+    };
+    let TaskState::Ended(TaskEnd::Relayed(relayed)) = &task.state else { panic!("{task:?}") };
+    assert_eq!(relayed.result.as_str(), end);
+}
+
+#[test]
+fn a_handshake_with_a_version_that_has_none_is_refused_and_says_why() {
+    for version in ["2026-07-28", "1.0", "2031-01-01"] {
+        let mut machine = client("spec", opening(Revision::V2025_11_25));
+        let mut out = Outbox::default();
+        let waits = machine.request(tool("t"), Duration::ZERO, &mut out);
+        let call = machine.open(Duration::ZERO, &mut out).0;
+        let hello = format!(
+            r#"{{"jsonrpc":"2.0","id":{call},"result":{{"protocolVersion":"{version}","capabilities":{{}}}}}}"#
+        );
+        machine.receive(hello.as_bytes(), None, Duration::ZERO, &mut out);
+        let Some(Happening::Refused(fault)) = out.next_happening() else { panic!("{version}") };
+        assert_eq!(fault.kind, FaultKind::UnsupportedVersion);
+        assert!(fault.detail.contains(version), "{}", fault.detail);
+        assert!(matches!(out.next_happening(), Some(Happening::Done(done, _)) if done == waits));
+    }
+}
+
+#[test]
+fn what_the_client_can_be_asked_is_written_for_the_revision() {
+    let rows = [
+        (Revision::V2024_11_05, r#""capabilities":{"sampling":{},"roots":{"listChanged":false}}"#),
+        (Revision::V2025_06_18, r#""capabilities":{"elicitation":{},"sampling":{},"roots""#),
+        (Revision::V2025_11_25, r#""capabilities":{"elicitation":{"form":{},"url":{}},"sampling""#),
+    ];
+    for (revision, expected) in rows {
+        let pair = Pair::open("spec", opening(revision), endpoint);
+        assert!(pair.sent[0].contains(expected), "{}", pair.sent[0]);
+    }
+    let mut pair = opened(Revision::V2026_07_28);
+    let terms = Terms { capabilities: everything(), ..Terms::default() };
+    pair.call(Request { terms, ..tool("t") });
+    let expected = r#""extensions":{"io.modelcontextprotocol/tasks":{}}"#;
+    assert!(pair.sent[0].contains(expected), "{}", pair.sent[0]);
+}
+
+#[test]
+fn chatter_on_a_calls_own_channel_is_no_answer_and_a_monster_is_one() {
+    let mut machine = client("spec", opening(Revision::V2026_07_28));
+    let mut out = Outbox::default();
+    let call = machine.request(tool("t"), Duration::ZERO, &mut out);
+    machine.receive(b"keep-alive", Some(call), Duration::ZERO, &mut out);
+    assert!(matches!(out.next_happening(), Some(Happening::Noise(_))));
+    assert!(machine.is_open(call));
+    let deep = "[".repeat(1000) + &"]".repeat(1000);
+    let monster = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"x":{deep}}}}}"#, call.0);
+    machine.receive(monster.as_bytes(), Some(call), Duration::ZERO, &mut out);
+    assert!(matches!(out.next_happening(), Some(Happening::Noise(_))));
+    assert!(matches!(out.next_happening(), Some(Happening::Done(_, Outcome::Fail(_)))));
 }

@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 
 use super::wire::{self, Events, Kind, Unread};
-use super::{Inner, fault, head};
+use super::{Inner, fault};
 
 /// How often a stream that broke off is taken up again.
 const RESUMES: u32 = 5;
@@ -149,7 +149,7 @@ async fn follow(inner: &Arc<Inner>, call: CallKey, body: Incoming) -> Result<(),
         };
         tries += 1;
         sleep(place.retry).await;
-        let mut head = head::listening(inner.common_head());
+        let mut head = inner.listening_head();
         head.insert(LAST_EVENT, last);
         let request = inner.target.request(Method::GET, head, Bytes::new());
         // Not being reached is worth another try; being refused is not.

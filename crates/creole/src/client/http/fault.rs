@@ -78,6 +78,11 @@ pub(super) fn refused(name: &str, status: StatusCode, headers: &HeaderMap) -> Fa
     fault.about(name).with_data(Raw::of(&data))
 }
 
+/// The status that a fault was made of.
+pub(in crate::client) fn status_of(fault: &Fault) -> Option<u16> {
+    fault.data.as_ref()?.object()?.get("status")?.parse().ok()
+}
+
 /// How many seconds to wait. A date instead of a number is not worth a calendar.
 fn retry_after(headers: &HeaderMap) -> Option<u64> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()

@@ -8,9 +8,9 @@ use creole_proto::http::head::LAST_EVENT;
 use http::{Method, StatusCode};
 use tokio::time::sleep;
 
+use super::Inner;
 use super::exchange::{self, Place};
 use super::wire::{self, Kind};
-use super::{Inner, head};
 
 /// How often in a row nothing may come before the stream is given up.
 const TRIES: u32 = 5;
@@ -23,7 +23,7 @@ pub(super) async fn listen(link: Weak<Inner>) {
     let (mut place, mut in_vain, mut worked) = (Place::default(), 0, false);
     while in_vain < TRIES {
         let Some(inner) = link.upgrade() else { return };
-        let mut head = head::listening(inner.common_head());
+        let mut head = inner.listening_head();
         if let Some(last) = &place.last {
             head.insert(LAST_EVENT, last.clone());
         }

@@ -5,10 +5,13 @@ mod fault;
 mod head;
 mod listen;
 mod old_sse;
+mod probe;
 mod target;
 mod wire;
 
+pub(super) use fault::status_of;
 pub use old_sse::OldSseServer;
+pub(super) use probe::Heard;
 pub use target::Target;
 
 use std::collections::HashMap;
@@ -16,7 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use creole_proto::client::{CallKey, Greeting, Outgoing, Sending};
-use creole_proto::revision::Era;
+use creole_proto::http::head::{SESSION, VERSION};
+use creole_proto::http::{Mirror, request_headers};
+use creole_proto::revision::{Era, Rules};
 use http::{HeaderMap, HeaderValue, Method};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
@@ -64,7 +69,7 @@ struct State {
     /// The session that the server gave us.
     session: Option<HeaderValue>,
     /// What was agreed on.
-    agreed: Option<(Era, HeaderValue)>,
+    agreed: Option<&'static Rules>,
     /// Calls that have a channel.
     calls: HashMap<CallKey, Channel>,
     /// Resolves when the last notification of the session was delivered: what follows must not overtake it.
@@ -87,13 +92,29 @@ impl Inner {
     }
 
     fn era(&self) -> Option<Era> {
-        self.lock().agreed.as_ref().map(|(era, _)| *era)
+        self.lock().agreed.map(|rules| rules.era)
     }
 
-    /// The headers that every request of this conversation has.
-    fn common_head(&self) -> HeaderMap {
+    /// The headers of a request of this session that carries no message.
+    fn listening_head(&self) -> HeaderMap {
         let state = self.lock();
-        head::common(state.session.as_ref(), state.agreed.as_ref().map(|(_, version)| version))
+        let mut head = head::listening();
+        if let Some(session) = &state.session {
+            head.insert(SESSION, session.clone());
+        }
+        if let Some(rules) = state.agreed.filter(|rules| rules.version_header) {
+            head.insert(VERSION, HeaderValue::from_static(rules.name));
+        }
+        head
+    }
+
+    /// The headers of a frame.
+    fn posting_head(&self, text: &[u8], rules: &'static Rules, mirrors: &[Mirror]) -> HeaderMap {
+        let session = self.lock().session.clone();
+        let session = session.as_ref().and_then(|session| session.to_str().ok());
+        let mut head = head::posting();
+        head::add(&mut head, request_headers(text, rules, session, mirrors));
+        head
     }
 
     /// Resolves when all notifications before were delivered, or will never be.
@@ -113,13 +134,12 @@ impl Inner {
 }
 
 impl Link for HttpLink {
-    fn send(&self, frame: Outgoing<'_>, headers: &[(String, String)]) {
+    fn send(&self, frame: Outgoing<'_>, rules: &'static Rules, mirrors: &[Mirror]) {
         let inner = &self.inner;
         if inner.lock().is_closed {
             return;
         }
-        let mut head = inner.common_head();
-        head::add_of_frame(&mut head, frame.text, headers);
+        let head = inner.posting_head(frame.text, rules, mirrors);
         let body = Bytes::copy_from_slice(frame.text);
         match frame.sending {
             Sending::Request(call) => self.call(call, head, body),
@@ -136,10 +156,9 @@ impl Link for HttpLink {
     }
 
     fn opened(&self, greeting: &Greeting) {
-        let era = greeting.rules.era;
         let mut state = self.inner.lock();
-        state.agreed = HeaderValue::from_str(&greeting.version).ok().map(|version| (era, version));
-        if era == Era::Stateless {
+        state.agreed = Some(greeting.rules);
+        if greeting.rules.era == Era::Stateless {
             state.session = None;
         } else {
             let listening = tokio::spawn(listen::listen(Arc::downgrade(&self.inner)));
@@ -192,7 +211,7 @@ impl Inner {
 
     /// Tells the server that its session is over, once; many do not care (405).
     async fn end_session(&self) {
-        let head = self.common_head();
+        let head = self.listening_head();
         if self.lock().session.take().is_some() {
             let request = self.target.request(Method::DELETE, head, Bytes::new());
             let _ = self.target.send(request).await;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use creole_proto::client::{CallKey, Outgoing, Sending};
 use creole_proto::fault::Fault;
+use creole_proto::http::Mirror;
+use creole_proto::revision::Rules;
 use http::Method;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -60,7 +62,7 @@ struct Message {
 }
 
 impl Link for OldSseLink {
-    fn send(&self, frame: Outgoing<'_>, _: &[(String, String)]) {
+    fn send(&self, frame: Outgoing<'_>, _: &'static Rules, _: &[Mirror]) {
         let call = match frame.sending {
             Sending::Request(call) => Some(call),
             _ => None,
@@ -110,8 +112,7 @@ async fn converse(
     inbox: &Inbox,
     messages: mpsc::Receiver<Message>,
 ) -> Result<(), Fault> {
-    let request =
-        target.request(Method::GET, head::listening(head::common(None, None)), Bytes::new());
+    let request = target.request(Method::GET, head::listening(), Bytes::new());
     let (parts, body) = target.begin(request).await?.into_parts();
     if !parts.status.is_success() {
         return Err(fault::refused(target.name(), parts.status, &parts.headers));
@@ -165,7 +166,7 @@ async fn read(events: &mut Events, inbox: &Inbox) {
 /// One message after the other, so that none overtakes another.
 async fn write(target: &Target, inbox: &Inbox, mut messages: mpsc::Receiver<Message>) {
     while let Some(Message { call, body }) = messages.recv().await {
-        let request = target.request(Method::POST, head::common(None, None), body);
+        let request = target.request(Method::POST, head::posting(), body);
         let failed = match target.send(request).await {
             Ok(answer) if answer.status().is_success() => None,
             Ok(answer) => Some(fault::refused(target.name(), answer.status(), answer.headers())),

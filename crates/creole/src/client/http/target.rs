@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use hyper::body::Incoming;
 
 use super::fault;
-use super::wire::{self, Payload, Pooled};
+use super::wire::{self, Payload, Pooled, Trust};
 use crate::process::unavailable;
 
 /// The longest message that is read, unless said otherwise.
@@ -27,7 +27,7 @@ pub struct Target {
     name: Arc<str>,
     url: Uri,
     headers: HeaderMap,
-    client: Pooled,
+    client: Arc<Pooled>,
     longest: usize,
 }
 
@@ -37,6 +37,19 @@ impl Target {
     /// # Errors
     /// When the URL is none, or holds a user and password: those belong into headers, since URLs are shown.
     pub fn new(name: impl Into<String>, url: &str) -> Result<Self, Fault> {
+        Self::trusting(name, url, None)
+    }
+
+    /// The same, where the server's certificate is vouched for by these alone, in the PEM form, and not by those
+    /// that the system trusts.
+    ///
+    /// # Errors
+    /// As [`Target::new`], and when these are no certificates.
+    pub fn trusting(
+        name: impl Into<String>,
+        url: &str,
+        certificates: Option<&[u8]>,
+    ) -> Result<Self, Fault> {
         let name: String = name.into();
         let refused =
             |why: &str| unavailable(&name, format!("the URL of `{name}` {why}"), "not_configured");
@@ -48,8 +61,12 @@ impl Target {
         if !matches!(url.scheme_str(), Some("http" | "https")) {
             return Err(refused("begins neither with http:// nor with https://"));
         }
-        let client =
-            wire::client(url.scheme_str() == Some("https")).map_err(|why| refused(&why))?;
+        let trust = match (url.scheme_str(), certificates) {
+            (Some("https"), Some(certificates)) => Trust::These(certificates),
+            (Some("https"), None) => Trust::System,
+            _ => Trust::Plain,
+        };
+        let client = Arc::new(wire::client(trust).map_err(|why| refused(&why))?);
         Ok(Self { name: name.into(), url, headers: HeaderMap::new(), client, longest: LONGEST })
     }
 

@@ -17,8 +17,10 @@ use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 
 /// How long it may take to connect.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -32,10 +34,21 @@ const KEEP_ALIVE_TRIES: u32 = 2;
 /// How long a connection that nobody uses is kept.
 const IDLE: Duration = Duration::from_secs(60);
 
+/// Whose certificates are trusted.
+#[derive(Clone, Copy)]
+pub(super) enum Trust<'a> {
+    /// Nobody's: there is no TLS.
+    Plain,
+    /// Those of the system.
+    System,
+    /// These alone, in the PEM form.
+    These(&'a [u8]),
+}
+
 pub(super) type Pooled = Client<HttpsConnector<HttpConnector>, Payload>;
 
 /// A client that keeps its connections. It follows no redirects.
-pub(super) fn client(encrypted: bool) -> Result<Pooled, String> {
+pub(super) fn client(trust: Trust<'_>) -> Result<Pooled, String> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -43,9 +56,16 @@ pub(super) fn client(encrypted: bool) -> Result<Pooled, String> {
     connector.set_keepalive(Some(KEEP_ALIVE));
     connector.set_keepalive_interval(Some(KEEP_ALIVE));
     connector.set_keepalive_retries(Some(KEEP_ALIVE_TRIES));
-    let tls = if encrypted { trusting_the_system()? } else { trusting_nobody()? };
+    let tls = match trust {
+        Trust::System => trusting_the_system()?,
+        Trust::These(certificates) => trusting(certificates)?,
+        Trust::Plain => trusting(&[])?,
+    };
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
-    let builder = if encrypted { builder.https_only() } else { builder.https_or_http() };
+    let builder = match trust {
+        Trust::Plain => builder.https_or_http(),
+        _ => builder.https_only(),
+    };
     let connector = builder.enable_all_versions().wrap_connector(connector);
     Ok(Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE)
@@ -53,8 +73,6 @@ pub(super) fn client(encrypted: bool) -> Result<Pooled, String> {
         .timer(TokioTimer::new())
         .http2_keep_alive_interval(KEEP_ALIVE)
         .http2_keep_alive_timeout(KEEP_ALIVE)
-        // A request that was sent is never sent again: it may have been a call.
-        .retry_canceled_requests(false)
         .build(connector))
 }
 
@@ -70,9 +88,12 @@ fn trusting_the_system() -> Result<ClientConfig, String> {
     config.as_ref().map(|config| ClientConfig::clone(config)).map_err(Clone::clone)
 }
 
-/// For URLs without TLS, where nobody has to be trusted.
-fn trusting_nobody() -> Result<ClientConfig, String> {
-    let roots = rustls::RootCertStore::empty();
+fn trusting(certificates: &[u8]) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(certificates) {
+        let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
+        added.ok_or("needs certificates in the PEM form")?;
+    }
     Ok(versions()?.with_root_certificates(roots).with_no_client_auth())
 }
 

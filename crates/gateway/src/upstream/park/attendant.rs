@@ -122,7 +122,12 @@ impl Attendant {
             Step::News(News::Withdrawn(key)) => {
                 self.open.retain(|_, open| open.reply.key() != key);
             }
-            Step::Done(outcome) => return Turn::Ends(outcome),
+            Step::Done(outcome) => {
+                while let Ok(Aside::Logged(event)) = self.lease.joined.asides.try_recv() {
+                    self.tell(ToCaller::Event(event)).await;
+                }
+                return Turn::Ends(outcome);
+            }
             Step::Ended(_) => {
                 return Turn::Ends(super::super::broken("the call ended without an answer").into());
             }

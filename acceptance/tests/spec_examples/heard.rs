@@ -1,0 +1,280 @@
+//! The official examples of what servers say, heard by our client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use creole::proto::client::{
+    CallKey, Happening, Limits, Machine, Opening, Outbox, Profile, Request, Terms,
+};
+use creole::proto::dialect::builtin;
+use creole::proto::fault::FaultKind;
+use creole::proto::model::{
+    ClientCapabilities, CompletionRequest, Definition, Level, ListKind, Reference,
+};
+use creole::proto::op::{Filter, Operation, Outcome, Payload};
+use creole::proto::revision::Revision;
+use creole::proto::wire::Raw;
+use serde_json::{Value, json};
+
+use super::{Example, aloud, examples, fail_on, newest};
+
+/// The kinds of fault that the official errors are.
+const ERRORS: &[(&str, &[FaultKind])] = &[
+    ("HeaderMismatchError", &[FaultKind::HeaderMismatch]),
+    ("InternalError", &[FaultKind::Internal]),
+    // What is invalid is only told in words: a tool, a cursor, a prompt.
+    (
+        "InvalidParamsError",
+        &[FaultKind::InvalidParams, FaultKind::UnknownTool, FaultKind::UnknownPrompt],
+    ),
+    ("MethodNotFoundError", &[FaultKind::MethodNotFound]),
+    ("MissingRequiredClientCapabilityError", &[FaultKind::MissingCapability]),
+    ("ParseError", &[FaultKind::Internal]),
+    ("UnsupportedProtocolVersionError", &[FaultKind::UnsupportedVersion]),
+];
+
+#[test]
+fn every_official_example_of_what_a_server_says_is_understood() {
+    let Some(examples) = examples() else { return };
+    let mut heard = 0;
+    let complaints = examples.iter().filter_map(|example| {
+        let judged = judge(example)?;
+        heard += 1;
+        judged.err().map(|reason| format!("{}: {reason}", example.name))
+    });
+    fail_on(complaints.collect());
+    assert!(heard >= 50, "only {heard} examples are a server's");
+    aloud(&format!("{heard} official examples of what a server says are understood"));
+}
+
+/// Whether a server's example is understood; nothing for what is no message of a server, nor an item.
+fn judge(example: &Example) -> Option<Result<(), String>> {
+    let definition = example.definition.as_str();
+    let item = match definition {
+        "Tool" => Some(ListKind::Tools),
+        "Resource" => Some(ListKind::Resources),
+        _ => None,
+    };
+    if let Some(kind) = item {
+        return Some(item_is_kept(kind, example));
+    }
+    if let Some((_, kinds)) = ERRORS.iter().find(|(name, _)| *name == definition) {
+        return Some(error_is_read(kinds, example));
+    }
+    match definition {
+        "InputRequiredResult" => return Some(need_is_read(&example.text)),
+        "InputRequests" => {
+            let result =
+                format!(r#"{{"resultType":"input_required","inputRequests":{}}}"#, example.text);
+            return Some(need_is_read(&result));
+        }
+        "ElicitRequest" | "CreateMessageRequest" | "ListRootsRequest" => {
+            return Some(question_is_read(example));
+        }
+        _ => {}
+    }
+    if definition.ends_with("Notification") {
+        return Some(notice_is_read(example));
+    }
+    let operation = operation(definition.trim_end_matches("Response"))?;
+    let result = match definition.ends_with("Response") {
+        true => example.value["result"].clone(),
+        false => example.value.clone(),
+    };
+    Some(result_is_read(operation, &result.to_string()))
+}
+
+/// The operation that is answered by this kind of result.
+fn operation(result: &str) -> Option<Operation> {
+    let complete = CompletionRequest {
+        reference: Reference::Prompt("p".into()),
+        argument: "a".into(),
+        value: String::new(),
+        context: [].into(),
+    };
+    Some(match result {
+        "CallToolResult" => Operation::CallTool { name: "t".into(), arguments: None },
+        "CompleteResult" => Operation::Complete(complete),
+        "DiscoverResult" => Operation::Discover,
+        "GetPromptResult" => Operation::GetPrompt { name: "p".into(), arguments: None },
+        "ListPromptsResult" => Operation::List(ListKind::Prompts, None),
+        "ListResourceTemplatesResult" => Operation::List(ListKind::Templates, None),
+        "ListResourcesResult" => Operation::List(ListKind::Resources, None),
+        "ListToolsResult" => Operation::List(ListKind::Tools, None),
+        "ReadResourceResult" => Operation::ReadResource { uri: "test://a".into() },
+        "SubscriptionsListenResult" => Operation::Listen(Filter::default()),
+        _ => return None,
+    })
+}
+
+/// A client in the middle of a call.
+struct Listener {
+    machine: Machine,
+    out: Outbox,
+    call: CallKey,
+}
+
+impl Listener {
+    fn calls(operation: Operation) -> Self {
+        Self::speaks(Opening::Stateless { rules: newest().rules() }, operation)
+    }
+
+    fn speaks(opening: Opening, operation: Operation) -> Self {
+        let identity = Raw::of(&json!({"name": "listener", "version": "1"}));
+        let dialect = builtin("spec").unwrap();
+        let profile = Profile { dialect, identity, limits: Limits::default() };
+        let mut machine = Machine::new(profile.into(), opening);
+        let mut out = Outbox::default();
+        let terms = Terms {
+            capabilities: everything(),
+            log: Some(Level::Debug),
+            progress: true,
+            ..Terms::default()
+        };
+        let call = machine.request(Request { operation, terms }, Duration::ZERO, &mut out);
+        Self { machine, out, call }
+    }
+
+    fn hears(&mut self, text: &str) -> Option<Happening> {
+        self.machine.receive(text.as_bytes(), Some(self.call), Duration::ZERO, &mut self.out);
+        self.out.next_happening()
+    }
+
+    fn hears_result(&mut self, result: &str) -> Option<Happening> {
+        let id = self.call.0;
+        self.hears(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+    }
+}
+
+fn everything() -> Arc<ClientCapabilities> {
+    let (elicitation_form, elicitation_url, sampling, roots, tasks) =
+        (true, true, true, true, true);
+    let raw = None;
+    Arc::new(ClientCapabilities { elicitation_form, elicitation_url, sampling, roots, tasks, raw })
+}
+
+fn result_is_read(operation: Operation, result: &str) -> Result<(), String> {
+    let mut listener = Listener::calls(operation.clone());
+    if matches!(operation, Operation::Listen(_)) {
+        let id = listener.call.0;
+        let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
+        let method = "notifications/subscriptions/acknowledged";
+        let params = json!({"_meta": meta, "notifications": {}});
+        listener.hears(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
+        return match listener.hears_result(result) {
+            Some(Happening::Ended(_, None)) => Ok(()),
+            other => Err(format!("{other:?}")),
+        };
+    }
+    let payload = match listener.hears_result(result) {
+        Some(Happening::Done(_, Outcome::Complete(payload))) => payload,
+        other => return Err(format!("{other:?}")),
+    };
+    let whole: Value = serde_json::from_str(result).unwrap();
+    let is_kept = match (&payload, &operation) {
+        (Payload::Relayed(relayed), _) => relayed.result.as_str() == result,
+        (Payload::Page(page), Operation::List(kind, _)) => {
+            let items = page.items.iter().map(|item| item.text(newest().rules()));
+            let items: Vec<Value> = items.map(|item| serde_json::from_str(item).unwrap()).collect();
+            json!(items) == whole[kind.member()]
+                && page.next.as_deref() == whole["nextCursor"].as_str()
+                && Some(page.cache.ttl_ms) == whole["ttlMs"].as_u64()
+        }
+        (Payload::Server(card), _) => {
+            card.capabilities.tools == whole["capabilities"].get("tools").is_some()
+                && card.instructions.as_deref() == whole["instructions"].as_str()
+        }
+        _ => false,
+    };
+    is_kept.then_some(()).ok_or_else(|| format!("not all of it is kept: {payload:?}"))
+}
+
+fn need_is_read(result: &str) -> Result<(), String> {
+    let expected: Value = serde_json::from_str(result).unwrap();
+    let questions = expected["inputRequests"].as_object().map_or(0, serde_json::Map::len);
+    let mut listener = Listener::calls(operation("CallToolResult").unwrap());
+    match listener.hears_result(result) {
+        Some(Happening::Done(_, Outcome::NeedInput { asks, state }))
+            if asks.len() == questions && state.as_deref() == expected["requestState"].as_str() =>
+        {
+            Ok(())
+        }
+        other => Err(format!("{other:?}")),
+    }
+}
+
+fn error_is_read(kinds: &[FaultKind], example: &Example) -> Result<(), String> {
+    let error = example.value.get("error").unwrap_or(&example.value);
+    let mut listener = Listener::calls(operation("CallToolResult").unwrap());
+    let id = listener.call.0;
+    match listener.hears(&json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()) {
+        Some(Happening::Done(_, Outcome::Fail(fault)))
+            if kinds.contains(&fault.kind)
+                && error["message"] == fault.detail.as_str()
+                && error.get("data").cloned()
+                    == fault.data.as_ref().map(|data| data.decode().unwrap()) =>
+        {
+            Ok(())
+        }
+        other => Err(format!("{other:?}")),
+    }
+}
+
+/// Questions are requests of a server in the revisions before.
+fn question_is_read(example: &Example) -> Result<(), String> {
+    let rules = Revision::V2025_11_25.rules();
+    let opening = Opening::Handshake { propose: rules, capabilities: everything() };
+    let mut listener = Listener::speaks(opening, operation("CallToolResult").unwrap());
+    let hello = listener.machine.open(Duration::ZERO, &mut listener.out).0;
+    let result = json!({"protocolVersion": rules.name, "capabilities": {}});
+    listener.hears(&json!({"jsonrpc": "2.0", "id": hello, "result": result}).to_string());
+    let mut request = example.value.clone();
+    (request["jsonrpc"], request["id"]) = (json!("2.0"), json!("q"));
+    match listener.hears(&request.to_string()) {
+        Some(Happening::Asked { call, .. }) if call == Some(listener.call) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+fn notice_is_read(example: &Example) -> Result<(), String> {
+    let listens = Operation::Listen(Filter::default());
+    let is_call = ["ProgressNotification", "LoggingMessageNotification"];
+    let operation = match is_call.contains(&example.definition.as_str()) {
+        true => operation("CallToolResult").unwrap(),
+        false => listens,
+    };
+    let mut listener = Listener::calls(operation);
+    let id = json!(listener.call.0);
+    // The examples name requests of their own.
+    let mut notice = example.value.clone();
+    let params = &mut notice["params"];
+    for own in ["progressToken", "requestId"] {
+        if params.get(own).is_some() {
+            params[own] = id.clone();
+        }
+    }
+    if example.definition != "SubscriptionsAcknowledgedNotification"
+        && !is_call.contains(&example.definition.as_str())
+    {
+        let method = "notifications/subscriptions/acknowledged";
+        let params =
+            json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}, "notifications": {}});
+        listener.hears(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
+    }
+    notice["params"]["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
+    match listener.hears(&notice.to_string()) {
+        Some(
+            Happening::Event(..)
+            | Happening::Changed { listener: Some(_), .. }
+            | Happening::Ended(_, None)
+            | Happening::Done(_, Outcome::Complete(Payload::Listening(_))),
+        ) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+fn item_is_kept(kind: ListKind, example: &Example) -> Result<(), String> {
+    let item = Definition::relayed(kind, example.text.trim(), None).ok_or("it is no item")?;
+    let text = item.text(newest().rules());
+    (text == example.text.trim()).then_some(()).ok_or_else(|| format!("it is told as {text}"))
+}

@@ -1,0 +1,176 @@
+//! A server by where it is: how to speak to it is found out, and remembered.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use creole_proto::client::verdict::suggests_sse;
+use creole_proto::client::{Opening, Profile};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::ClientCapabilities;
+use creole_proto::revision::{Era, Revision, Rules};
+use tokio::time::Instant;
+
+use super::connection::{Connection, OnLog, OnQuestion, Setup};
+use super::era::{Found, Memory};
+use super::http::{HttpServer, OldSseServer, Target, status_of};
+use super::lines::ChildServer;
+use super::link::Transport;
+use super::probe;
+use crate::process::Program;
+
+/// Where a server is.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// A program to be started; each connection has a process of its own.
+    Child(Program),
+    /// A place on the network.
+    Http(Target),
+}
+
+impl Way {
+    /// What the server is called in messages.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Child(program) => &program.name,
+            Self::Http(target) => target.name(),
+        }
+    }
+}
+
+/// What the server may ask on a connection, and who answers.
+#[derive(Clone, Default)]
+pub struct Offer {
+    /// What a server of the handshake era is told that it may ask for.
+    pub capabilities: Arc<ClientCapabilities>,
+    /// Who answers questions that belong to no known call.
+    pub on_question: Option<OnQuestion>,
+    /// Who hears log messages that belong to no known call.
+    pub on_log: Option<OnLog>,
+}
+
+impl fmt::Debug for Offer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Offer");
+        shown.field("capabilities", &self.capabilities).finish_non_exhaustive()
+    }
+}
+
+/// Opens connections to one server, in the way that it wants to be spoken to.
+#[derive(Debug)]
+pub struct Dialer {
+    way: Way,
+    profile: Arc<Profile>,
+    pinned: Option<Found>,
+    memory: Mutex<Memory>,
+    started: Instant,
+}
+
+impl Dialer {
+    /// A dialer that knows nothing of the server.
+    pub fn new(way: Way, profile: Arc<Profile>) -> Self {
+        Self { way, profile, pinned: None, memory: Mutex::default(), started: Instant::now() }
+    }
+
+    /// The same dialer, told how the server wants to be spoken to.
+    #[must_use]
+    pub fn pinned(mut self, found: Found) -> Self {
+        self.pinned = Some(found);
+        self
+    }
+
+    /// Where the server is.
+    pub fn way(&self) -> &Way {
+        &self.way
+    }
+
+    /// How the server wants to be spoken to, as far as that is known.
+    pub fn known(&self) -> Option<Found> {
+        self.pinned.or_else(|| self.memory().recall(self.started.elapsed()))
+    }
+
+    /// Opens a connection; finds out how, where that is not known.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or does not want to be spoken to in any way that is known here.
+    pub async fn connect(&self, offer: &Offer) -> Result<Connection, Fault> {
+        if let Some(known) = self.known() {
+            match self.open(known, offer).await {
+                Err(fault) if self.pinned.is_none() && contradicts(&fault) => {
+                    self.memory().forget()
+                }
+                opened => return opened,
+            }
+        }
+        let found = self.find().await?;
+        self.open(found, offer).await
+    }
+
+    /// How the server wants to be spoken to, by asking it.
+    async fn find(&self) -> Result<Found, Fault> {
+        if !self.profile.dialect.stateless {
+            return Ok(Found::Handshake);
+        }
+        match &self.way {
+            Way::Child(program) => probe::child(program, &self.profile).await,
+            Way::Http(target) => probe::http(target, &self.profile).await,
+        }
+    }
+
+    /// Opens a connection in this way, or in the one that it leads to.
+    async fn open(&self, found: Found, offer: &Offer) -> Result<Connection, Fault> {
+        let (found, opened) = match (self.begin(found, offer).await, &self.way) {
+            (Err(fault), Way::Http(_)) if found == Found::Handshake && suggests_older(&fault) => {
+                match self.begin(Found::OldSse, offer).await {
+                    Ok(connection) => (Found::OldSse, connection),
+                    // It has no such stream either: what it said first says more.
+                    Err(_) => return Err(fault),
+                }
+            }
+            (opened, _) => (found, opened?),
+        };
+        let fresh = Duration::from_millis(opened.greeting().card.cache.ttl_ms);
+        self.memory().learn(found, fresh, self.started.elapsed());
+        Ok(opened)
+    }
+
+    async fn begin(&self, found: Found, offer: &Offer) -> Result<Connection, Fault> {
+        let transport: Box<dyn Transport> = match (&self.way, found) {
+            (Way::Child(program), _) => Box::new(ChildServer::start(program).await?),
+            (Way::Http(target), Found::OldSse) => Box::new(OldSseServer::new(target.clone())),
+            (Way::Http(target), _) => Box::new(HttpServer::new(target.clone())),
+        };
+        let opening = match found {
+            Found::Stateless(rules) => Opening::Stateless { rules },
+            Found::Handshake | Found::OldSse => Opening::Handshake {
+                propose: self.proposal(),
+                capabilities: Arc::clone(&offer.capabilities),
+            },
+        };
+        let (on_question, on_log) = (offer.on_question.clone(), offer.on_log.clone());
+        let profile = Arc::clone(&self.profile);
+        Connection::open(transport, Setup { profile, opening, on_question, on_log }).await
+    }
+
+    /// The newest revision that the server's dialect shakes hands in.
+    fn proposal(&self) -> &'static Rules {
+        let shaken = |revision: &Revision| revision.rules().era == Era::Handshake;
+        let newest = self.profile.dialect.revisions().filter(shaken).max();
+        newest.map_or(self.profile.dialect.base_rules(), Revision::rules)
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a server that is there does not want to be spoken to like this.
+fn contradicts(fault: &Fault) -> bool {
+    let is_absence =
+        matches!(fault.kind, FaultKind::BackendUnavailable | FaultKind::Timeout | FaultKind::Busy);
+    !is_absence || suggests_older(fault)
+}
+
+fn suggests_older(fault: &Fault) -> bool {
+    status_of(fault).is_some_and(suggests_sse)
+}

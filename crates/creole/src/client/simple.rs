@@ -1,0 +1,329 @@
+//! The client for programs that just want to use a server: it finds out how, calls, and answers questions in the
+//! way that the server's era asks them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use creole_proto::client::{Limits, Profile, Request};
+use creole_proto::dialect::{Dialect, builtin};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::http::Mirror;
+use creole_proto::model::{
+    ClientCapabilities, CompletionRequest, Definition, Implementation, Level, ListKind, Question,
+};
+use creole_proto::op::{Event, Operation, Outcome, Payload, Reentry};
+use creole_proto::revision::Era;
+use creole_proto::wire::{Object, Raw};
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use super::callbacks::{Callback, Callbacks};
+use super::calling::{News, Step};
+use super::connection::Connection;
+use super::dialer::{Dialer, Offer, Way};
+use crate::chain::BoxFuture;
+
+/// How often a server may end one call with questions.
+const ROUNDS: usize = 10;
+
+/// The most pages of one list that are read.
+const PAGES: usize = 1000;
+
+/// A client to be: who it is, and what servers may ask of it.
+#[derive(Debug)]
+pub struct ClientBuilder {
+    identity: Implementation,
+    dialect: Option<Dialect>,
+    limits: Limits,
+    log: Option<Level>,
+    callbacks: Callbacks,
+}
+
+impl ClientBuilder {
+    /// A client of this name, which cannot be asked anything.
+    pub fn new(name: &str, version: &str) -> Self {
+        let (name, version) = (name.to_owned(), version.to_owned());
+        Self {
+            identity: Implementation { name, title: None, version },
+            dialect: None,
+            limits: Limits::default(),
+            log: None,
+            callbacks: Callbacks::default(),
+        }
+    }
+
+    /// The same client for servers that speak this dialect.
+    #[must_use]
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        self
+    }
+
+    /// The same client with these limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The same client, which fills in forms: the answer is `{"action":…,"content":…}`, and nothing declines.
+    #[must_use]
+    pub fn on_form<F, R>(mut self, answer: F) -> Self
+    where
+        F: Fn(Question) -> R + Send + Sync + 'static,
+        R: Future<Output = Option<Raw>> + Send + 'static,
+    {
+        self.callbacks.form = Some(callback(answer));
+        self
+    }
+
+    /// The same client, which has pages visited: the answer is `{"action":…}`, and nothing declines.
+    #[must_use]
+    pub fn on_url<F, R>(mut self, answer: F) -> Self
+    where
+        F: Fn(Question) -> R + Send + Sync + 'static,
+        R: Future<Output = Option<Raw>> + Send + 'static,
+    {
+        self.callbacks.url = Some(callback(answer));
+        self
+    }
+
+    /// The same client, which samples from a model: the answer is the result of `sampling/createMessage`.
+    #[must_use]
+    pub fn on_sampling<F, R>(mut self, answer: F) -> Self
+    where
+        F: Fn(Question) -> R + Send + Sync + 'static,
+        R: Future<Output = Option<Raw>> + Send + 'static,
+    {
+        self.callbacks.sample = Some(callback(answer));
+        self
+    }
+
+    /// The same client with these roots: the uri and the name of each.
+    #[must_use]
+    pub fn roots(mut self, roots: &[(&str, &str)]) -> Self {
+        let roots: Vec<_> =
+            roots.iter().map(|(uri, name)| serde_json::json!({"uri": uri, "name": name})).collect();
+        let answer = Raw::of(&serde_json::json!({"roots": roots}));
+        self.callbacks.roots = Some(callback(move |_| std::future::ready(Some(answer.clone()))));
+        self
+    }
+
+    /// The same client, which is told of progress, and of log messages from this level on.
+    #[must_use]
+    pub fn on_event(mut self, least: Level, tell: impl Fn(Event) + Send + Sync + 'static) -> Self {
+        self.log = Some(least);
+        self.callbacks.event = Some(Arc::new(tell));
+        self
+    }
+
+    /// Connects to a server, in the way that it wants to be spoken to. Within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or nothing that it speaks is known here.
+    pub async fn connect(self, way: Way) -> Result<Client, Fault> {
+        let spec = || builtin("spec").ok_or_else(|| internal("the dialect `spec` is missing"));
+        let dialect = self.dialect.map_or_else(spec, Ok)?;
+        let identity = Raw::of(&self.identity);
+        let profile = Arc::new(Profile { dialect, identity, limits: self.limits });
+        let capabilities = Arc::new(self.callbacks.capabilities());
+        let answering = self.callbacks.clone();
+        let offer = Offer {
+            capabilities: Arc::clone(&capabilities),
+            on_log: None,
+            on_question: Some(Arc::new(move |asked| {
+                tokio::spawn(answering.clone().reply(asked));
+            })),
+        };
+        let connection = Dialer::new(way, profile).connect(&offer).await?;
+        let (callbacks, log) = (self.callbacks, self.log);
+        if let Some(level) = log.filter(|_| connection.greeting().card.capabilities.logging) {
+            connection.set_level(level).await;
+        }
+        let mirrors = Mutex::default();
+        Ok(Client { connection, capabilities, callbacks, log, mirrors })
+    }
+}
+
+fn callback<F, R>(answer: F) -> Callback
+where
+    F: Fn(Question) -> R + Send + Sync + 'static,
+    R: Future<Output = Option<Raw>> + Send + 'static,
+{
+    Arc::new(move |question| Box::pin(answer(question)) as BoxFuture<'static, Option<Raw>>)
+}
+
+/// A client of one server.
+#[derive(Debug)]
+pub struct Client {
+    connection: Connection,
+    capabilities: Arc<ClientCapabilities>,
+    callbacks: Callbacks,
+    log: Option<Level>,
+    /// Which arguments of which tools are repeated in headers; learnt when tools are listed.
+    mirrors: Mutex<HashMap<String, Arc<[Mirror]>>>,
+}
+
+impl Client {
+    /// Connects to a server that may ask nothing.
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::connect`].
+    pub async fn connect(way: Way) -> Result<Self, Fault> {
+        ClientBuilder::new("creole", env!("CARGO_PKG_VERSION")).connect(way).await
+    }
+
+    /// The conversation itself, for what is not here.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// All items of a list.
+    ///
+    /// # Errors
+    /// What the server says, or why it says nothing.
+    pub async fn list(&self, kind: ListKind) -> Result<Vec<Arc<Definition>>, Fault> {
+        let (mut items, mut cursor) = (Vec::new(), None);
+        for _ in 0..PAGES {
+            let Payload::Page(page) = self.call(Operation::List(kind, cursor)).await? else {
+                return Err(internal("the server's answer is no page of a list"));
+            };
+            items.extend(page.items);
+            if page.next.is_none() {
+                if kind == ListKind::Tools {
+                    self.learn_mirrors(&mut items);
+                }
+                return Ok(items);
+            }
+            cursor = page.next;
+        }
+        Err(internal("the server's list does not end"))
+    }
+
+    /// Calls a tool; the result as the server wrote it.
+    ///
+    /// # Errors
+    /// What the server says, or why it says nothing. A tool that failed is a result.
+    pub async fn call_tool(&self, name: &str, arguments: &impl Serialize) -> Result<Raw, Fault> {
+        let arguments = Some(Raw::of(arguments));
+        self.raw(Operation::CallTool { name: name.to_owned(), arguments }).await
+    }
+
+    /// Reads a resource; the result as the server wrote it.
+    ///
+    /// # Errors
+    /// What the server says, or why it says nothing.
+    pub async fn read(&self, uri: &str) -> Result<Raw, Fault> {
+        self.raw(Operation::ReadResource { uri: uri.to_owned() }).await
+    }
+
+    /// Renders a prompt; the result as the server wrote it.
+    ///
+    /// # Errors
+    /// What the server says, or why it says nothing.
+    pub async fn get_prompt(&self, name: &str, arguments: &impl Serialize) -> Result<Raw, Fault> {
+        let arguments = Some(Raw::of(arguments));
+        self.raw(Operation::GetPrompt { name: name.to_owned(), arguments }).await
+    }
+
+    /// Completes an argument; the result as the server wrote it.
+    ///
+    /// # Errors
+    /// What the server says, or why it says nothing.
+    pub async fn complete(&self, request: CompletionRequest) -> Result<Raw, Fault> {
+        self.raw(Operation::Complete(request)).await
+    }
+
+    /// Ends the conversation.
+    pub async fn close(self) {
+        self.connection.close().await;
+    }
+
+    async fn raw(&self, operation: Operation) -> Result<Raw, Fault> {
+        match self.call(operation).await? {
+            Payload::Relayed(relayed) => Ok(relayed.result),
+            _ => Err(internal("the server's answer is of another kind")),
+        }
+    }
+
+    /// Calls, and answers what the server asks: while the call waits, or by calling again.
+    ///
+    /// # Errors
+    /// What the server says, or why it says nothing.
+    pub async fn call(&self, operation: Operation) -> Result<Payload, Fault> {
+        let mirrors = self.mirrors_of(&operation);
+        let mut reentry = None;
+        for _ in 0..ROUNDS {
+            let mut request = Request::new(operation.clone());
+            request.terms.capabilities = Arc::clone(&self.capabilities);
+            request.terms.progress = self.callbacks.event.is_some();
+            request.terms.log = self.log;
+            request.terms.reentry = reentry;
+            match self.round(request, Arc::clone(&mirrors)).await {
+                Outcome::Complete(payload) => return Ok(payload),
+                Outcome::Fail(fault) => return Err(fault),
+                Outcome::Detach(_) => return Err(internal("the call was detached")),
+                Outcome::NeedInput { asks, state } => {
+                    let answers = match asks.is_empty() {
+                        true => None,
+                        false => Some(self.callbacks.answers(asks).await?),
+                    };
+                    reentry = Some(Reentry { answers, state });
+                }
+            }
+        }
+        Err(Fault::new(FaultKind::InputRefused, format!("the server asked {ROUNDS} times")))
+    }
+
+    async fn round(&self, request: Request, mirrors: Arc<[Mirror]>) -> Outcome {
+        let mut calling = self.connection.begin_with(request, mirrors);
+        // Who is asked while the call goes on; nobody once it is over.
+        let mut answering = JoinSet::new();
+        loop {
+            match calling.next().await {
+                Step::News(News::Event(event)) => {
+                    if let Some(tell) = &self.callbacks.event {
+                        tell(event);
+                    }
+                }
+                Step::News(News::Asked(asked)) => {
+                    answering.spawn(self.callbacks.clone().reply(asked));
+                }
+                Step::News(News::Withdrawn(_)) => {}
+                Step::Done(outcome) => return outcome,
+                Step::Ended(_) => return internal("the call is over already").into(),
+            }
+        }
+    }
+
+    /// Learns which arguments are repeated in headers. A tool that names a header which cannot be is not to be
+    /// used (2026-07-28 basic/transports/streamable-http, custom headers from tool parameters).
+    fn learn_mirrors(&self, tools: &mut Vec<Arc<Definition>>) {
+        let rules = self.connection.greeting().rules;
+        if rules.era != Era::Stateless {
+            return;
+        }
+        let mut learnt = HashMap::new();
+        tools.retain(|tool| {
+            let schema = Object::new(tool.text(rules)).and_then(|tool| tool.get("inputSchema"));
+            let mirrors = Mirror::all(schema.unwrap_or("{}"));
+            if let Ok(mirrors) = &mirrors
+                && !mirrors.is_empty()
+            {
+                learnt.insert(tool.name().to_owned(), mirrors.as_slice().into());
+            }
+            mirrors.is_ok()
+        });
+        *self.mirrors.lock().unwrap_or_else(PoisonError::into_inner) = learnt;
+    }
+
+    fn mirrors_of(&self, operation: &Operation) -> Arc<[Mirror]> {
+        let Operation::CallTool { name, .. } = operation else { return [].into() };
+        let known = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).map_or_else(|| [].into(), Arc::clone)
+    }
+}
+
+fn internal(detail: &str) -> Fault {
+    Fault::new(FaultKind::Internal, detail)
+}

@@ -1,0 +1,404 @@
+//! Laws of the client's machine: whatever is asked, said, given up or broken, in whatever order.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use creole_proto::client::{
+    CallKey, Happening, Machine, Outbox, QuestionKey, Refusal, Request, Sending, Terms,
+};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{CompletionRequest, Level, ListKind, Reference, Tasking};
+use creole_proto::op::{Filter, Operation, Outcome};
+use creole_proto::revision::{Era, Revision};
+use creole_proto::wire::Raw;
+use proptest::collection::vec;
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
+use proptest::sample::select;
+use serde_json::Value;
+
+use super::pair::{Pair, client, everything, opening};
+use super::plain::endpoint;
+
+/// One thing that happens to a client.
+#[derive(Clone, Debug)]
+enum Step {
+    Open,
+    Ask(Operation),
+    Ping,
+    Level,
+    /// The server says this; `#` stands for the id of one of the calls.
+    Hear(String, usize, bool),
+    Cancel(usize),
+    Break(usize),
+    Answer(usize, bool),
+    Wait(u64),
+    End,
+}
+
+const DIALECTS: &[&str] = &["spec", "bb-mcp-server", "mcp-chain", "bossman", "fpf-governance"];
+
+const SAID: &[&str] = &[
+    r#"{"jsonrpc":"2.0","id":#,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":true},"serverInfo":{"name":"s","version":"1"}}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"result":{"protocolVersion":"1.0","capabilities":{}}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"result":{"protocolVersion":"2031-01-01","capabilities":{}}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"result":{"content":[],"tools":[{"name":"a"},{}],"contents":[]}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}},"requestState":"s"}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"result":{"resultType":"task","taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z","ttlMs":null}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"result":{"task":{"taskId":"t","status":"completed","ttl":1e30}}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"result":{"taskId":"t","status":"failed","error":{"code":"x"}}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"result":null}"#,
+    r#"{"jsonrpc":"2.0","id":#,"result":{},"error":null}"#,
+    r#"{"jsonrpc":"2.0","id":#,"result":{"a":1,"a":2}}"#,
+    r#"{"id":#,"result":{}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"error":{"code":-32022,"message":"m","data":{"supported":["2025-11-25"]}}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"error":{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","message":"m","url":"https://a.example","elicitationId":"e"}]}}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"error":{"code":-1e300,"message":1}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"error":"no"}"#,
+    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
+    r##"{"jsonrpc":"2.0","id":"#","result":{}}"##,
+    r#"{"jsonrpc":"2.0","id":18446744073709551616,"result":{}}"#,
+    r#"{"jsonrpc":"2.0","id":#,"method":"ping"}"#,
+    r#"{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}"#,
+    r#"{"jsonrpc":"2.0","id":"q2","method":"roots/list","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}"#,
+    r#"{"jsonrpc":"2.0","id":3.5,"method":"sampling/createMessage","params":{"messages":[],"task":{}}}"#,
+    r#"{"jsonrpc":"2.0","id":"q4","method":"elicitation/create","params":{"mode":"url"}}"#,
+    r#"{"jsonrpc":"2.0","id":"q5","method":"tools/list"}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q1"}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":#}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":#,"progress":1,"total":"x"}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":[1.0]}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":#},"notifications":{"toolsListChanged":true}}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":#}}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"t","status":"working"}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/unheard/of"}"#,
+    r#"[{"jsonrpc":"2.0","id":#,"result":{}},1,{"jsonrpc":"2.0","id":"q6","method":"ping"}]"#,
+    "[]",
+    "7",
+    "starting server...",
+    "",
+];
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let name = || select(&["t", "fails", "lost", "\u{e4} \"\n"][..]).prop_map(String::from);
+    let raw = || select(&["{}", r#"{"a":1.0, "b":"\u0061"}"#][..]);
+    let object = move || raw().prop_map(|text| Raw::parse(text).unwrap());
+    let kinds = [
+        ListKind::Tools,
+        ListKind::Resources,
+        ListKind::Templates,
+        ListKind::Prompts,
+        ListKind::Skills,
+    ];
+    prop_oneof![
+        Just(Operation::Discover),
+        (select(kinds.to_vec()), any::<bool>())
+            .prop_map(|(kind, more)| Operation::List(kind, more.then(|| "c".into()))),
+        (name(), object())
+            .prop_map(|(name, arguments)| Operation::CallTool { name, arguments: Some(arguments) }),
+        name().prop_map(|name| Operation::CallTool { name, arguments: None }),
+        name().prop_map(|uri| Operation::ReadResource { uri }),
+        name().prop_map(|uri| Operation::ReadDirectory { uri, cursor: None }),
+        name().prop_map(|uri| Operation::GetSkill { uri }),
+        name().prop_map(|name| Operation::GetPrompt {
+            name,
+            arguments: Some(Raw::parse(r#"{"a":"b"}"#).unwrap())
+        }),
+        name().prop_map(|name| Operation::Complete(CompletionRequest {
+            reference: Reference::Prompt(name),
+            argument: "a".into(),
+            value: "v".into(),
+            context: [("k".to_string(), "v".to_string())].into(),
+        })),
+        name().prop_map(|uri| Operation::Subscribe { uri }),
+        name().prop_map(|uri| Operation::Unsubscribe { uri }),
+        name().prop_map(|uri| Operation::Listen(Filter {
+            tools: true,
+            uris: vec![uri],
+            ..Filter::default()
+        })),
+        name().prop_map(|id| Operation::GetTask { id }),
+        name().prop_map(|id| Operation::TaskResult { id }),
+        Just(Operation::ListTasks(None)),
+        (name(), object()).prop_map(|(id, _)| Operation::UpdateTask {
+            id,
+            answers: Raw::parse(r#"{"a":{}}"#).unwrap()
+        }),
+        name().prop_map(|id| Operation::CancelTask { id }),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let place = || 0_usize..6;
+    let said = select(SAID).prop_map(String::from);
+    prop_oneof![
+        1 => Just(Step::Open),
+        4 => operation().prop_map(Step::Ask),
+        1 => Just(Step::Ping),
+        1 => Just(Step::Level),
+        8 => (said, place(), any::<bool>()).prop_map(|(text, call, own)| Step::Hear(text, call, own)),
+        1 => ".{0,40}".prop_map(|text| Step::Hear(text, 0, false)),
+        1 => place().prop_map(Step::Cancel),
+        1 => place().prop_map(Step::Break),
+        2 => (place(), any::<bool>()).prop_map(|(place, willing)| Step::Answer(place, willing)),
+        1 => (0_u64..200).prop_map(Step::Wait),
+        1 => Just(Step::End),
+    ]
+}
+
+/// A client and the accounts of what is owed to its callers, and to the server.
+struct Watch {
+    machine: Machine,
+    out: Outbox,
+    now: Duration,
+    calls: Vec<CallKey>,
+    /// Per call: whether it is told of, given up, or still owed.
+    owed: BTreeMap<CallKey, bool>,
+    opening: Option<CallKey>,
+    questions: Vec<QuestionKey>,
+    /// Answers that the server got beyond what it asked.
+    responses: i64,
+    heard_requests: i64,
+    ended: bool,
+}
+
+impl Watch {
+    fn new(dialect: &str, revision: Revision) -> Self {
+        Self {
+            machine: client(dialect, opening(revision)),
+            out: Outbox::default(),
+            now: Duration::ZERO,
+            calls: Vec::new(),
+            owed: BTreeMap::new(),
+            opening: None,
+            questions: Vec::new(),
+            responses: 0,
+            heard_requests: 0,
+            ended: false,
+        }
+    }
+
+    fn call(&self, place: usize) -> CallKey {
+        self.calls.get(place).copied().unwrap_or(CallKey(place as u64))
+    }
+
+    fn began(&mut self, call: CallKey) {
+        assert!(self.owed.insert(call, true).is_none(), "{call:?} was used twice");
+        self.calls.insert(0, call);
+    }
+
+    fn take(&mut self, step: &Step) {
+        match step {
+            Step::Open if self.opening.is_none() && !self.ended => {
+                let call = self.machine.open(self.now, &mut self.out);
+                self.opening = Some(call);
+                self.calls.insert(0, call);
+            }
+            Step::Open => {}
+            Step::Ask(operation) => {
+                let terms = Terms {
+                    capabilities: everything(),
+                    log: Some(Level::Debug),
+                    progress: true,
+                    tasking: Tasking::Wanted { ttl_ms: Some(1) },
+                    meta: Some(Raw::parse(r#"{"traceparent":"x","progressToken":1}"#).unwrap()),
+                    ..Terms::default()
+                };
+                let request = Request { operation: operation.clone(), terms };
+                let call = self.machine.request(request, self.now, &mut self.out);
+                self.began(call);
+            }
+            Step::Ping => {
+                let call = self.machine.ping(self.now, &mut self.out);
+                self.began(call);
+            }
+            Step::Level => {
+                let call = self.machine.set_level(Level::Info, self.now, &mut self.out);
+                self.began(call);
+            }
+            Step::Hear(text, place, own) => self.hear(text, *place, *own),
+            Step::Cancel(place) => {
+                let call = self.call(*place);
+                self.machine.cancel(call, "enough", &mut self.out);
+                if self.opening != Some(call) && self.owed.contains_key(&call) {
+                    self.owed.insert(call, false);
+                }
+            }
+            Step::Break(place) => {
+                let fault = Fault::new(FaultKind::BackendUnavailable, "cut off");
+                self.machine.fail(self.call(*place), fault, &mut self.out);
+            }
+            Step::Answer(place, willing) => {
+                let Some(question) = self.questions.get(*place).copied() else { return };
+                let answer = match willing {
+                    true => Ok(Raw::parse(r#"{"action":"accept"}"#).unwrap()),
+                    false => Err(Refusal::declined("no")),
+                };
+                self.machine.answer(question, answer, &mut self.out);
+            }
+            Step::Wait(seconds) => {
+                self.now += Duration::from_secs(*seconds);
+                self.machine.tick(self.now, &mut self.out);
+            }
+            Step::End => {
+                self.machine.end(Fault::new(FaultKind::BackendUnavailable, "gone"), &mut self.out);
+                self.ended = true;
+            }
+        }
+        self.account();
+    }
+
+    fn hear(&mut self, text: &str, place: usize, own: bool) {
+        let call = self.call(place);
+        let text = text.replace('#', &call.0.to_string());
+        let requests = match serde_json::from_str::<Value>(&text) {
+            Ok(Value::Array(all)) => all.iter().filter(|it| is_request(it)).count(),
+            Ok(one) => usize::from(is_request(&one)),
+            Err(_) => 0,
+        };
+        self.heard_requests += i64::try_from(requests).unwrap();
+        self.machine.receive(text.as_bytes(), own.then_some(call), self.now, &mut self.out);
+    }
+
+    fn account(&mut self) {
+        for frame in self.out.frames() {
+            let said: Value = serde_json::from_slice(frame.text).unwrap();
+            match frame.sending {
+                Sending::Request(call) => {
+                    assert_eq!(said["id"], call.0);
+                    assert!(said["method"].is_string());
+                }
+                Sending::Notification { .. } => assert!(said.get("id").is_none()),
+                Sending::Response => {
+                    self.responses += 1;
+                    assert_eq!(self.machine.rules().era, Era::Handshake, "{said}");
+                }
+            }
+        }
+        assert!(self.responses <= self.heard_requests, "the server got more answers than it asked");
+        self.out.clear_frames();
+        while let Some(happening) = self.out.next_happening() {
+            match happening {
+                Happening::Done(call, _) => {
+                    let owed = self.owed.insert(call, false);
+                    assert_eq!(owed, Some(true), "{call:?} was told of twice or given up");
+                }
+                Happening::Asked { question, .. } => self.questions.push(question),
+                Happening::Withdrawn(question) => self.questions.retain(|it| *it != question),
+                _ => {}
+            }
+        }
+        for (call, owed) in &self.owed {
+            assert!(!owed || self.machine.is_open(*call), "{call:?} is forgotten");
+        }
+    }
+
+    fn settle(&mut self) {
+        self.take(&Step::End);
+        assert_eq!(self.machine.in_flight(), 0);
+        assert!(self.owed.values().all(|owed| !owed), "{:?}", self.owed);
+        assert_eq!(self.machine.deadline(), None);
+    }
+}
+
+fn is_request(message: &Value) -> bool {
+    message.get("method").is_some() && message.get("id").is_some_and(|id| !id.is_null())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_call_is_told_of_once_unless_it_was_given_up(
+        dialect in select(DIALECTS),
+        revision in select(&Revision::ALL[..]),
+        opened in any::<bool>(),
+        steps in vec(step(), 0..60),
+    ) {
+        let mut watch = Watch::new(dialect, revision);
+        if opened {
+            watch.take(&Step::Open);
+            let hello = match revision.rules().era {
+                Era::Handshake => SAID[0],
+                Era::Stateless => SAID[3],
+            };
+            watch.take(&Step::Hear(hello.into(), 0, false));
+        }
+        steps.iter().for_each(|step| watch.take(step));
+        watch.settle();
+    }
+
+    #[test]
+    fn every_call_ends_by_itself(
+        revision in select(&Revision::ALL[..]), steps in vec(step(), 0..40),
+    ) {
+        let mut watch = Watch::new("spec", revision);
+        steps.iter().filter(|step| !matches!(step, Step::End)).for_each(|step| watch.take(step));
+        // The end of a task is waited for the longest.
+        for _ in 0..8 {
+            watch.take(&Step::Wait(40_000));
+        }
+        let open: Vec<_> = watch.owed.iter().filter(|(_, owed)| **owed).collect();
+        assert!(open.is_empty(), "{open:?}");
+    }
+
+    #[test]
+    fn bytes_of_any_kind_do_no_harm(
+        revision in select(&Revision::ALL[..]), bytes in vec(any::<u8>(), 0..200),
+        place in 0_usize..200, flip in any::<u8>(), said in select(SAID),
+    ) {
+        let mut watch = Watch::new("spec", revision);
+        watch.take(&Step::Open);
+        watch.machine.receive(&bytes, None, watch.now, &mut watch.out);
+        let mut bent = said.replace('#', "1").into_bytes();
+        if let Some(byte) = bent.get_mut(place) {
+            *byte = flip;
+        }
+        watch.machine.receive(&bent, Some(CallKey(1)), watch.now, &mut watch.out);
+        watch.heard_requests += 1;
+        watch.account();
+    }
+
+    #[test]
+    fn a_server_of_ours_answers_each_operation_once(
+        revision in select(&Revision::ALL[..]), dialect in select(DIALECTS),
+        operations in vec(operation(), 1..8),
+    ) {
+        let revision = match dialect {
+            "spec" => revision,
+            other => creole_proto::dialect::builtin(other).unwrap().base,
+        };
+        let mut pair = Pair::open(dialect, opening(revision), endpoint);
+        for operation in operations {
+            let listens = matches!(operation, Operation::Listen(_));
+            let key = pair.call(Request::new(operation));
+            let outcome = pair.outcome(key);
+            assert!(outcome.is_some(), "{:?}", pair.happened);
+            assert!(listens || !pair.client.is_open(key));
+        }
+    }
+}
+
+#[test]
+fn noise_is_reported_up_to_a_limit_and_counted_after_it() {
+    let mut machine = client("spec", opening(Revision::V2025_11_25));
+    let mut out = Outbox::default();
+    for _ in 0..1000 {
+        machine.receive(b"listening on port 80", None, Duration::ZERO, &mut out);
+    }
+    let reported = core::iter::from_fn(|| out.next_happening()).count();
+    assert_eq!((reported, machine.noise()), (100, 1000));
+}
+
+#[test]
+fn more_calls_than_the_limit_are_refused_and_not_kept() {
+    let mut pair = Pair::new("spec", opening(Revision::V2025_11_25), None);
+    for _ in 0..1100 {
+        let request = Request::new(Operation::ListTasks(None));
+        pair.client.request(request, pair.now, &mut pair.to_client);
+    }
+    assert_eq!(pair.client.in_flight(), 1000);
+    pair.exchange();
+    let busy = |happening: &&Happening| matches!(happening, Happening::Done(_, Outcome::Fail(_)));
+    assert_eq!(pair.happened.iter().filter(busy).count(), 100);
+}
