@@ -44,6 +44,25 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Add, change and take out users and keys.
     Passwd(PasswdArgs),
+    /// Show how tools changed that are withheld for it, and approve them.
+    Approve(ApproveArgs),
+}
+
+/// `creole approve`.
+#[derive(Debug, Group)]
+#[command(
+    after_help = "Examples:\n  creole approve creole.toml\n  creole approve creole.toml files read"
+)]
+pub(crate) struct ApproveArgs {
+    /// The configuration file whose chains pin tools.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The server whose tools are approved. Without it nothing is, and all that changed is shown.
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+    /// The tool that is approved. Default: all of the server's that changed.
+    #[arg(value_name = "TOOL")]
+    pub(crate) tool: Option<String>,
 }
 
 /// `creole serve`.
@@ -193,7 +212,8 @@ pub(crate) struct Chosen {
     /// The configuration file. Without it: the preset `default`.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A configuration that ships inside: default, bb-mcp-server, bossman, fpf-governance, everything.
+    /// A configuration that ships inside: default, bb-mcp-server, mcp-chain, bossman, fpf-governance,
+    /// everything.
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     preset: Option<String>,
 }

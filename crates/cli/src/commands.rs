@@ -1,5 +1,6 @@
 //! One verb per file.
 
+mod approve;
 mod config;
 mod connect;
 mod passwd;
@@ -15,5 +16,6 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Connect(args) => connect::run(args),
         Command::Config(command) => config::run(command),
         Command::Passwd(args) => passwd::run(args),
+        Command::Approve(args) => approve::run(args),
     }
 }

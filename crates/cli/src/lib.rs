@@ -3,6 +3,9 @@
 //! The gateway knows no packs and the packs know no configuration; the binary joins them, and so do the
 //! tests of the whole system.
 
+use std::error::Error;
+use std::fmt;
+
 use creole::Server;
 use creole::auth::{AuthError, Authenticator, Key, Requirement, Settings};
 use creole::proto::model::CacheHints;
@@ -10,6 +13,7 @@ use creole::proto::server::Limits;
 use creole_gateway::Plan;
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::auth::{AuthPlan, KeyPlan};
+use creole_gateway::plan::layer::{self, LayerError};
 use creole_tools::{Options, PackError};
 
 /// How long clients may keep lists: a change is announced, so a minute is only for those who do not listen.
@@ -23,12 +27,13 @@ pub fn packs() -> Vec<&'static str> {
 /// The server that a plan describes, in front of others.
 ///
 /// # Errors
-/// When the plan names a pack that there is not, or one that cannot be had: a folder that cannot be read.
+/// When the plan names a pack that there is not, or one that cannot be had: a folder that cannot be read; or when
+/// a file of the chain cannot be opened.
 pub fn assemble(
     plan: &Plan,
     options: &Options,
     federation: &Federation,
-) -> Result<Server, PackError> {
+) -> Result<Server, AssemblyError> {
     let wanted = &plan.server;
     let mut server = Server::new(&wanted.name)
         .version(&wanted.version)
@@ -55,7 +60,39 @@ pub fn assemble(
     for pack in &wanted.packs {
         server = creole_tools::add(server, pack, &options)?;
     }
-    Ok(server)
+    Ok(server.with_all(layer::build(&wanted.chain, &wanted.name)?))
+}
+
+/// A server that cannot be put together.
+#[derive(Debug)]
+pub enum AssemblyError {
+    /// A pack cannot be had.
+    Pack(PackError),
+    /// A layer of the chain cannot be made.
+    Layer(LayerError),
+}
+
+impl fmt::Display for AssemblyError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pack(error) => error.fmt(formatter),
+            Self::Layer(error) => error.fmt(formatter),
+        }
+    }
+}
+
+impl Error for AssemblyError {}
+
+impl From<PackError> for AssemblyError {
+    fn from(error: PackError) -> Self {
+        Self::Pack(error)
+    }
+}
+
+impl From<LayerError> for AssemblyError {
+    fn from(error: LayerError) -> Self {
+        Self::Layer(error)
+    }
 }
 
 /// Whom the server lets in over HTTP, with the files of users and keys as they are now.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use creole_proto::model::{Definition, ListKind};
 use creole_proto::op::Outcome;
 
 use crate::call::Call;
@@ -24,6 +25,22 @@ pub trait Endpoint: Send + Sync {
 pub trait Middleware: Send + Sync {
     /// Handles one call; `next` is the rest of the chain.
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome>;
+
+    /// The item as this layer lets it be listed: as it is, changed, or not at all. It is asked when an item
+    /// comes, not when a list is read; what it changes here, `handle` has to change back in calls, and what
+    /// it hides, `handle` has to refuse.
+    fn shape(&self, _kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+        Some(item)
+    }
+}
+
+/// The item as all layers, outermost first, let it be listed: the innermost one is asked first.
+pub fn shape(
+    layers: &[Arc<dyn Middleware>],
+    kind: ListKind,
+    item: Arc<Definition>,
+) -> Option<Arc<Definition>> {
+    layers.iter().rev().try_fold(item, |item, layer| layer.shape(kind, item))
 }
 
 /// The rest of a chain.

@@ -203,12 +203,20 @@ impl Server {
         self
     }
 
+    /// Adds layers to the chain, outermost first, inside of those added before.
+    #[must_use]
+    pub fn with_all(mut self, layers: impl IntoIterator<Item = Arc<dyn Middleware>>) -> Self {
+        self.chain.extend(layers);
+        self
+    }
+
     /// Makes the server ready to be connected to.
     pub fn start(self) -> Service {
         let sealer = self.sealer.unwrap_or_else(Sealer::random);
         let mut profile = Profile::new(self.dialect.clone(), self.limits).identity(&self.identity);
         profile.observed = telemetry::is_on();
-        let registry = Registry::new(Settings {
+        let chain: Arc<[Arc<dyn Middleware>]> = self.chain.into();
+        let settings = Settings {
             identity: Arc::new(self.identity),
             instructions: self.instructions,
             dialect: self.dialect,
@@ -218,14 +226,15 @@ impl Server {
             sealer: sealer.clone(),
             tasks: self.tasks,
             state: self.state,
-        });
+        };
+        let registry = Registry::new(settings, &chain);
         for item in self.items {
             item.add_to(&registry);
         }
         Service {
             shared: Arc::new(Shared {
                 registry,
-                chain: self.chain,
+                chain,
                 profile: Arc::new(profile),
                 sealer,
                 debug: self.debug,
@@ -271,7 +280,7 @@ pub struct Service {
 
 struct Shared {
     registry: Registry,
-    chain: Vec<Arc<dyn Middleware>>,
+    chain: Arc<[Arc<dyn Middleware>]>,
     profile: Arc<Profile>,
     sealer: Sealer,
     debug: bool,

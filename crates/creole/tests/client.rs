@@ -8,8 +8,12 @@ mod children;
 mod conversation;
 #[path = "client/dialing.rs"]
 mod dialing;
+#[path = "client/encrypted.rs"]
+mod encrypted;
 #[path = "client/http.rs"]
 mod http;
+#[path = "client/orphans.rs"]
+mod orphans;
 #[path = "client/scripted.rs"]
 mod scripted;
 #[path = "client/support.rs"]

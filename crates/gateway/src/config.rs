@@ -4,15 +4,18 @@
 //! the documentation of each field is also its description in the JSON Schema that editors use.
 
 pub mod auth;
+pub mod chain;
 pub mod dialect;
 pub mod error;
 pub mod http;
 pub mod schema;
+pub mod upstream;
 pub mod value;
 pub mod words;
 
 pub(crate) mod environment;
 mod explain;
+mod layers;
 pub(crate) mod names;
 pub(crate) mod nearest;
 
@@ -21,11 +24,13 @@ use serde::Deserialize;
 use toml::de::{DeTable, Deserializer};
 
 use auth::AuthTable;
+use chain::LayerTable;
 use dialect::DialectChoice;
 use environment::Lookup;
 use error::Problem;
 use http::HttpTable;
-use value::{Placed, Within};
+use upstream::UpstreamTable;
+use value::{Entries, Placed, Within};
 use words::{LogFormat, LogLevel};
 
 /// A configuration file: one file describes one process.
@@ -34,6 +39,8 @@ use words::{LogFormat, LogLevel};
 pub struct Config {
     /// The server that this process runs.
     pub server: ServerTable,
+    /// The servers behind it, by names of your own. What they have, the server has too.
+    pub upstreams: Option<Entries<UpstreamTable>>,
     /// How the server is reached over HTTP.
     pub http: Option<HttpTable>,
     /// Whom the server lets in over HTTP. Default: everybody who reaches it.
@@ -75,6 +82,8 @@ pub struct ServerTable {
     pub page_size: Option<Within<1, 1000>>,
     /// How long and how many.
     pub limits: Option<LimitsTable>,
+    /// Layers around its calls, the first one outermost.
+    pub chain: Option<Vec<Placed<LayerTable>>>,
 }
 
 /// How long and how many.
@@ -117,6 +126,7 @@ impl Config {
     pub(crate) fn parse(text: &str, lookup: Lookup<'_>) -> Result<Self, Problem> {
         let mut document = DeTable::parse(text).map_err(|error| explain::syntax(&error))?;
         environment::expand(document.get_mut(), lookup)?;
+        layers::fold(document.get_mut())?;
         Self::deserialize(Deserializer::from(document)).map_err(|error| explain::meaning(&error))
     }
 }

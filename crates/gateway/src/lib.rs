@@ -12,6 +12,7 @@
 //! assert_eq!(plan.server.packs, ["tasks"]);
 //! ```
 
+pub mod chain;
 pub mod config;
 pub mod federation;
 pub mod plan;

@@ -1,10 +1,13 @@
 //! What a configuration means: checked, resolved, and never changed afterwards.
 
 pub mod auth;
+mod chain;
 mod dialect;
 mod errors;
 pub mod http;
+pub mod layer;
 mod skills;
+pub mod upstream;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +15,8 @@ use std::time::Duration;
 use creole_proto::dialect::Dialect;
 
 use auth::AuthPlan;
+use layer::LayerPlan;
+use upstream::UpstreamPlan;
 
 use crate::config::environment::Lookup;
 use crate::config::error::{ConfigError, Problem};
@@ -35,6 +40,8 @@ const LONGEST_LABEL: usize = 200;
 pub struct Plan {
     /// The server.
     pub server: ServerPlan,
+    /// The servers behind it.
+    pub upstreams: Vec<UpstreamPlan>,
     /// How it is reached over HTTP; nothing where it is not.
     pub http: Option<HttpPlan>,
     /// Whom the server lets in over HTTP; without it, everybody.
@@ -66,6 +73,8 @@ pub struct ServerPlan {
     pub page_size: usize,
     /// How long and how many.
     pub limits: Limits,
+    /// Layers around its calls, outermost first.
+    pub chain: Vec<LayerPlan>,
 }
 
 /// How long and how many.
@@ -105,7 +114,11 @@ impl Plan {
 
     /// The same plan, with relative paths that begin at this folder.
     fn within(self, folder: &Path) -> Self {
+        let mut server = self.server;
+        server.chain = server.chain.into_iter().map(|layer| layer.within(folder)).collect();
         Self {
+            server,
+            upstreams: self.upstreams.into_iter().map(|it| it.within(folder)).collect(),
             http: self.http.map(|http| http.within(folder)),
             auth: self.auth.map(|auth| auth.within(folder)),
             state: self.state.map(|file| folder.join(file)),
@@ -121,13 +134,14 @@ impl Plan {
     ) -> Result<Self, Problem> {
         let config = Config::parse(text, lookup)?;
         let server = server(config.server, known_packs)?;
+        let upstreams = upstream::resolve(config.upstreams)?;
         let max_message = server.dialect.max_message;
         let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
         let auth = config.auth.map(auth::resolve).transpose()?;
         let state = config.state.map(|table| file("file", table.file)).transpose()?;
         let skills = skills::folder(config.skills, &server.packs, folder)?;
-        Ok(Self { server, http, auth, state, log, skills })
+        Ok(Self { server, upstreams, http, auth, state, log, skills })
     }
 }
 
@@ -152,6 +166,7 @@ fn server(table: ServerTable, known_packs: &[&str]) -> Result<ServerPlan, Proble
         packs: packs(table.packs.unwrap_or_default(), known_packs)?,
         page_size: table.page_size.map_or(100, |size| count(size.get())),
         limits: limits(&table.limits.unwrap_or_default())?,
+        chain: chain::resolve(table.chain)?,
         name,
     })
 }

@@ -22,6 +22,7 @@ pub struct Preset {
 pub const ALL: &[Preset] = &[
     Preset { name: DEFAULT, text: include_str!("../presets/default.toml") },
     Preset { name: "bb-mcp-server", text: include_str!("../presets/bb-mcp-server.toml") },
+    Preset { name: "mcp-chain", text: include_str!("../presets/mcp-chain.toml") },
     Preset { name: "bossman", text: include_str!("../presets/bossman.toml") },
     Preset { name: "fpf-governance", text: include_str!("../presets/fpf-governance.toml") },
     Preset { name: "everything", text: include_str!("../presets/everything.toml") },

@@ -151,6 +151,96 @@ const FULL: &str = r#"
         sha256 = "${KEY}"
         [state]
         file = "state.sqlite"
+        [[server.chain]]
+        kind = "audit"
+        file = "audit.log"
+        max_bytes = 4096
+        keep = 0
+        arguments = "redacted"
+        patterns = ["x"]
+        pointers = ["/x"]
+        sync = true
+        [[server.chain]]
+        kind = "rate-limit"
+        principal_calls = 1
+        overall_calls = 1
+        seconds = 1
+        [[server.chain]]
+        kind = "concurrency"
+        calls = 1
+        queue = 0
+        wait_seconds = 1
+        [[server.chain]]
+        kind = "filter"
+        kinds = ["tools", "resources", "templates", "prompts", "skills"]
+        allow = ["*"]
+        deny = ["x"]
+        read_only = true
+        destructive = false
+        idempotent = true
+        open_world = false
+        [[server.chain]]
+        kind = "rename"
+        kinds = ["tools", "prompts"]
+        names = { a = "b" }
+        strip = "x"
+        add = "y"
+        [[server.chain]]
+        kind = "rewrite"
+        [server.chain.tools.search]
+        title = "x"
+        description = "x"
+        defaults = { a = 1 }
+        fixed = { b = [true, "x", { c = 1.5 }] }
+        [[server.chain]]
+        kind = "redact"
+        patterns = ["x"]
+        pointers = ["/x"]
+        replacement = "y"
+        [[server.chain]]
+        kind = "size-limit"
+        arguments = 1
+        results = 1
+        [[server.chain]]
+        kind = "cache"
+        ttl_seconds = 1
+        max_bytes = 1024
+        names = ["x"]
+        public = true
+        [upstreams.files]
+        command = ["npx", "server"]
+        env = { A = "b" }
+        env_pass = ["PATH"]
+        cwd = "x"
+        prefix = "f_"
+        dialect = "bossman"
+        revision = "2025-03-26"
+        era = "handshake"
+        affinity = "shared"
+        interactive = false
+        timeout_seconds = 1
+        startup_seconds = 1
+        enabled = false
+        [[upstreams.files.chain]]
+        kind = "timeout"
+        seconds = 1
+        names = ["x"]
+        [[upstreams.files.chain]]
+        kind = "retry"
+        attempts = 2
+        delay_ms = 1
+        max_delay_ms = 1
+        names = ["x"]
+        [[upstreams.files.chain]]
+        kind = "circuit-breaker"
+        failures = 1
+        open_seconds = 1
+        [[upstreams.files.chain]]
+        kind = "pin"
+        file = "pins.json"
+        [upstreams.github]
+        url = "https://example.com/mcp"
+        headers = { Authorization = "Bearer ${TOKEN:-x}" }
         [log]
         format = "${FORMAT:-text}"
         level = "warn"
@@ -165,6 +255,30 @@ fn the_schema_knows_every_key() {
     let errors: Vec<String> =
         validator().iter_errors(&as_json(full)).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
+}
+
+#[test]
+fn the_reader_knows_every_key_of_chains_and_upstreams() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("creole.toml");
+    let (start, end) = (FULL.find("[[server.chain]]").unwrap(), FULL.find("[log]").unwrap());
+    fs::write(&path, format!("[server]\n{}", &FULL[start..end])).unwrap();
+    let plan = Plan::load(Source::File(&path), PACKS).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.server.chain.len(), 9);
+    assert_eq!(plan.upstreams.len(), 1, "one is not enabled");
+}
+
+#[test]
+fn the_example_of_the_document_is_right() {
+    let text = include_str!("../../../docs/chain.md");
+    let (_, rest) = text.split_once("```toml\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("creole.toml");
+    fs::write(&path, example).unwrap();
+    let plan = Plan::load(Source::File(&path), PACKS).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((plan.server.chain.len(), plan.upstreams.len()), (3, 2));
+    assert!(validator().is_valid(&as_json(example)));
 }
 
 #[test]
@@ -195,7 +309,13 @@ fn wrong_files_are_not_valid_against_the_schema() {
         "[server]\n[state]\nfile = 1",
         "[server]\n[http.tls]\nkey = \"a\"",
         "[server]\n[http.limits]\nmax_connections = 0",
-        "[server]\n[upstreams.x]\nurl = \"y\"",
+        "[server]\n[upstreams.x]\naddress = \"y\"",
+        "[server]\n[upstreams.x]\ncommand = \"npx\"",
+        "[server]\n[[server.chain]]\nseconds = 1",
+        "[server]\n[[server.chain]]\nkind = \"timout\"\nseconds = 1",
+        "[server]\n[[server.chain]]\nkind = \"timeout\"",
+        "[server]\n[[server.chain]]\nkind = \"timeout\"\nseconds = 1\nsecond = 1",
+        "[server]\n[[server.chain]]\nkind = \"filter\"\nkinds = [\"toys\"]",
         "[[servers]]\nname = \"x\"",
     ];
     for text in wrong {

@@ -307,7 +307,7 @@ pub const COMMON_ERRORS: &[ErrorRow] = &[
     given(FaultKind::StateRefused, -32602, "Invalid params: {detail}"),
     result(FaultKind::InputRefused, -32603, "Input refused: {detail}"),
     given(FaultKind::Timeout, -32603, "Internal error: {detail}"),
-    protocol(FaultKind::Busy, -32603, "Server busy: {detail}"),
+    given(FaultKind::Busy, -32603, "Server busy: {detail}"),
     protocol(FaultKind::UnknownTask, -32602, "Task not found"),
     protocol(FaultKind::TaskOver, -32602, "Cannot cancel the task: {detail}"),
     given(FaultKind::TaskCancelled, -32603, "Task cancelled: {detail}"),

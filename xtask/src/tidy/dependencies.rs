@@ -38,7 +38,11 @@ const ALLOWED: &[Allowed] = &[
             "tracing",
         ],
     ),
-    ("creole-gateway", &["creole", "creole-proto"], &["schemars", "serde", "serde_json", "toml"]),
+    (
+        "creole-gateway",
+        &["creole", "creole-proto"],
+        &["regex", "schemars", "serde", "serde_json", "tokio", "toml", "tracing"],
+    ),
     (
         "creole-tools",
         &["creole", "creole-proto"],

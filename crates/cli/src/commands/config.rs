@@ -4,6 +4,8 @@ use std::path::Path;
 
 use creole_gateway::config::schema::schema;
 use creole_gateway::plan::auth::AuthPlan;
+use creole_gateway::plan::layer::LayerPlan;
+use creole_gateway::plan::upstream::{Reached, UpstreamPlan};
 use creole_gateway::plan::{HttpPlan, LogPlan, ServerPlan};
 use creole_gateway::{Plan, Source};
 use creole_tools::skills::load;
@@ -32,6 +34,11 @@ fn check(file: &Path) -> Result<(), Failure> {
         format!("  packs    {}", list(&plan.server.packs)),
         format!("  limits   {}", limits(&plan.server)),
     ];
+    lines.extend(chain("chain   ", &plan.server.chain));
+    for upstream in &plan.upstreams {
+        lines.push(format!("  behind   {}", behind(upstream)));
+        lines.extend(chain("        ", &upstream.chain));
+    }
     lines.extend(plan.http.as_ref().map(|reached| format!("  http     {}", http(reached))));
     lines.extend(plan.state.as_ref().map(|file| format!("  state    in {}", file.display())));
     lines.push(format!("  log      {}", log(plan.log)));
@@ -61,6 +68,24 @@ fn skills(folder: &Path) -> Result<String, Failure> {
     }
     let names: Vec<String> = loaded.skills.iter().map(|skill| skill.name().to_owned()).collect();
     Ok(format!("  skills   {}", list(&names)))
+}
+
+/// The layers of a chain, outermost first.
+fn chain(label: &str, layers: &[LayerPlan]) -> Option<String> {
+    let kinds: Vec<&str> = layers.iter().map(LayerPlan::kind).collect();
+    (!kinds.is_empty()).then(|| format!("  {label} {}", kinds.join(" > ")))
+}
+
+fn behind(upstream: &UpstreamPlan) -> String {
+    let place = match &upstream.reached {
+        Reached::Command { command, .. } => command.first().map_or("", String::as_str),
+        Reached::Preset(preset) => preset,
+        Reached::Url { url, .. } => url.split('?').next().unwrap_or_default(),
+    };
+    match upstream.prefix.as_str() {
+        "" => format!("{}: {place}", upstream.name),
+        prefix => format!("{}: {place}, as {prefix}…", upstream.name),
+    }
 }
 
 fn server(server: &ServerPlan) -> String {

@@ -9,6 +9,7 @@ use creole::{Service, guard};
 use creole_gateway::Plan;
 use creole_gateway::config::words::LogLevel;
 use creole_gateway::federation::Federation;
+use creole_gateway::plan::upstream::Reached;
 use creole_gateway::plan::{HttpPlan, LogPlan};
 use creole_gateway::upstream::{Affinity, Settings};
 use creole_tools::Options;
@@ -78,14 +79,37 @@ async fn assemble(plan: &Plan, args: &ServeArgs, affinity: Affinity) -> Result<S
     let server = creole_cli::assemble(plan, &Options::default(), &federation)
         .map_err(|refusal| Failure::Serve(refusal.to_string()))?;
     let service = server.debug(args.debug).state(state.clone()).start();
-    let mut servers = Vec::new();
-    if !args.command.is_empty() {
-        let place = target::program(&args.command)?;
-        let transparent = args.chosen.is_default();
-        servers.push(Settings { affinity, transparent, ..Settings::new(place) });
-    }
+    let servers = behind(plan, args, affinity)?;
     federation.begin(servers, service.registry(), !plan.server.packs.is_empty());
     Ok(Served { service, state, federation })
+}
+
+/// The servers behind: those that are planned, and the program that the command line names.
+fn behind(plan: &Plan, args: &ServeArgs, affinity: Affinity) -> Result<Vec<Settings>, Failure> {
+    let mut program = match args.command.is_empty() {
+        true => None,
+        false => Some(target::program(&args.command)?),
+    };
+    let mut servers = Vec::new();
+    for upstream in &plan.upstreams {
+        let mut planned = Settings::planned(upstream)
+            .map_err(|refusal| Failure::Refused(format!("`{}`: {refusal}", upstream.name)))?;
+        if planned.affinity != Affinity::Shared {
+            planned.affinity = affinity;
+        }
+        // A preset only stands in for what the command line may name.
+        if matches!(upstream.reached, Reached::Preset(_))
+            && let Some(way) = program.take()
+        {
+            planned.way = way;
+        }
+        servers.push(planned);
+    }
+    if let Some(way) = program {
+        let transparent = args.chosen.is_default();
+        servers.push(Settings { affinity, transparent, ..Settings::new(way) });
+    }
+    Ok(servers)
 }
 
 pub(super) fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {

@@ -31,6 +31,8 @@ pub struct Closed {
     pub fault: Fault,
     /// Whether only the session is gone: the server is there, and a new conversation may be opened.
     pub session_lost: bool,
+    /// Whether it was us who ended it.
+    pub by_us: bool,
 }
 
 /// What to do with a question that belongs to no known call.
@@ -140,6 +142,11 @@ impl Connection {
     /// Resolves when the conversation is over, and tells why.
     pub async fn closed(&self) -> Closed {
         self.hub.closed().await
+    }
+
+    /// The same, without keeping the conversation alive; nothing if it was just dropped.
+    pub fn ending(&self) -> impl Future<Output = Option<Closed>> + Send + use<> {
+        self.hub.ending()
     }
 
     /// Why the conversation is over, if it is.

@@ -56,20 +56,22 @@ impl fmt::Debug for Offer {
     }
 }
 
-/// Opens connections to one server, in the way that it wants to be spoken to.
+/// Opens connections to one server, in the way that it wants to be spoken to. When one that failed may be tried
+/// again is up to whoever dials; see [`Restarts`](crate::process::Restarts).
 #[derive(Debug)]
 pub struct Dialer {
     way: Way,
     profile: Arc<Profile>,
     pinned: Option<Found>,
-    memory: Mutex<Memory>,
+    memory: Arc<Mutex<Memory>>,
     started: Instant,
 }
 
 impl Dialer {
     /// A dialer that knows nothing of the server.
     pub fn new(way: Way, profile: Arc<Profile>) -> Self {
-        Self { way, profile, pinned: None, memory: Mutex::default(), started: Instant::now() }
+        let memory = Arc::default();
+        Self { way, profile, pinned: None, memory, started: Instant::now() }
     }
 
     /// The same dialer, told how the server wants to be spoken to.
@@ -103,6 +105,7 @@ impl Dialer {
             }
         }
         let found = self.find().await?;
+        self.memory().guess(found, self.started.elapsed());
         self.open(found, offer).await
     }
 
@@ -112,26 +115,56 @@ impl Dialer {
             return Ok(Found::Handshake);
         }
         match &self.way {
-            Way::Child(program) => probe::child(program, &self.profile).await,
+            Way::Child(program) => {
+                let (found, late) = probe::child(program, &self.profile).await?;
+                if let Some(late) = late {
+                    self.learn_later(late);
+                }
+                Ok(found)
+            }
             Way::Http(target) => probe::http(target, &self.profile).await,
         }
     }
 
+    /// A server that was only slow to start is spoken to in its own way the next time.
+    fn learn_later(&self, late: probe::Late) {
+        let (memory, started) = (Arc::clone(&self.memory), self.started);
+        tokio::spawn(async move {
+            if let Some(found) = late.await {
+                let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+                memory.learn(found, Duration::ZERO, started.elapsed());
+            }
+        });
+    }
+
     /// Opens a connection in this way, or in the one that it leads to.
     async fn open(&self, found: Found, offer: &Offer) -> Result<Connection, Fault> {
-        let (found, opened) = match (self.begin(found, offer).await, &self.way) {
-            (Err(fault), Way::Http(_)) if found == Found::Handshake && suggests_older(&fault) => {
-                match self.begin(Found::OldSse, offer).await {
-                    Ok(connection) => (Found::OldSse, connection),
-                    // It has no such stream either: what it said first says more.
-                    Err(_) => return Err(fault),
-                }
+        let (found, opened) = match self.begin(found, offer).await {
+            Err(fault) => {
+                let Some(other) = self.other_way(found, &fault) else { return Err(fault) };
+                // Where that leads nowhere either, what the server said first says more.
+                (other, self.begin(other, offer).await.map_err(|_| fault)?)
             }
-            (opened, _) => (found, opened?),
+            Ok(opened) => (found, opened),
         };
         let fresh = Duration::from_millis(opened.greeting().card.cache.ttl_ms);
         self.memory().learn(found, fresh, self.started.elapsed());
         Ok(opened)
+    }
+
+    /// What is left to be tried with a server that does not shake hands.
+    fn other_way(&self, tried: Found, fault: &Fault) -> Option<Found> {
+        let knows_nothing_of_it =
+            matches!(fault.kind, FaultKind::UnsupportedVersion | FaultKind::MethodNotFound);
+        match &self.way {
+            _ if tried != Found::Handshake || self.pinned.is_some() => None,
+            Way::Http(_) if suggests_older(fault) => Some(Found::OldSse),
+            // It took its time to start, and so was silent when it was asked.
+            _ if knows_nothing_of_it && self.profile.dialect.stateless => {
+                Some(Found::Stateless(Revision::newest(Era::Stateless).rules()))
+            }
+            _ => None,
+        }
     }
 
     async fn begin(&self, found: Found, offer: &Offer) -> Result<Connection, Fault> {

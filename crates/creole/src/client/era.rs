@@ -24,12 +24,16 @@ pub enum Found {
 
 /// A finding that is believed for a while. Times are of any clock of the owner.
 #[derive(Clone, Debug, Default)]
-pub struct Memory(Option<(Found, Duration)>);
+pub struct Memory {
+    found: Option<(Found, Duration)>,
+    /// Whether nothing has confirmed it yet.
+    is_guess: bool,
+}
 
 impl Memory {
     /// What is known, if that is still to be believed.
     pub fn recall(&self, now: Duration) -> Option<Found> {
-        self.0.filter(|(_, until)| now < *until).map(|(found, _)| found)
+        self.found.filter(|(_, until)| now < *until).map(|(found, _)| found)
     }
 
     /// Notes a finding; `fresh` is how long the server says that it stays true.
@@ -39,14 +43,20 @@ impl Memory {
             Found::Handshake | Found::OldSse => LONGEST,
         };
         // What was learnt before keeps its end: being used proves nothing.
-        if self.recall(now) != Some(found) {
-            self.0 = Some((found, now + lasts));
+        let is_known = self.recall(now) == Some(found) && !std::mem::take(&mut self.is_guess);
+        if !is_known {
+            self.found = Some((found, now + lasts));
         }
+    }
+
+    /// Notes a finding that nothing has confirmed yet.
+    pub fn guess(&mut self, found: Found, now: Duration) {
+        (self.found, self.is_guess) = (Some((found, now + SHORTEST)), true);
     }
 
     /// Forgets what the server contradicted.
     pub fn forget(&mut self) {
-        self.0 = None;
+        self.found = None;
     }
 }
 
@@ -67,6 +77,17 @@ mod tests {
             assert_eq!(memory.recall(hours(hour)), Some(Found::Handshake));
         }
         assert_eq!(memory.recall(hours(24)), None);
+    }
+
+    #[test]
+    fn a_guess_is_believed_briefly_unless_it_is_confirmed() {
+        let mut memory = Memory::default();
+        memory.guess(Found::Handshake, Duration::ZERO);
+        assert_eq!(memory.recall(Duration::ZERO), Some(Found::Handshake));
+        assert_eq!(memory.recall(SHORTEST), None);
+        memory.guess(Found::Handshake, Duration::ZERO);
+        memory.learn(Found::Handshake, Duration::ZERO, Duration::ZERO);
+        assert_eq!(memory.recall(hours(23)), Some(Found::Handshake));
     }
 
     #[test]

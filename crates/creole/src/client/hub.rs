@@ -181,7 +181,11 @@ impl Hub {
 
     /// The connection is over; the first reason counts.
     pub(super) fn ended(&self, fault: Fault, session_lost: bool) {
-        let closed = Closed { fault: fault.clone(), session_lost };
+        self.end(Closed { fault, session_lost, by_us: false });
+    }
+
+    fn end(&self, closed: Closed) {
+        let (fault, by_us) = (closed.fault.clone(), closed.by_us);
         let is_news =
             self.closed.send_if_modified(|told| told.is_none() && told.replace(closed).is_none());
         if !is_news {
@@ -191,14 +195,15 @@ impl Hub {
         // Nobody is to wait for a greeting for ever.
         self.opened.send_if_modified(|told| told.is_none() && told.replace(Err(fault)).is_none());
         // Whatever is left of the way, such as a child that only closed its output, is of no more use.
-        if let (Some(link), Ok(runtime)) = (self.link.get(), Handle::try_current()) {
+        if let (Some(link), Ok(runtime), false) = (self.link.get(), Handle::try_current(), by_us) {
             runtime.spawn(link.close());
         }
     }
 
     pub(super) async fn close(&self) {
         let detail = format!("the connection to `{}` was closed", self.name);
-        self.ended(unavailable(&self.name, detail, "closed"), false);
+        let fault = unavailable(&self.name, detail, "closed");
+        self.end(Closed { fault, session_lost: false, by_us: true });
         if let Some(link) = self.link.get() {
             link.close().await;
         }
@@ -220,10 +225,13 @@ impl Hub {
         self.notices.subscribe()
     }
 
-    pub(super) async fn closed(&self) -> Closed {
+    pub(super) fn ending(&self) -> impl Future<Output = Option<Closed>> + Send + use<> {
         let mut closed = self.closed.subscribe();
-        let told = closed.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
-        match told {
+        async move { closed.wait_for(Option::is_some).await.ok().and_then(|told| told.clone()) }
+    }
+
+    pub(super) async fn closed(&self) -> Closed {
+        match self.ending().await {
             Some(closed) => closed,
             // The sender lives as long as we do.
             None => std::future::pending().await,

@@ -13,10 +13,14 @@ use tokio::time::timeout;
 
 use super::era::Found;
 use super::http::{Heard as HeardOverHttp, Target};
+use crate::chain::BoxFuture;
 use crate::process::{Child, ChildInput, ChildOutput, Program};
 
 /// How long a process may be silent before that is an answer.
 const SILENCE: Duration = Duration::from_secs(3);
+
+/// How long it is listened to after that.
+const LATE: Duration = Duration::from_secs(60);
 
 /// The longest answer that is looked at.
 const LONGEST: usize = 1024 * 1024;
@@ -24,21 +28,39 @@ const LONGEST: usize = 1024 * 1024;
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
 
-/// Asks a process that is started for this alone: some servers end at any request before the handshake.
+/// What a process has yet to say after it was taken for silent; nothing if it never says anything else.
+pub type Late = BoxFuture<'static, Option<Found>>;
+
+/// Asks a process that is started for this alone: some servers end at any request before the handshake. One that is
+/// silent may still be starting, and is listened to for a little longer by whoever polls what is handed back.
 ///
 /// # Errors
 /// When it cannot be started, or speaks only versions that nobody here knows.
-pub async fn child(program: &Program, profile: &Arc<Profile>) -> Result<Found, Fault> {
+pub async fn child(
+    program: &Program,
+    profile: &Arc<Profile>,
+) -> Result<(Found, Option<Late>), Fault> {
     let (question, rules) = question(profile);
     let (child, stdin, stdout) = Child::start(program).await?;
-    let heard = timeout(SILENCE, converse(&stdin, stdout, &question)).await;
-    let verdict = match &heard {
-        Ok(Some(line)) => verdict(Heard::Line(line), rules),
-        Ok(None) => verdict(Heard::Exit, rules),
-        Err(_) => verdict(Heard::LineSilence, rules),
+    let mut conversation = Box::pin(async move {
+        let heard = converse(&stdin, stdout, &question).await;
+        drop((stdin, child));
+        heard
+    });
+    let judge = move |line: Option<Vec<u8>>| match &line {
+        Some(line) => verdict(Heard::Line(line), rules),
+        None => verdict(Heard::Exit, rules),
     };
-    drop((stdin, child));
-    found(&program.name, verdict, None)
+    if let Ok(heard) = timeout(SILENCE, &mut conversation).await {
+        return found(&program.name, judge(heard), None).map(|found| (found, None));
+    }
+    let name = program.name.clone();
+    let late = async move {
+        let heard = timeout(LATE, conversation).await.ok()?;
+        found(&name, judge(heard), None).ok()
+    };
+    let silent = verdict(Heard::LineSilence, rules);
+    found(&program.name, silent, None).map(|found| (found, Some(Box::pin(late) as Late)))
 }
 
 /// Sends a line and waits for the first that is an answer; nothing if the streams end.

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::group::Group;
 use super::stderr::{self, Tail};
-use super::{Patience, Program, launch};
+use super::{Guardian, Patience, Program};
 use crate::transport::stdio::{Input, Output};
 
 /// What the child reads.
@@ -26,6 +26,9 @@ pub type ChildOutput = Input;
 
 /// How long the last words of a child that has ended may take to arrive.
 const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// How long those may take to vanish who were killed.
+const KILLED: Duration = Duration::from_secs(1);
 
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,15 +83,21 @@ impl Child {
             let detail = format!("the folder that `{}` is to run in does not exist", program.name);
             return Err(unavailable(&program.name, detail, "not_started"));
         }
-        let mut child = launch::start(launch::command(program)).await.map_err(refused)?;
+        let mut child = program.command().spawn().map_err(refused)?;
         let (stdin, stdout, stderr) = pipes(&mut child).map_err(refused)?;
         let tail = Tail::default();
         let draining = tokio::spawn(stderr::drain(stderr, program.name.clone(), tail.clone()));
         let (stop, stopped) = oneshot::channel();
         let (told, exit) = watch::channel(None);
         let (left, gone) = watch::channel(false);
+        let group = child.id().and_then(Group::led_by);
+        let guardian = program.guardian.clone();
+        if let (Some(guardian), Some(group)) = (&guardian, group) {
+            guardian.watch(group);
+        }
         let keeper = Keeper {
-            group: child.id().and_then(Group::led_by),
+            group,
+            guardian,
             child,
             draining: draining.abort_handle(),
             patience: program.patience,
@@ -154,6 +163,7 @@ pub(crate) fn unavailable(upstream: &str, detail: String, reason: &str) -> Fault
 struct Keeper {
     child: process::Child,
     group: Option<Group>,
+    guardian: Option<Guardian>,
     draining: AbortHandle,
     patience: Patience,
     exit: watch::Sender<Option<Exit>>,
@@ -198,16 +208,19 @@ impl Keeper {
             group.ask();
             let (asked, child) = (self.patience.asked, &mut self.child);
             // The leader is waited for all the while: as a zombie it would stay in its group.
-            let ended = tokio::select! {
-                ended = group.ends_within(asked) => ended,
-                never = reap(child, &self.exit) => match never {},
+            let end = async {
+                let is_led = || self.exit.borrow().is_none();
+                if !group.ends_within(asked, is_led).await {
+                    group.kill();
+                    // Only who is stuck in the kernel is left after that.
+                    group.ends_within(KILLED, is_led).await;
+                }
             };
-            if !ended {
-                group.kill();
+            tokio::select! {
+                () = end => {}
+                never = reap(child, &self.exit) => match never {},
             }
         }
-        let status = self.child.wait().await;
-        self.tell(status);
         self.is_over = true;
     }
 }
@@ -237,6 +250,9 @@ impl Drop for Keeper {
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
+        }
+        if let (Some(guardian), Some(group)) = (&self.guardian, self.group) {
+            guardian.forget(group);
         }
     }
 }

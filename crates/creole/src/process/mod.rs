@@ -6,29 +6,32 @@
 //! leaves its group on purpose escapes this.
 //!
 //! When this process dies without a chance to stop anything, the children's standard input closes, which every
-//! well-behaved server takes for the end. For those that do not, a program can be started by a
-//! [launcher](Program::launcher) that has the kernel end it; see [`exec_with_death_signal`].
+//! well-behaved server takes for the end. For the others there may be a [`Guardian`].
 
 mod child;
 mod environment;
 mod group;
-mod launch;
+mod guardian;
 mod restart;
 mod stderr;
 
 pub(crate) use child::unavailable;
 pub use child::{Child, ChildInput, ChildOutput, Exit};
 pub use environment::is_inherited;
-pub use launch::exec_with_death_signal;
+pub use guardian::{Guardian, guard};
 pub use restart::{Restarts, Verdict};
 pub use stderr::Tail;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
+use tokio::process::Command;
+
 /// A program to be started as a child.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Program {
     /// What it is called in messages; its command line may hold secrets and is never shown.
     pub name: String,
@@ -40,9 +43,8 @@ pub struct Program {
     pub env: Vec<(OsString, OsString)>,
     /// The folder it runs in; ours if not given.
     pub folder: Option<PathBuf>,
-    /// A program and its first arguments to be put in front of the command, such as one that calls
-    /// [`exec_with_death_signal`].
-    pub launcher: Vec<OsString>,
+    /// Who ends it, with all that it started, if this process dies first.
+    pub guardian: Option<Guardian>,
     /// How patiently it is ended.
     pub patience: Patience,
 }
@@ -56,7 +58,7 @@ impl Program {
             args: Vec::new(),
             env: Vec::new(),
             folder: None,
-            launcher: Vec::new(),
+            guardian: None,
             patience: Patience::default(),
         }
     }
@@ -73,6 +75,31 @@ impl Program {
     pub fn env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((key.into(), value.into()));
         self
+    }
+
+    /// What starts it: no shell, no environment but the child's own, a group of its own.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.command);
+        command
+            .args(&self.args)
+            .env_clear()
+            .envs(environment::of_child(std::env::vars_os(), &self.env))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        command
+    }
+}
+
+impl fmt::Debug for Program {
+    /// Without its command line and environment, which may hold secrets.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Program").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

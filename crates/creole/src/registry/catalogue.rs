@@ -1,16 +1,28 @@
 //! A list of named items in the order in which they came, found by name, shown by pages.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use creole_proto::model::Definition;
+use creole_proto::http::Mirror;
+use creole_proto::model::{Definition, ListKind};
+use creole_proto::revision::{Era, Revision};
+use creole_proto::wire::Object;
 
+use crate::chain::{self, Middleware};
 use crate::cursor::Position;
 
-/// A list of named items.
+/// The layers of a chain, outermost first.
+pub(super) type Layers = Arc<[Arc<dyn Middleware>]>;
+
+/// A list of named items. Clients see them as the chain lets them be seen; calls that came through the chain
+/// find them by their own names.
 pub(super) struct Catalogue<T> {
+    kind: ListKind,
+    layers: Layers,
     entries: Vec<Entry<T>>,
     places: HashMap<String, usize>,
+    /// Where those are that clients know by other names than their own.
+    aliases: HashMap<String, usize>,
     offered: bool,
 }
 
@@ -18,16 +30,46 @@ struct Entry<T> {
     /// Whose it is: lower ranks are listed first, the server's own items have the lowest.
     rank: u32,
     definition: Arc<Definition>,
+    /// As clients see it; nothing if they do not.
+    shown: Option<Shown>,
     item: Arc<T>,
 }
 
-impl<T> Default for Catalogue<T> {
-    fn default() -> Self {
-        Self { entries: Vec::new(), places: HashMap::new(), offered: false }
+/// An item as clients see it.
+struct Shown {
+    definition: Arc<Definition>,
+    /// Arguments that requests over HTTP repeat in headers.
+    mirrors: OnceLock<Option<Arc<[Mirror]>>>,
+}
+
+impl Shown {
+    fn is_called(&self, name: &str) -> bool {
+        self.definition.name() == name
+    }
+
+    fn mirrors(&self) -> Option<Arc<[Mirror]>> {
+        let found = self.mirrors.get_or_init(|| {
+            let text = self.definition.text(Revision::newest(Era::Stateless).rules());
+            let mirrors = Mirror::all(Object::new(text)?.get("inputSchema")?).ok()?;
+            (!mirrors.is_empty()).then(|| mirrors.into())
+        });
+        found.clone()
     }
 }
 
 impl<T> Catalogue<T> {
+    /// An empty list of this kind, shown through these layers.
+    pub(super) fn new(kind: ListKind, layers: &Layers) -> Self {
+        Self {
+            kind,
+            layers: Arc::clone(layers),
+            entries: Vec::new(),
+            places: HashMap::new(),
+            aliases: HashMap::new(),
+            offered: false,
+        }
+    }
+
     /// Whether there is anything, or was once: a list that ran empty is still offered.
     pub(super) fn is_offered(&self) -> bool {
         self.offered
@@ -37,14 +79,17 @@ impl<T> Catalogue<T> {
     pub(super) fn insert(&mut self, definition: Definition, item: T) {
         self.offered = true;
         let place = self.places.get(definition.name()).copied();
-        let entry = Entry { rank: 0, definition: Arc::new(definition), item: Arc::new(item) };
+        let entry = self.entry(0, definition, item);
         match place {
-            Some(place) if self.entries[place].rank == 0 => self.entries[place] = entry,
+            Some(place) if self.entries[place].rank == 0 => {
+                self.entries[place] = entry;
+                self.show(place);
+            }
             Some(place) => {
                 // What the server has itself comes before what others lend it.
                 self.entries.remove(place);
-                self.push(entry);
                 self.number();
+                self.push(entry);
             }
             None => self.push(entry),
         }
@@ -61,9 +106,57 @@ impl<T> Catalogue<T> {
                 refused.push(definition.name().to_owned());
                 continue;
             }
-            self.push(Entry { rank, definition: Arc::new(definition), item: Arc::new(item) });
+            let entry = self.entry(rank, definition, item);
+            self.push(entry);
         }
         refused
+    }
+
+    fn entry(&self, rank: u32, definition: Definition, item: T) -> Entry<T> {
+        Entry { rank, definition: Arc::new(definition), shown: None, item: Arc::new(item) }
+    }
+
+    /// Lets an item be seen as the chain wants it, unless another one is seen by its name already.
+    fn show(&mut self, place: usize) {
+        let entry = &mut self.entries[place];
+        entry.shown = None;
+        self.aliases.retain(|_, other| *other != place);
+        let definition = Arc::clone(&entry.definition);
+        let Some(shown) = chain::shape(&self.layers, self.kind, definition) else { return };
+        let (own, name) = (self.entries[place].definition.name(), shown.name());
+        if self.place_of_shown(name).is_some() {
+            tracing::warn!(item = own, name, "two items have this name: the second is left out");
+            return;
+        }
+        if own != name {
+            self.aliases.insert(name.to_owned(), place);
+        }
+        self.entries[place].shown = Some(Shown { definition: shown, mirrors: OnceLock::new() });
+    }
+
+    /// Asks the chain anew how every item is to be seen.
+    pub(super) fn show_again(&mut self) {
+        self.aliases.clear();
+        self.entries.iter_mut().for_each(|entry| entry.shown = None);
+        (0..self.entries.len()).for_each(|place| self.show(place));
+    }
+
+    fn place_of_shown(&self, name: &str) -> Option<usize> {
+        let is_seen = |place: &usize| {
+            self.entries[*place].shown.as_ref().is_some_and(|shown| shown.is_called(name))
+        };
+        let own = self.places.get(name).copied().filter(is_seen);
+        own.or_else(|| self.aliases.get(name).copied())
+    }
+
+    /// The item that clients know by this name.
+    pub(super) fn known_as(&self, name: &str) -> Option<Arc<T>> {
+        Some(Arc::clone(&self.entries[self.place_of_shown(name)?].item))
+    }
+
+    /// The arguments of a tool that requests over HTTP repeat in headers, by the name that clients know.
+    pub(super) fn mirrors(&self, name: &str) -> Option<Arc<[Mirror]>> {
+        self.entries[self.place_of_shown(name)?].shown.as_ref()?.mirrors()
     }
 
     /// Adds an entry after those of its rank.
@@ -75,20 +168,28 @@ impl<T> Catalogue<T> {
         if !is_last {
             self.number();
         }
+        self.show(place);
     }
 
     /// Notes anew where everything is.
     fn number(&mut self) {
         let names = self.entries.iter().map(|entry| entry.definition.name().to_owned());
         self.places = names.enumerate().map(|(place, name)| (name, place)).collect();
+        self.aliases.clear();
+        for (place, entry) in self.entries.iter().enumerate() {
+            let Some(shown) = &entry.shown else { continue };
+            if !shown.is_called(entry.definition.name()) {
+                self.aliases.insert(shown.definition.name().to_owned(), place);
+            }
+        }
     }
 
     pub(super) fn remove(&mut self, name: &str) -> bool {
         let Some(place) = self.places.remove(name) else { return false };
         self.entries.remove(place);
-        for later in self.places.values_mut().filter(|later| **later > place) {
-            *later -= 1;
-        }
+        self.aliases.retain(|_, alias| *alias != place);
+        let known = self.places.values_mut().chain(self.aliases.values_mut());
+        known.filter(|later| **later > place).for_each(|later| *later -= 1);
         true
     }
 
@@ -108,13 +209,19 @@ impl<T> Catalogue<T> {
         size: usize,
     ) -> (Vec<Arc<Definition>>, Option<Position>) {
         let start = after.map_or(0, |position| self.resume(position));
-        let end = self.entries.len().min(start + size);
-        let shown = &self.entries[start..end];
-        let next = shown
-            .last()
-            .filter(|_| end < self.entries.len())
-            .map(|last| Position { index: end, after: last.definition.name().to_owned() });
-        (shown.iter().map(|entry| Arc::clone(&entry.definition)).collect(), next)
+        let rest = self.entries.get(start..).unwrap_or_default();
+        let mut shown = rest.iter().enumerate().filter(|(_, entry)| entry.shown.is_some());
+        let mut items = Vec::with_capacity(rest.len().min(size));
+        let mut last = None;
+        for (index, entry) in shown.by_ref().take(size) {
+            items.extend(entry.shown.as_ref().map(|shown| Arc::clone(&shown.definition)));
+            last = Some((index, entry));
+        }
+        let next = last.filter(|_| shown.next().is_some()).map(|(index, entry)| {
+            let after = entry.definition.name().to_owned();
+            Position { index: start + index + 1, after }
+        });
+        (items, next)
     }
 
     /// Right after the item that ended the page before; if it is gone, where it was.

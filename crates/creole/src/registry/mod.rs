@@ -28,7 +28,7 @@ use crate::seal::Sealer;
 use crate::skill::{Skill, SkillError};
 use crate::task::{self, TaskLimits, Tasks};
 use crate::tool::Tool;
-use catalogue::Catalogue;
+use catalogue::{Catalogue, Layers};
 use remote::Held;
 use shelf::Shelf;
 
@@ -76,7 +76,6 @@ pub(crate) struct Settings {
     pub(crate) state: crate::state::State,
 }
 
-#[derive(Default)]
 struct State {
     tools: Catalogue<Held<PreparedTool>>,
     resources: Catalogue<Held<Resource>>,
@@ -90,6 +89,22 @@ struct State {
     tasks: bool,
 }
 
+impl State {
+    /// Nothing yet, to be shown through these layers.
+    fn new(layers: &Layers) -> Self {
+        Self {
+            tools: Catalogue::new(ListKind::Tools, layers),
+            resources: Catalogue::new(ListKind::Resources, layers),
+            templates: Catalogue::new(ListKind::Templates, layers),
+            prompts: Catalogue::new(ListKind::Prompts, layers),
+            shelf: Shelf::new(layers),
+            offers: BTreeMap::new(),
+            last_source: 0,
+            tasks: false,
+        }
+    }
+}
+
 /// How a call is to be run.
 pub(crate) enum Mode {
     /// In place.
@@ -101,17 +116,16 @@ pub(crate) enum Mode {
 struct PreparedTool {
     tool: Tool,
     schema: Schema,
-    /// Arguments that requests over HTTP repeat in headers.
-    mirrors: Option<Arc<[Mirror]>>,
 }
 
 impl Registry {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings, layers: &Layers) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
         let (state, sealer) = (settings.state.clone(), settings.sealer.clone());
         let size = settings.page_size;
         let tasks = Tasks::new(state, settings.tasks, sealer, size, changes.clone());
-        Self { shared: Arc::new(Shared { settings, state: RwLock::default(), changes, tasks }) }
+        let state = RwLock::new(State::new(layers));
+        Self { shared: Arc::new(Shared { settings, state, changes, tasks }) }
     }
 
     /// A handle that does not keep the registry alive.
@@ -124,10 +138,10 @@ impl Registry {
         style::apply(&mut tool.definition, &self.shared.settings.dialect);
         let definition = (&tool.definition).into();
         let schema = Schema::new(tool.definition.input_schema.as_str());
-        let mirrors = mirrors_of(&tool);
+        check_mirrors(&tool);
         let mut state = self.write();
         state.tasks |= tool.definition.task_support != TaskSupport::Forbidden;
-        state.tools.insert(definition, Held::Own(PreparedTool { tool, schema, mirrors }));
+        state.tools.insert(definition, Held::Own(PreparedTool { tool, schema }));
         drop(state);
         self.changed(ListKind::Tools);
     }
@@ -209,10 +223,20 @@ impl Registry {
 
     /// The arguments of a tool that requests over HTTP repeat in headers, if there are any.
     pub(crate) fn mirrors(&self, tool: &str) -> Option<Arc<[Mirror]>> {
-        match &*self.read().tools.get(tool)? {
-            Held::Own(tool) => tool.mirrors.clone(),
-            Held::Remote(remote) => remote.mirrors.clone(),
-        }
+        self.read().tools.mirrors(tool)
+    }
+
+    /// Asks the chain anew how everything is to be seen, when a layer has changed its mind.
+    pub fn show_again(&self) {
+        let mut state = self.write();
+        state.tools.show_again();
+        state.resources.show_again();
+        state.templates.show_again();
+        state.prompts.show_again();
+        state.shelf.skills.show_again();
+        drop(state);
+        let kinds = [ListKind::Tools, ListKind::Resources, ListKind::Prompts];
+        kinds.into_iter().for_each(|kind| self.changed(kind));
     }
 
     /// What the server has to offer: what it has now, or had once.
@@ -255,7 +279,7 @@ impl Registry {
         if !self.has_tasks(caller.rules) {
             return Ok(Mode::Here);
         }
-        let Some(found) = self.read().tools.get(tool) else { return Ok(Mode::Here) };
+        let Some(found) = self.read().tools.known_as(tool) else { return Ok(Mode::Here) };
         let (name, asks_first) = (tool, found.own().is_some_and(|tool| tool.tool.asks_first));
         let support = match &*found {
             Held::Own(tool) => tool.tool.definition.task_support,
@@ -297,13 +321,12 @@ impl Registry {
     }
 }
 
-fn mirrors_of(tool: &Tool) -> Option<Arc<[Mirror]>> {
-    let mirrors = Mirror::all(tool.definition.input_schema.as_str()).unwrap_or_else(|error| {
+/// Says so if a tool cannot be called over HTTP.
+fn check_mirrors(tool: &Tool) {
+    if let Err(error) = Mirror::all(tool.definition.input_schema.as_str()) {
         let name = &*tool.definition.name;
         tracing::warn!(tool = name, %error, "clients that speak HTTP will leave this tool out");
-        Vec::new()
-    });
-    (!mirrors.is_empty()).then(|| mirrors.into())
+    }
 }
 
 impl fmt::Debug for Shared {

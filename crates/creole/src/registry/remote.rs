@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use creole_proto::fault::FaultKind;
-use creole_proto::http::Mirror;
 use creole_proto::model::{
     Definition, Implementation, ListKind, Reference, ServerCapabilities, TaskSupport,
 };
@@ -70,21 +69,17 @@ pub(super) struct Behind {
     pub(super) name: String,
     pub(super) endpoint: Arc<dyn Endpoint>,
     pub(super) task_support: TaskSupport,
-    pub(super) mirrors: Option<Arc<[Mirror]>>,
     pattern: Option<UriTemplate>,
 }
 
 impl Behind {
     fn of(remote: &Remote) -> Self {
         let text = remote.definition.text(Revision::newest(Era::Stateless).rules());
-        let [schema, template] =
-            Object::new(text).unwrap_or(Object::EMPTY).pick(["inputSchema", "uriTemplate"]);
-        let mirrors = schema.and_then(|schema| Mirror::all(schema).ok()).unwrap_or_default();
+        let template = Object::new(text).and_then(|item| item.get("uriTemplate"));
         Self {
             name: remote.name.clone(),
             endpoint: Arc::clone(&remote.endpoint),
             task_support: remote.task_support,
-            mirrors: (!mirrors.is_empty()).then(|| mirrors.into()),
             pattern: template.and_then(unquote).map(|template| UriTemplate::new(&template)),
         }
     }

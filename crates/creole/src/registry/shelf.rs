@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use creole_proto::model::{Definition, Resource};
+use creole_proto::model::{Definition, ListKind, Resource};
 
-use super::catalogue::Catalogue;
+use super::catalogue::{Catalogue, Layers};
 use crate::skill::{SCHEME, Skill, SkillError, SkillFile};
 
 /// The media type of what can be read as a directory (SEP-2640, directory resources).
 const DIRECTORY: &str = "inode/directory";
 
 /// The skills of a server.
-#[derive(Default)]
 pub(super) struct Shelf {
     pub(super) skills: Catalogue<Skill>,
     /// The files of all skills; those of a skill inside of another one belong to both.
@@ -20,6 +19,11 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
+    /// No skills yet, to be shown through these layers.
+    pub(super) fn new(layers: &Layers) -> Self {
+        Self { skills: Catalogue::new(ListKind::Skills, layers), files: BTreeMap::new() }
+    }
+
     /// Adds a skill, or replaces the one at its uri.
     pub(super) fn insert(&mut self, skill: Skill) -> Result<(), SkillError> {
         let replaces = self.skills.get(skill.uri()).is_some();
@@ -90,6 +94,11 @@ fn subdirectory(uri: String, name: &str) -> Definition {
 mod tests {
     use super::*;
 
+    fn empty() -> Shelf {
+        let layers: Layers = Arc::new([]);
+        Shelf::new(&layers)
+    }
+
     fn skill(path: &str, more: &[(&str, &str)]) -> Skill {
         let name = path.rsplit('/').next().unwrap();
         let front = format!("---\nname: {name}\ndescription: x\n---\n");
@@ -105,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_file_that_two_skills_share_stays_as_long_as_one_of_them() {
-        let mut shelf = Shelf::default();
+        let mut shelf = empty();
         let inner = "---\nname: inner\ndescription: x\n---\n";
         shelf.insert(skill("outer", &[("inner/SKILL.md", inner), ("a.md", "")])).unwrap();
         shelf.insert(skill("outer/inner", &[])).unwrap();
@@ -117,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_skill_that_says_something_else_of_the_same_file_is_refused_and_nothing_changes() {
-        let mut shelf = Shelf::default();
+        let mut shelf = empty();
         shelf.insert(skill("outer", &[("inner/SKILL.md", "other"), ("a.md", "")])).unwrap();
         let refusal = shelf.insert(skill("outer/inner", &[("b.md", "")])).unwrap_err();
         assert!(refusal.what.contains("skill://outer/inner/SKILL.md"), "{refusal}");
@@ -128,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_skill_that_is_replaced_leaves_no_files_behind() {
-        let mut shelf = Shelf::default();
+        let mut shelf = empty();
         shelf.insert(skill("one", &[("old.md", "1"), ("same.md", "1")])).unwrap();
         shelf.insert(skill("one", &[("new.md", "2"), ("same.md", "2")])).unwrap();
         let expected = ["skill://one/SKILL.md", "skill://one/new.md", "skill://one/same.md"];
@@ -137,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_directory_has_each_child_once_and_nothing_of_its_neighbours() {
-        let mut shelf = Shelf::default();
+        let mut shelf = empty();
         let files = [("a/1", ""), ("a/b/2", ""), ("a-b", ""), ("a b/3", ""), ("a.md", "")];
         shelf.insert(skill("one", &files)).unwrap();
         shelf.insert(skill("one-more", &[])).unwrap();

@@ -127,3 +127,23 @@ async fn a_program_that_cannot_be_started_or_says_nothing_useful_is_named() {
     let fault = open_child(&missing, Era::Handshake).await.unwrap_err();
     assert_eq!(fault.detail, "the program of `files` was not found");
 }
+
+#[tokio::test]
+async fn closing_waits_until_nobody_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pids");
+    let script = shaking("sleep 1000 & echo $$ $! > \"$PIDS\"; cat");
+    let connection = open_child(&sh(&script).env("PIDS", &file), Era::Handshake).await.unwrap();
+    let pids = loop {
+        let pids = std::fs::read_to_string(&file).unwrap_or_default();
+        if pids.ends_with('\n') {
+            break pids;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    timeout(LONG, connection.close()).await.unwrap();
+    for pid in pids.split_whitespace() {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z"), "{pid} is left: {stat}");
+    }
+}

@@ -163,3 +163,32 @@ async fn a_server_that_never_answers_the_opening_is_not_waited_for() {
     let fault = open_within(server, Era::Handshake, limits).await.unwrap_err();
     assert_eq!(fault.kind, FaultKind::Timeout);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_calls_of_which_every_other_one_is_dropped_leave_nothing_behind() {
+    for era in ERAS {
+        let connection = open_child(&child(), era).await.unwrap();
+        let mut calls = tokio::task::JoinSet::new();
+        for number in 0..1000 {
+            let connection = connection.clone();
+            calls.spawn(async move {
+                let message = number.to_string();
+                let mut calling = connection.begin(tool("echo", json!({"message": message})));
+                if number % 2 == 0 {
+                    let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
+                    // Beyond the limit of calls at the same time they are refused, and say so.
+                    if !matches!(&outcome, Outcome::Fail(fault) if fault.kind == FaultKind::Busy) {
+                        assert_eq!(text(outcome), message);
+                    }
+                }
+            });
+        }
+        while let Some(call) = calls.join_next().await {
+            call.unwrap();
+        }
+        assert_eq!(connection.in_flight(), 0);
+        // The runner's banner is all the noise there was.
+        assert!(connection.noise() <= 1, "{}", connection.noise());
+        connection.ping().await.unwrap();
+    }
+}

@@ -57,6 +57,47 @@ async fn a_child_that_ends_errs_or_is_silent_when_asked_is_shaken_hands_with() {
     }
 }
 
+#[tokio::test]
+async fn a_child_that_only_knows_the_newest_way_is_found_even_if_it_takes_long_to_start() {
+    let result =
+        r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}"#;
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":'"$id"',"result":{result}}}"#);
+    let refusal = r#"{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"?"}}"#;
+    let folder = tempfile::tempdir().unwrap();
+    // The first process is silent; later ones are quick.
+    let script = format!(
+        "id() {{ printf '%s' \"$1\" | sed -E 's/.*\"id\":([0-9]+).*/\\1/'; }}\n\
+         mkdir \"$FOLDER/started\" && exec cat >/dev/null\n\
+         while read -r line; do id=$(id \"$line\")\n\
+         case $line in *server/discover*) echo '{answer}';; *) echo '{refusal}';; esac; done"
+    );
+    let dialer = dialer(Way::Child(sh(&script).env("FOLDER", folder.path())));
+    let connection = dial(&dialer).await;
+    assert_eq!(connection.greeting().rules.era, Era::Stateless);
+    assert_eq!(dialer.known(), Some(stateless()));
+}
+
+#[tokio::test]
+async fn a_child_that_was_only_slow_to_start_is_spoken_to_in_its_own_way_the_next_time() {
+    let result =
+        r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}"#;
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":'"$id"',"result":{result}}}"#);
+    let script = shaking("cat >/dev/null").replacen(
+        "id=$(id \"$line\");",
+        &format!("id=$(id \"$line\"); case $line in *server/discover*) sleep 3.5; echo '{answer}'; exec cat;; esac;"),
+        1,
+    );
+    let dialer = dialer(Way::Child(sh(&script)));
+    let connection = dial(&dialer).await;
+    assert_eq!(connection.greeting().rules.era, Era::Handshake);
+    let learns = async {
+        while dialer.known() != Some(stateless()) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LONG, learns).await.unwrap();
+}
+
 fn web(address: std::net::SocketAddr) -> Way {
     Way::Http(Target::new("web", &format!("http://{address}/mcp")).unwrap())
 }

@@ -367,3 +367,17 @@ async fn a_server_that_sends_messages_to_another_origin_is_refused() {
     let fault = open(OldSseServer::new(target), Era::Handshake).await.unwrap_err();
     assert_eq!(fault.detail, "`old` wants messages to be sent to another origin");
 }
+
+#[tokio::test]
+async fn requests_of_a_stateless_server_are_noise_and_get_no_answer() {
+    let script: Script = |request| {
+        opening(request).unwrap_or_else(|| {
+            let ask = json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"});
+            stream(&format!("{}{}", event("", &ask), event("", &said(request, "ok"))))
+        })
+    };
+    let (connection, seen) = connect(script, Era::Stateless).await;
+    assert_eq!(text(call(&connection, tool("x", json!({}))).await), "ok");
+    assert_eq!(connection.noise(), 1);
+    assert_eq!(seen.lock().unwrap().len(), 2, "nothing was sent but the opening and the call");
+}

@@ -106,7 +106,8 @@ fn value_of(reference: &str, lookup: Lookup<'_>) -> Result<String, Problem> {
     }
 }
 
-fn is_name(name: &str) -> bool {
+/// Whether it can be the name of a variable.
+pub(crate) fn is_name(name: &str) -> bool {
     let letter = |byte: u8| byte == b'_' || byte.is_ascii_alphabetic();
     let rest = |byte: u8| letter(byte) || byte.is_ascii_digit();
     name.bytes().next().is_some_and(letter) && name.bytes().all(rest)

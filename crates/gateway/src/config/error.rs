@@ -69,6 +69,12 @@ impl Problem {
         self
     }
 
+    /// The same problem, at this place if it has none yet.
+    pub(crate) fn at_least(mut self, span: Range<usize>) -> Self {
+        self.span.get_or_insert(span);
+        self
+    }
+
     /// The same problem, about this text within its place.
     pub(crate) fn about(mut self, part: &str) -> Self {
         self.part = Some(part.to_owned());

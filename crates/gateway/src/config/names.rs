@@ -14,6 +14,11 @@ pub(crate) fn base_revisions() -> Vec<&'static str> {
     Revision::ALL.iter().filter(|each| with_handshake(each)).map(|each| each.rules().name).collect()
 }
 
+/// The names of all revisions.
+pub(crate) fn revisions() -> Vec<&'static str> {
+    Revision::ALL.iter().map(|each| each.rules().name).collect()
+}
+
 /// The names of all methods.
 pub(crate) fn methods() -> Vec<&'static str> {
     Method::ALL.iter().map(|(_, name)| *name).collect()

@@ -98,6 +98,10 @@ pub(super) fn base_revision(_generator: &mut SchemaGenerator) -> Schema {
     one_of(&names::base_revisions())
 }
 
+pub(super) fn revision(_generator: &mut SchemaGenerator) -> Schema {
+    one_of(&names::revisions())
+}
+
 pub(super) fn methods(_generator: &mut SchemaGenerator) -> Schema {
     list_of(&names::methods())
 }

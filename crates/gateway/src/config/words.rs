@@ -3,6 +3,7 @@
 //! They mirror the enums of [`creole_proto::dialect`], which know nothing of configuration files.
 
 use creole_proto::dialect;
+use creole_proto::model::ListKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -276,4 +277,67 @@ pub enum LogLevel {
     Debug,
     /// Every step.
     Trace,
+}
+
+/// What a layer of a chain looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Tools, by their names.
+    Tools,
+    /// Resources, by their uris.
+    Resources,
+    /// Templates of resources, by their uri templates. To hide one keeps it from being listed and completed; what it
+    /// leads to is hidden as `resources`.
+    Templates,
+    /// Prompts, by their names.
+    Prompts,
+    /// Skills, by their uris.
+    Skills,
+}
+
+impl From<Kind> for ListKind {
+    fn from(word: Kind) -> Self {
+        match word {
+            Kind::Tools => Self::Tools,
+            Kind::Resources => Self::Resources,
+            Kind::Templates => Self::Templates,
+            Kind::Prompts => Self::Prompts,
+            Kind::Skills => Self::Skills,
+        }
+    }
+}
+
+/// What an audit log tells of the arguments of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuditArguments {
+    /// Nothing.
+    None,
+    /// Their SHA-256, by which equal ones are known to be equal.
+    Digest,
+    /// The arguments, without what is redacted.
+    Redacted,
+}
+
+/// Which generation of the protocol an upstream speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UpstreamEra {
+    /// Whichever it answers to.
+    Auto,
+    /// The one that opens with `initialize`.
+    Handshake,
+    /// The one in which every request stands alone.
+    Stateless,
+}
+
+/// Who shares a connection to an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Affinity {
+    /// The calls of one caller.
+    Principal,
+    /// All callers: only for upstreams that keep nothing of one that another must not see.
+    Shared,
 }

@@ -12,7 +12,9 @@ use creole_proto::revision::Revision;
 
 use super::*;
 
+mod chain;
 mod http;
+mod upstream;
 
 const PACKS: &[&str] = &["hello", "echo", "calculate", "tasks"];
 
@@ -255,7 +257,6 @@ fn each_refusal_names_the_place_and_what_is_wrong_there() {
         ("", "`server` is missing"),
         ("server = 3", "1:10 expected a table, found the number `3`"),
         ("[[servers]]\nname = \"a\"", "1:3 unknown key `servers`"),
-        ("[server]\n[upstreams.x]\nurl = \"y\"", "2:2 unknown key `upstreams`"),
         ("[server]\nname = \"a\"\nname = \"b\"", "3:1 not valid TOML: duplicate key"),
         ("[server]\nname = 5", "2:8 expected a string, found the number `5`"),
         ("[server]\nname = \" \"", "2:8 `name` is empty"),
@@ -340,8 +341,8 @@ fn each_refusal_of_a_dialect_names_the_place_and_what_is_wrong_there() {
 fn help_names_what_would_be_right() {
     let help = |text: &str| refusal(text).help.unwrap_or_default();
     assert_eq!(
-        help("[server]\n[upstreams.x]"),
-        "known here: `server`, `http`, `auth`, `state`, `log`, `skills`"
+        help("[server]\n[banana]"),
+        "known here: `server`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`"
     );
     assert_eq!(
         help("[server.dialect]\nlifecycle = \"strikt\""),

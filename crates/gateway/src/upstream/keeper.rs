@@ -142,7 +142,10 @@ impl Upstream {
         }
         self.note_freshness(kind, listed.cache);
         let (naming, endpoint) = (&self.settings.naming, self.endpoint());
-        let remotes = catalogue::remotes(self.name(), kind, &listed.items, naming, &endpoint);
+        let chain = &self.settings.chain;
+        let shaped: Vec<_> =
+            listed.items.into_iter().filter_map(|item| chain.shape(kind, item)).collect();
+        let remotes = catalogue::remotes(self.name(), kind, &shaped, naming, &endpoint);
         for name in self.source().set(kind, remotes) {
             tracing::warn!(target: "creole", upstream = self.name(), name, "left out: another server has this name");
         }
@@ -161,7 +164,7 @@ impl Upstream {
     }
 
     pub(super) fn endpoint(self: &Arc<Self>) -> Arc<dyn Endpoint> {
-        self.chained.get().cloned().unwrap_or_else(|| Arc::clone(self) as _)
+        self.settings.chain.around(Arc::clone(self) as _)
     }
 
     /// Tells of everything that may have changed while nobody was told.

@@ -11,6 +11,7 @@ mod keeper;
 mod kept;
 mod names;
 mod park;
+mod planned;
 mod pool;
 mod relay;
 mod tasks;
@@ -42,6 +43,7 @@ use creole::{Registry, Source};
 use tokio::sync::watch as signal;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::chain::Chain;
 use catalogue::Callable;
 use dial::Dialer;
 use keeper::Status;
@@ -88,6 +90,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The most conversations at once.
     pub sessions: usize,
+    /// The layers around its calls.
+    pub chain: Chain,
 }
 
 impl Settings {
@@ -104,6 +108,7 @@ impl Settings {
             startup: Duration::from_secs(30),
             limits: Limits::default(),
             sessions: 64,
+            chain: Chain::default(),
         }
     }
 }
@@ -124,7 +129,6 @@ pub struct Upstream {
     callable: RwLock<Arc<Callable>>,
     fresh: Mutex<HashMap<&'static str, (Instant, CacheHints)>>,
     levels: Mutex<Option<Level>>,
-    chained: OnceLock<Arc<dyn Endpoint>>,
     /// Whether other servers have items here too, so that instructions have to say whose they are.
     is_alone: bool,
 }
@@ -156,18 +160,11 @@ impl Upstream {
             callable: RwLock::default(),
             fresh: Mutex::default(),
             levels: Mutex::default(),
-            chained: OnceLock::new(),
             is_alone,
             settings,
         });
         tokio::spawn(keeper::keep(Arc::downgrade(&upstream)));
         upstream
-    }
-
-    /// Has calls pass through these layers on their way to the server.
-    pub fn chain(self: &Arc<Self>, endpoint: Arc<dyn Endpoint>) {
-        // Set once, when everything is put together.
-        _ = self.chained.set(endpoint);
     }
 
     /// What the server is called in messages.

@@ -39,6 +39,21 @@ impl Definition {
         older.unwrap_or(&self.newest)
     }
 
+    /// The same item under this name, with each of its texts changed alike; `None` if one cannot be.
+    pub fn changed(&self, name: &str, change: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let change = |text: &str| change(text).map(String::into_boxed_str);
+        let older = |text: &Option<Box<str>>| {
+            text.as_deref().map(change).map_or(Some(None), |it| it.map(Some))
+        };
+        Some(Self {
+            name: name.into(),
+            newest: change(&self.newest)?,
+            handshake: older(&self.handshake)?,
+            unstructured: older(&self.unstructured)?,
+            tasked: older(&self.tasked)?,
+        })
+    }
+
     fn of<T: serde::Serialize>(name: &str, item: &T) -> Self {
         Self {
             name: name.into(),

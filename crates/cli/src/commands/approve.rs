@@ -1,0 +1,90 @@
+//! `creole approve`: tools that changed, shown and approved.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use creole_gateway::chain::{Changed, approve, changes};
+use creole_gateway::plan::layer::LayerPlan;
+use creole_gateway::{Plan, Source};
+
+use crate::args::ApproveArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// Runs the verb.
+pub(crate) fn run(args: &ApproveArgs) -> Result<(), Failure> {
+    let plan = Plan::load(Source::File(&args.file), &creole_cli::packs())?;
+    let files = files(&plan);
+    if files.is_empty() {
+        return Err(Failure::Refused("no chain of this configuration pins tools".to_owned()));
+    }
+    match &args.server {
+        Some(server) => approve_in(&files, server, args.tool.as_deref()),
+        None => show(&files),
+    }
+}
+
+/// The files that remember tools.
+fn files(plan: &Plan) -> BTreeSet<PathBuf> {
+    let behind = plan.upstreams.iter().flat_map(|upstream| &upstream.chain);
+    let layers = plan.server.chain.iter().chain(behind);
+    layers
+        .filter_map(|layer| match layer {
+            LayerPlan::Pin(file) => Some(file.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn show(files: &BTreeSet<PathBuf>) -> Result<(), Failure> {
+    let mut lines = Vec::new();
+    for file in files {
+        for changed in changes(file).map_err(|error| unusable(file, &error))? {
+            lines.extend(told(&changed));
+        }
+    }
+    if lines.is_empty() {
+        lines.push("No tool changed.".to_owned());
+    }
+    output::data(&format!("{}\n", lines.join("\n")))
+}
+
+/// What changed, each value as JSON: its escapes keep it from steering the terminal.
+fn told(changed: &Changed) -> Vec<String> {
+    let mut lines = vec![format!("{:?} {:?}", changed.server, changed.tool)];
+    for (place, before, after) in changed.differences() {
+        lines.push(format!("  {place:?}"));
+        lines.extend(before.map(|value| format!("    - {}", harmless(&value.to_string()))));
+        lines.extend(after.map(|value| format!("    + {}", harmless(&value.to_string()))));
+    }
+    lines
+}
+
+/// Text whose characters that are not seen are escaped.
+fn harmless(text: &str) -> String {
+    let shown =
+        |letter: char| match letter.is_ascii_graphic() || letter == ' ' || letter.is_alphanumeric()
+        {
+            true => letter.to_string(),
+            false => letter.escape_unicode().to_string(),
+        };
+    text.chars().map(shown).collect()
+}
+
+fn approve_in(files: &BTreeSet<PathBuf>, server: &str, tool: Option<&str>) -> Result<(), Failure> {
+    let mut approved = Vec::new();
+    for file in files {
+        approved.extend(approve(file, server, tool).map_err(|error| unusable(file, &error))?);
+    }
+    if approved.is_empty() {
+        let what = tool.map_or_else(|| "no tool".to_owned(), |tool| format!("no tool `{tool}`"));
+        let help = "`creole approve FILE` shows those that are";
+        return Err(Failure::Refused(format!("{what} of `{server}` is withheld; {help}")));
+    }
+    output::data(&format!("approved: {}\n", approved.join(", ")))
+}
+
+fn unusable(file: &Path, error: &io::Error) -> Failure {
+    Failure::Refused(format!("`{}` cannot be used: {error}", file.display()))
+}

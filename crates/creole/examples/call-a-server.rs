@@ -1,0 +1,37 @@
+//! Lists the tools of a server of any revision, given its URL or the command that starts it, and calls one of them:
+//! `call-a-server https://example.com/mcp` or `call-a-server some-server --its-option`.
+
+#![allow(clippy::print_stdout, reason = "this is the output of the example")]
+
+use creole::client::http::Target;
+use creole::client::{ClientBuilder, Way};
+use creole::process::Program;
+use creole::proto::model::ListKind;
+use serde_json::json;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut words = std::env::args_os().skip(1);
+    let command = words.next().ok_or("which server?")?;
+    let way = match command.to_str().filter(|text| text.starts_with("http")) {
+        Some(url) => Way::Http(Target::new("server", url).map_err(|fault| fault.detail)?),
+        None => Way::Child(Program::new("server", command).args(words)),
+    };
+    let builder = ClientBuilder::new("example", "1").on_form(|question| async move {
+        println!("declined: {question:?}");
+        None
+    });
+    let client = builder.connect(way).await.map_err(|fault| fault.detail)?;
+    let greeting = client.connection().greeting();
+    println!("{} speaks {}", greeting.card.identity.name, greeting.version);
+    for tool in client.list(ListKind::Tools).await.map_err(|fault| fault.detail)? {
+        println!("{}", tool.text(greeting.rules));
+    }
+    let result = client.call_tool("add", &json!({"a": 1, "b": 2})).await;
+    match result {
+        Ok(result) => println!("1 + 2: {}", result.as_str()),
+        Err(fault) => println!("it does not add: {}", fault.detail),
+    }
+    client.close().await;
+    Ok(())
+}

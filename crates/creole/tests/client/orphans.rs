@@ -1,0 +1,137 @@
+//! What becomes of children when this process dies without a word.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use creole::process::{Child, Guardian, Program, guard};
+
+use crate::support::LONG;
+
+const PART: &str = "CREOLE_TEST_PART";
+
+/// This program again, playing a part.
+fn part(name: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(arguments(name)).env(PART, name);
+    command
+}
+
+fn arguments(name: &str) -> [String; 3] {
+    [format!("orphans::{name}"), "--exact".to_owned(), "--test-threads=2".to_owned()]
+}
+
+fn plays(name: &str) -> bool {
+    std::env::var_os(PART).is_some_and(|part| part == name)
+}
+
+/// Not a test of its own: the guardian.
+#[test]
+fn guards() {
+    if plays("guards") {
+        guard(std::io::stdin().lock(), Duration::from_millis(100));
+    }
+}
+
+/// Not a test of its own: a process whose child and grandchild care for nothing, and which then dies.
+#[test]
+fn dies_without_a_word() {
+    if !plays("dies_without_a_word") {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let guardian = ["env".into(), format!("{PART}=guards").into()];
+    let guardian = guardian.into_iter().chain([std::env::current_exe().unwrap().into_os_string()]);
+    let guardian: Vec<OsString> = guardian.chain(arguments("guards").map(OsString::from)).collect();
+    let guardian = Guardian::start(&guardian[0], &guardian[1..]).unwrap();
+    let script =
+        "trap '' TERM HUP; exec </dev/null; sleep 1000 & echo \"pids $$ $!\" >&2; wait; sleep 9";
+    let program = Program::new("files", "sh").args(["-c", script]);
+    let program = Program { guardian: Some(guardian), ..program };
+    runtime.block_on(async {
+        let (child, _stdin, _stdout) = Child::start(&program).await.unwrap();
+        loop {
+            let line = child.tail().last_line();
+            if let Some(pids) = line.filter(|line| line.starts_with("pids ")) {
+                std::io::stdout().write_all(format!("\n{pids}\n").as_bytes()).unwrap();
+                std::process::abort();
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+}
+
+/// Not a test of its own: the first process of a container, whom orphans are left to.
+#[cfg(target_os = "linux")]
+#[test]
+fn adopts() {
+    if !plays("adopts") {
+        return;
+    }
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let program =
+            Program::new("files", "sh").args(["-c", "sleep 1000 & echo $! >&2; exec cat"]);
+        let (child, stdin, _stdout) = Child::start(&program).await.unwrap();
+        let orphan = loop {
+            match child.tail().last_line() {
+                Some(pid) => break pid,
+                None => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        };
+        drop(stdin);
+        child.stop().await;
+        assert!(!Path::new("/proc").join(&orphan).exists(), "{orphan} was not buried");
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn orphans_are_noticed_where_they_are_left_to_us() {
+    let output = part("adopts").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+    stat.is_ok_and(|stat| !stat.contains(") Z") && !stat.contains(") X"))
+}
+
+#[test]
+fn a_guarded_child_and_its_children_do_not_outlive_the_process_that_started_them() {
+    let mut parent = part("dies_without_a_word").stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    // The children hold none of this pipe: it ends with the parent.
+    parent.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(!parent.wait().unwrap().success());
+    let pids = said.lines().find_map(|line| line.strip_prefix("pids ")).expect(&said);
+    let end = Instant::now() + LONG;
+    while pids.split(' ').any(is_alive) {
+        assert!(Instant::now() < end, "of {pids} some are left");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_guardian_ends_nobody_who_was_let_go() {
+    let stays = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
+    let mut stays = Ended(stays);
+    let number = stays.0.id();
+    guard(format!("+{number}\n-{number}\n+\nx\n+-1\n+0\n").as_bytes(), Duration::ZERO);
+    assert!(stays.0.try_wait().unwrap().is_none());
+    guard(format!("+{number}\n").as_bytes(), Duration::ZERO);
+    stays.0.wait().unwrap();
+}
+
+/// Does not outlive the test.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+    }
+}

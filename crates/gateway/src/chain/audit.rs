@@ -1,0 +1,195 @@
+//! Writes down who did what: one line of JSON for each call.
+//!
+//! The lines are written by a thread of their own. Calls hand them over through a queue and never wait: what comes
+//! while the queue is full is counted, and the count is written as soon as there is room.
+
+mod file;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use creole::seal::digest;
+use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::op::{Operation, Outcome};
+use creole_proto::wire::{Raw, canonical};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::redact::Redactor;
+use super::time::rfc3339;
+use super::weight::is_error;
+use file::Journal;
+
+/// Lines that may wait to be written.
+const QUEUE: usize = 4096;
+
+/// Where it is written and what.
+#[derive(Clone, Debug)]
+pub struct AuditSettings {
+    /// The file.
+    pub file: PathBuf,
+    /// How large the file becomes before a new one is begun, in bytes.
+    pub max_bytes: u64,
+    /// How many older files are kept.
+    pub keep: u32,
+    /// What is written of the arguments.
+    pub arguments: Arguments,
+    /// Whether what is written is forced to the disk each time.
+    pub sync: bool,
+}
+
+/// What is written of the arguments.
+#[derive(Clone, Debug)]
+pub enum Arguments {
+    /// Nothing.
+    None,
+    /// The SHA-256 of their canonical form.
+    Digest,
+    /// All but what is taken out.
+    Redacted(Redactor),
+}
+
+/// A layer that writes down who did what.
+#[derive(Debug)]
+pub struct Audit {
+    server: String,
+    arguments: Arguments,
+    lines: Option<SyncSender<String>>,
+    lost: Arc<AtomicU64>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Audit {
+    /// A layer around the server of this name.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn new(server: &str, settings: AuditSettings) -> std::io::Result<Self> {
+        let mut journal = Journal::open(&settings)?;
+        let (lines, waiting) = sync_channel::<String>(QUEUE);
+        let lost = Arc::new(AtomicU64::new(0));
+        let missing = Arc::clone(&lost);
+        let writer =
+            std::thread::Builder::new().name("creole-audit".to_owned()).spawn(move || {
+                while let Ok(first) = waiting.recv() {
+                    let rest = std::iter::from_fn(|| waiting.try_recv().ok());
+                    let count = missing.swap(0, Ordering::AcqRel);
+                    let gap =
+                        (count > 0).then(|| json!({ "time": now(), "lost": count }).to_string());
+                    journal.write(std::iter::once(first).chain(rest.take(QUEUE)).chain(gap));
+                }
+            })?;
+        let (lines, writer) = (Some(lines), Some(writer));
+        Ok(Self { server: server.to_owned(), arguments: settings.arguments, lines, lost, writer })
+    }
+
+    fn begin(&self, call: &Call) -> Record<'_> {
+        let operation = &call.operation;
+        let mut line = Map::new();
+        line.insert("time".to_owned(), now().into());
+        line.insert("principal".to_owned(), call.context.principal().into());
+        line.insert("server".to_owned(), self.server.as_str().into());
+        line.insert("method".to_owned(), operation.method().into());
+        if !operation.target().is_empty() {
+            line.insert("target".to_owned(), operation.target().into());
+        }
+        if let Some((key, value)) = self.told_of(operation) {
+            line.insert(key.to_owned(), value);
+        }
+        Record { audit: self, line, begun: Instant::now(), outcome: "cancelled", fault: None }
+    }
+
+    fn told_of(&self, operation: &Operation) -> Option<(&'static str, Value)> {
+        let arguments = operation.arguments().map(Raw::as_str)?;
+        match &self.arguments {
+            Arguments::None => None,
+            Arguments::Digest => {
+                let digest = digest(canonical(arguments).as_bytes());
+                let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                Some(("argumentsSha256", hex.into()))
+            }
+            Arguments::Redacted(redactor) => {
+                let mut value = serde_json::from_str(arguments).ok()?;
+                redactor.data(&mut value);
+                Some(("arguments", value))
+            }
+        }
+    }
+
+    fn write(&self, line: &Map<String, Value>) {
+        let text = serde_json::to_string(line).unwrap_or_default();
+        let sent = self.lines.as_ref().map(|lines| lines.try_send(text));
+        if !matches!(sent, Some(Ok(()))) {
+            self.lost.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Drop for Audit {
+    /// Waits until everything is written.
+    fn drop(&mut self) {
+        self.lines = None;
+        if let Some(writer) = self.writer.take() {
+            // A writer that broke down has nothing more to write.
+            _ = writer.join();
+        }
+    }
+}
+
+/// A call that is under way; written when it ends, also if it is cancelled.
+struct Record<'a> {
+    audit: &'a Audit,
+    line: Map<String, Value>,
+    begun: Instant,
+    outcome: &'static str,
+    fault: Option<&'static str>,
+}
+
+impl Record<'_> {
+    fn ended(&mut self, outcome: &Outcome) {
+        self.outcome = match outcome {
+            Outcome::Complete(payload) if is_error(payload) => "error",
+            Outcome::Complete(_) => "ok",
+            Outcome::NeedInput { .. } => "asked",
+            Outcome::Detach(_) => "detached",
+            Outcome::Fail(fault) => {
+                self.fault = Some(fault.kind.name());
+                "fault"
+            }
+        };
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        self.line.insert("outcome".to_owned(), self.outcome.into());
+        if let Some(fault) = self.fault {
+            self.line.insert("fault".to_owned(), fault.into());
+        }
+        let took = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.line.insert("durationUs".to_owned(), took.into());
+        self.audit.write(&self.line);
+    }
+}
+
+fn now() -> String {
+    rfc3339(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO))
+}
+
+impl Middleware for Audit {
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let mut record = self.begin(&call);
+            let outcome = next.call(call).await;
+            record.ended(&outcome);
+            outcome
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Hides what is not to be seen.
+
+use std::sync::Arc;
+
+use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::model::{Definition, ListKind};
+use creole_proto::op::{Operation, Outcome};
+use creole_proto::wire::Object;
+
+use super::Names;
+use super::edit::newest;
+use super::hints::{Hints, Known};
+use super::unknown::{subject, unknown};
+
+/// What is to be seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilterSettings {
+    /// The lists that it looks at.
+    pub kinds: Vec<ListKind>,
+    /// Only these; empty for all.
+    pub allow: Names,
+    /// None of these.
+    pub deny: Names,
+    /// Only tools that change nothing, or only others.
+    pub read_only: Option<bool>,
+    /// Only tools that may destroy something, or only others.
+    pub destructive: Option<bool>,
+    /// Only tools for which twice is the same as once, or only others.
+    pub idempotent: Option<bool>,
+    /// Only tools that reach the outside world, or only others.
+    pub open_world: Option<bool>,
+}
+
+/// A layer that hides what is not to be seen. What is hidden is not listed, and asking for it is asking for
+/// something unknown.
+#[derive(Debug)]
+pub struct Filter {
+    settings: FilterSettings,
+    /// Tools whose hints are as they should be. Others, also those never seen, are unknown.
+    fitting: Known,
+}
+
+impl Filter {
+    /// A layer with these settings.
+    pub fn new(settings: FilterSettings) -> Self {
+        Self { settings, fitting: Known::default() }
+    }
+
+    fn allows(&self, kind: ListKind, name: &str) -> bool {
+        let FilterSettings { kinds, allow, deny, .. } = &self.settings;
+        !kinds.contains(&kind)
+            || ((allow.is_empty() || allow.contains(name)) && !deny.contains(name))
+    }
+
+    fn looks_at_hints(&self, kind: ListKind) -> bool {
+        let FilterSettings { read_only, destructive, idempotent, open_world, .. } = self.settings;
+        kind == ListKind::Tools
+            && [read_only, destructive, idempotent, open_world].iter().any(Option::is_some)
+    }
+
+    fn fits(&self, hints: Hints) -> bool {
+        let wanted = &self.settings;
+        wanted.read_only.is_none_or(|it| it == hints.read_only)
+            && wanted.destructive.is_none_or(|it| it == hints.destructive)
+            && wanted.idempotent.is_none_or(|it| it == hints.idempotent)
+            && wanted.open_world.is_none_or(|it| it == hints.open_world)
+    }
+
+    fn shows(&self, kind: ListKind, name: &str) -> bool {
+        self.allows(kind, name) && (!self.looks_at_hints(kind) || self.fitting.contains(name))
+    }
+}
+
+impl Middleware for Filter {
+    fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        if let Operation::Listen(wanted) = &mut call.operation {
+            wanted.uris.retain(|uri| self.shows(ListKind::Resources, uri));
+        }
+        match subject(&call.operation) {
+            Some((kind, name)) if !self.shows(kind, name) => {
+                let fault = unknown(&call.operation);
+                Box::pin(async move { fault.into() })
+            }
+            _ => next.call(call),
+        }
+    }
+
+    fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+        if self.looks_at_hints(kind) {
+            self.fitting.note(kind, &item, |hints| self.fits(hints));
+        }
+        let shown = match kind {
+            ListKind::Templates => {
+                let uri =
+                    Object::new(newest(&item)).and_then(|it| it.string("uriTemplate").ok()?);
+                self.shows(kind, uri.as_deref().unwrap_or_default())
+            }
+            _ => self.shows(kind, item.name()),
+        };
+        shown.then_some(item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::testing::{Flaky, ask, call, fault, listed, text};
+    use creole_proto::fault::{Fault, FaultKind};
+
+    fn serve(settings: FilterSettings) -> creole::Service {
+        let kinds = vec![ListKind::Tools, ListKind::Resources, ListKind::Prompts];
+        let settings = FilterSettings { kinds, ..settings };
+        Flaky::serve(Filter::new(settings), Fault::new(FaultKind::Internal, ""), 0).0
+    }
+
+    #[tokio::test]
+    async fn what_is_denied_is_neither_listed_nor_known() {
+        let deny = Names::new(["wr*", "test://secret", "pro*"]);
+        let service = serve(FilterSettings { deny, ..FilterSettings::default() });
+        assert_eq!(listed(&service, ListKind::Tools).await, ["read"]);
+        assert_eq!(listed(&service, ListKind::Resources).await, ["test://open"]);
+        assert!(listed(&service, ListKind::Prompts).await.is_empty());
+        assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
+        let hidden = fault(call(&service, "a", "write", "{}").await);
+        let never = fault(call(&service, "a", "never", "{}").await);
+        assert_eq!((hidden.kind, hidden.subject.as_str()), (FaultKind::UnknownTool, "write"));
+        assert_eq!(
+            (hidden.kind, hidden.detail, hidden.data),
+            (never.kind, never.detail, never.data)
+        );
+        for uri in ["test://secret", "test://never"] {
+            let read = Operation::ReadResource { uri: uri.to_owned() };
+            let fault = fault(ask(&service, "a", read).await);
+            assert_eq!((fault.kind, fault.subject.as_str()), (FaultKind::ResourceNotFound, uri));
+        }
+        let prompt = Operation::GetPrompt { name: "prompt".to_owned(), arguments: None };
+        assert_eq!(fault(ask(&service, "a", prompt).await).kind, FaultKind::UnknownPrompt);
+    }
+
+    #[tokio::test]
+    async fn only_what_is_allowed_is_there() {
+        let allow = Names::new(["write", "test://*"]);
+        let service = serve(FilterSettings { allow, ..FilterSettings::default() });
+        assert_eq!(listed(&service, ListKind::Tools).await, ["write"]);
+        assert_eq!(listed(&service, ListKind::Resources).await.len(), 2);
+        fault(call(&service, "a", "read", "{}").await);
+    }
+
+    #[tokio::test]
+    async fn tools_are_told_by_their_hints() {
+        let read_only = Some(true);
+        let service = serve(FilterSettings { read_only, ..FilterSettings::default() });
+        assert_eq!(listed(&service, ListKind::Tools).await, ["read"]);
+        assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
+        assert_eq!(fault(call(&service, "a", "write", "{}").await).kind, FaultKind::UnknownTool);
+    }
+}

@@ -1,0 +1,102 @@
+//! Ready-made layers of a chain, in code and in TOML: each does one thing.
+//!
+//! A chain surrounds a server or a server behind it; the first layer is outermost. A layer that changes or hides
+//! what is listed does so when items come ([`Middleware::shape`]), so that lists cost nothing more, and changes
+//! calls back when they pass. Names in the settings of a layer are those of its place in the chain: what a layer
+//! further in calls `a` and one further out `b` is `b` outside of both.
+
+mod audit;
+mod breaker;
+mod cache;
+mod concurrency;
+mod edit;
+mod filter;
+mod hints;
+mod names;
+mod pin;
+mod rate;
+mod redact;
+mod rename;
+mod retry;
+mod rewrite;
+mod size;
+mod time;
+mod timeout;
+mod unknown;
+mod weight;
+
+#[cfg(test)]
+mod testing;
+
+use std::fmt;
+use std::sync::Arc;
+
+use creole::{BoxFuture, Call, Endpoint, Middleware, Next};
+use creole_proto::model::{Definition, ListKind};
+use creole_proto::op::Outcome;
+
+pub use audit::{Arguments, Audit, AuditSettings};
+pub use breaker::{Breaker, BreakerSettings};
+pub use cache::{Cache, CacheSettings};
+pub use concurrency::{Concurrency, ConcurrencySettings};
+pub use filter::{Filter, FilterSettings};
+pub use names::Names;
+pub use pin::{Changed, Pin, approve, changes};
+pub use rate::{RateLimit, RateSettings};
+pub use redact::{Redact, Redactor};
+pub use rename::{Rename, RenameSettings};
+pub use retry::{Retry, RetrySettings};
+pub use rewrite::{Rewrite, Rewritten};
+pub use size::SizeLimit;
+pub use timeout::Timeout;
+
+/// The layers around a server behind this one, outermost first; clones share them.
+#[derive(Clone)]
+pub struct Chain(Arc<[Arc<dyn Middleware>]>);
+
+impl Chain {
+    /// A chain of these layers.
+    pub fn new(layers: Vec<Arc<dyn Middleware>>) -> Self {
+        Self(layers.into())
+    }
+
+    /// An item of the server as the layers let it be seen.
+    pub fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+        creole::chain::shape(&self.0, kind, item)
+    }
+
+    /// The server with the layers around it.
+    pub fn around(&self, endpoint: Arc<dyn Endpoint>) -> Arc<dyn Endpoint> {
+        match self.0.is_empty() {
+            true => endpoint,
+            false => Arc::new(Chained { layers: Arc::clone(&self.0), endpoint }),
+        }
+    }
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Chain({} layers)", self.0.len())
+    }
+}
+
+struct Chained {
+    layers: Arc<[Arc<dyn Middleware>]>,
+    endpoint: Arc<dyn Endpoint>,
+}
+
+impl Endpoint for Chained {
+    fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
+        Next::new(&self.layers, &*self.endpoint).call(call)
+    }
+
+    fn release(&self, uri: &str) {
+        self.endpoint.release(uri);
+    }
+}

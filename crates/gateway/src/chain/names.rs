@@ -1,0 +1,89 @@
+//! Names and uris by patterns, in which `*` stands for any characters and `?` for one.
+
+/// A set of names, given by patterns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(Vec<String>);
+
+impl Names {
+    /// The names that match one of the patterns.
+    pub fn new<P: Into<String>>(patterns: impl IntoIterator<Item = P>) -> Self {
+        Self(patterns.into_iter().map(Into::into).collect())
+    }
+
+    /// Whether there are no patterns.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the name is one of them.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.iter().any(|pattern| is_match(pattern.as_bytes(), name.as_bytes()))
+    }
+}
+
+/// Compares without recursion: after a mismatch only the last star is tried again, so the work is bounded by
+/// the product of both lengths.
+fn is_match(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut place) = (0, 0);
+    let mut star = None;
+    while place < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, place));
+                at += 1;
+            }
+            Some(b'?') => {
+                at += 1;
+                place = next_letter(name, place);
+            }
+            Some(byte) if *byte == name[place] => {
+                at += 1;
+                place += 1;
+            }
+            _ => {
+                let Some((starred, taken)) = star else { return false };
+                star = Some((starred, taken + 1));
+                (at, place) = (starred + 1, taken + 1);
+            }
+        }
+    }
+    pattern[at..].iter().all(|byte| *byte == b'*')
+}
+
+/// Where the next character of UTF-8 text begins.
+fn next_letter(text: &[u8], place: usize) -> usize {
+    let rest = text[place + 1..].iter().position(|byte| byte & 0xc0 != 0x80);
+    rest.map_or(text.len(), |length| place + 1 + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_and_question_marks_stand_for_characters() {
+        for (pattern, name) in [
+            ("*", ""),
+            ("*", "a/b"),
+            ("get_*", "get_"),
+            ("get_*", "get_user"),
+            ("*_user", "get_user_user"),
+            ("a*b*c", "a-b-b-c"),
+            ("file:///*.md", "file:///x/y.md"),
+            ("g?t", "gét"),
+            ("same", "same"),
+        ] {
+            assert!(Names::new([pattern]).contains(name), "{pattern} {name}");
+        }
+        for (pattern, name) in
+            [("", "a"), ("get_*", "set_user"), ("a*b*c", "a-c-b"), ("g?t", "gt"), ("same", "Same")]
+        {
+            assert!(!Names::new([pattern]).contains(name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_pattern_costs_little() {
+        assert!(!Names::new(["*a".repeat(100)]).contains(&"b".repeat(10_000)));
+    }
+}

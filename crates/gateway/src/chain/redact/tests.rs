@@ -1,0 +1,62 @@
+//! Secrets in results of every shape.
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::ToolResult;
+use creole_proto::op::RelayedKind;
+use creole_proto::revision::{Era, Revision};
+use serde_json::json;
+
+use super::*;
+use crate::chain::testing::{Flaky, call, fault, text};
+
+fn redactor() -> Redactor {
+    let patterns = ["sk-[a-z0-9]+".to_owned()];
+    let pointers = ["/user/email".to_owned(), "/list/*/key~1s".to_owned()];
+    Redactor::new(&patterns, &pointers, "[redacted]").unwrap()
+}
+
+#[tokio::test]
+async fn texts_and_faults_lose_what_matches() {
+    let broken = Fault::new(FaultKind::ToolFailed, "no key sk-abc");
+    let answer = ToolResult::text("the key is sk-123, or sk-4");
+    let (service, flaky) = Flaky::answering(Redact(redactor()), broken, 0, answer);
+    let expected = "the key is [redacted], or [redacted]";
+    assert_eq!(text(&call(&service, "a", "read", "{}").await), expected);
+    flaky.fail(1);
+    assert_eq!(fault(call(&service, "a", "read", "{}").await).detail, "no key [redacted]");
+}
+
+#[test]
+fn data_loses_what_stands_at_the_places() {
+    let mut data =
+        json!({"user": {"email": ["a@b"], "name": "sk-1"}, "list": [{"key/s": 1}, {"x": 2}]});
+    assert!(redactor().data(&mut data));
+    let expected = json!({"user": {"email": "[redacted]", "name": "[redacted]"},
+        "list": [{"key/s": "[redacted]"}, {"x": 2}]});
+    assert_eq!(data, expected);
+    assert!(!redactor().data(&mut json!({"user": {}})));
+}
+
+#[test]
+fn what_another_server_answered_stays_as_it_was_but_for_the_secrets() {
+    let result = r#"{"content":[{"type":"text","text":"sk-1"},{"type":"image","data":"sk-9","mimeType":"a/b"}], "structuredContent":{"user":{"email":"x"}},"_meta":{ "n": 1.0 }}"#;
+    let rules = Revision::newest(Era::Handshake).rules();
+    let relayed = Relayed { result: Raw::parse(result).unwrap(), rules, kind: RelayedKind::Tool };
+    let mut payload = Payload::Relayed(relayed);
+    redactor().payload(&mut payload);
+    let Payload::Relayed(relayed) = payload else { panic!() };
+    let text = relayed.result.as_str();
+    assert!(text.ends_with(r#""_meta":{ "n": 1.0 }}"#), "{text}");
+    let value: Value = relayed.result.decode().unwrap();
+    assert_eq!(value["content"][0]["text"], "[redacted]");
+    assert_eq!(value["content"][1]["data"], "sk-9");
+    assert_eq!(value["structuredContent"]["user"]["email"], "[redacted]");
+}
+
+#[test]
+fn a_replacement_is_no_template() {
+    let redactor = Redactor::new(&["(s)k".to_owned()], &[], "$1").unwrap();
+    let mut text = "sk".to_owned();
+    assert!(redactor.text(&mut text));
+    assert_eq!(text, "$1");
+}

@@ -1,0 +1,162 @@
+//! Tries again what may be tried again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{Definition, ListKind};
+use creole_proto::op::{Operation, Outcome};
+use creole_proto::wire::Raw;
+
+use super::Names;
+use super::hints::Known;
+
+/// How often and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// How often a call is tried in all.
+    pub attempts: u32,
+    /// How long to wait before the second attempt; before each further one twice as long.
+    pub delay: Duration,
+    /// The longest wait.
+    pub max_delay: Duration,
+    /// Tools that may be called twice although they do not say so.
+    pub names: Names,
+}
+
+/// A layer that tries again what may be tried again: what only reads, and tools that say that calling them twice
+/// is the same as once. A call that did something may not have been told of, so no other one is.
+#[derive(Debug)]
+pub struct Retry {
+    settings: RetrySettings,
+    idempotent: Known,
+}
+
+impl Retry {
+    /// A layer with these settings.
+    pub fn new(settings: RetrySettings) -> Self {
+        Self { settings, idempotent: Known::default() }
+    }
+
+    fn may_repeat(&self, call: &Call) -> bool {
+        // A call that brings answers belongs to one that has begun.
+        if call.context.caller().reentry.is_some() || call.context.state().is_some() {
+            return false;
+        }
+        match &call.operation {
+            Operation::CallTool { name, .. } => {
+                self.idempotent.contains(name) || self.settings.names.contains(name)
+            }
+            Operation::Discover
+            | Operation::List(..)
+            | Operation::ReadResource { .. }
+            | Operation::ReadDirectory { .. }
+            | Operation::GetSkill { .. }
+            | Operation::GetPrompt { .. }
+            | Operation::Complete(_) => true,
+            _ => false,
+        }
+    }
+
+    fn wait_before(&self, attempt: u32) -> Duration {
+        let doubled = self.settings.delay.saturating_mul(1 << (attempt - 1).min(30));
+        doubled.min(self.settings.max_delay)
+    }
+}
+
+/// Whether the fault is one that may be gone in a moment. A call that ran out of time may still be running, unless
+/// its fault says `"sent": false`.
+fn is_passing(fault: &Fault) -> bool {
+    let was_sent = || {
+        let data = fault.data.as_ref().and_then(Raw::object);
+        data.and_then(|data| data.bool("sent").ok()?).unwrap_or(true)
+    };
+    match fault.kind {
+        FaultKind::BackendUnavailable => true,
+        FaultKind::Timeout => !was_sent(),
+        _ => false,
+    }
+}
+
+impl Middleware for Retry {
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        if !self.may_repeat(&call) {
+            return next.call(call);
+        }
+        Box::pin(async move {
+            for attempt in 1..self.settings.attempts {
+                match next.call(call.clone()).await {
+                    Outcome::Fail(fault) if is_passing(&fault) => {
+                        tracing::debug!(attempt, detail = fault.detail, "trying again");
+                        tokio::time::sleep(self.wait_before(attempt)).await;
+                    }
+                    done => return done,
+                }
+            }
+            next.call(call).await
+        })
+    }
+
+    fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+        self.idempotent.note(kind, &item, |hints| hints.idempotent);
+        Some(item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::testing::{Flaky, call, fault, text};
+    use creole_proto::wire::Raw;
+
+    fn retry(names: &[&str]) -> Retry {
+        Retry::new(RetrySettings {
+            attempts: 3,
+            delay: Duration::from_secs(1),
+            max_delay: Duration::from_secs(60),
+            names: Names::new(names.iter().copied()),
+        })
+    }
+
+    fn unavailable() -> Fault {
+        Fault::new(FaultKind::BackendUnavailable, "it is gone")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_says_that_twice_is_once_is_tried_again_with_growing_waits() {
+        let (service, flaky) = Flaky::serve(retry(&[]), unavailable(), 2);
+        let begun = tokio::time::Instant::now();
+        assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
+        assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (3, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attempts_are_bounded() {
+        let (service, flaky) = Flaky::serve(retry(&[]), unavailable(), 9);
+        assert_eq!(fault(call(&service, "a", "read", "{}").await).detail, "it is gone");
+        assert_eq!(flaky.calls(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_say_so_is_called_once_unless_it_is_named() {
+        let (service, flaky) = Flaky::serve(retry(&[]), unavailable(), 1);
+        fault(call(&service, "a", "write", "{}").await);
+        assert_eq!(flaky.calls(), 1);
+        let (service, flaky) = Flaky::serve(retry(&["wr*"]), unavailable(), 1);
+        assert_eq!(text(&call(&service, "a", "write", "{}").await), "done");
+        assert_eq!(flaky.calls(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_may_still_run_is_not_repeated() {
+        let timeout = Fault::new(FaultKind::Timeout, "too long");
+        let (service, flaky) = Flaky::serve(retry(&[]), timeout.clone(), 1);
+        fault(call(&service, "a", "read", "{}").await);
+        assert_eq!(flaky.calls(), 1);
+        let unsent = timeout.with_data(Raw::parse(r#"{"sent":false}"#).unwrap());
+        let (service, flaky) = Flaky::serve(retry(&[]), unsent, 1);
+        call(&service, "a", "read", "{}").await;
+        assert_eq!(flaky.calls(), 2);
+    }
+}

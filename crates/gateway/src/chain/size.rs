@@ -1,0 +1,84 @@
+//! Refuses what is too large.
+
+use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::op::{Operation, Outcome};
+use creole_proto::wire::Raw;
+
+use super::weight::weight;
+
+/// A layer that refuses what is too large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SizeLimit {
+    /// The largest arguments of a call, in bytes.
+    pub arguments: Option<usize>,
+    /// The largest result, in bytes.
+    pub results: Option<usize>,
+}
+
+impl SizeLimit {
+    fn check_arguments(&self, operation: &Operation) -> Result<(), Fault> {
+        let size = operation.arguments().map_or(0, |arguments: &Raw| arguments.as_str().len());
+        let Some(limit) = self.arguments.filter(|limit| size > *limit) else { return Ok(()) };
+        let detail = format!("the arguments have {size} bytes; at most {limit} are allowed");
+        let kind = match operation {
+            Operation::CallTool { .. } => FaultKind::InvalidArguments,
+            _ => FaultKind::InvalidParams,
+        };
+        Err(Fault::new(kind, detail).about(operation.target()))
+    }
+}
+
+fn too_large(size: usize, limit: usize, is_tool: bool) -> Fault {
+    let detail = format!("the result has {size} bytes; at most {limit} are let through");
+    Fault::new(if is_tool { FaultKind::ToolFailed } else { FaultKind::Internal }, detail)
+}
+
+impl Middleware for SizeLimit {
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        if let Err(fault) = self.check_arguments(&call.operation) {
+            return Box::pin(async move { fault.into() });
+        }
+        let Some(limit) = self.results else { return next.call(call) };
+        let is_tool = matches!(call.operation, Operation::CallTool { .. });
+        let subject = call.operation.target().to_owned();
+        Box::pin(async move {
+            let outcome = next.call(call).await;
+            let Outcome::Complete(payload) = &outcome else { return outcome };
+            match weight(payload).filter(|size| *size > limit) {
+                Some(size) => too_large(size, limit, is_tool).about(&subject).into(),
+                None => outcome,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::testing::{Flaky, ask, call, fault, text};
+
+    fn serve(arguments: Option<usize>, results: Option<usize>) -> creole::Service {
+        let limit = SizeLimit { arguments, results };
+        Flaky::serve(limit, Fault::new(FaultKind::Internal, ""), 0).0
+    }
+
+    #[tokio::test]
+    async fn arguments_that_are_too_large_do_not_reach_the_tool() {
+        let service = serve(Some(7), None);
+        assert_eq!(text(&call(&service, "a", "read", r#"{"a":1}"#).await), "done");
+        let refused = fault(call(&service, "a", "read", r#"{"a":12}"#).await);
+        assert_eq!(refused.kind, FaultKind::InvalidArguments);
+        assert_eq!(refused.detail, "the arguments have 8 bytes; at most 7 are allowed");
+    }
+
+    #[tokio::test]
+    async fn results_that_are_too_large_do_not_reach_the_client() {
+        assert_eq!(text(&call(&serve(None, Some(4)), "a", "read", "{}").await), "done");
+        let service = serve(None, Some(3));
+        let refused = fault(call(&service, "a", "read", "{}").await);
+        assert_eq!(refused.detail, "the result has 4 bytes; at most 3 are let through");
+        let read = Operation::ReadResource { uri: "test://open".to_owned() };
+        assert_eq!(fault(ask(&service, "a", read).await).kind, FaultKind::Internal);
+    }
+}

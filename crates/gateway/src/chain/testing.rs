@@ -1,0 +1,193 @@
+//! Servers and callers for the tests of layers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use creole::call::Origin;
+use creole::{BoxFuture, Middleware, Outlet, Prompt, Resource, Server, Service, Tool, ToolError};
+use creole_proto::fault::Fault;
+use creole_proto::model::{Content, ListKind, PromptResult, Question, ToolResult};
+use creole_proto::op::{Caller, Event, Operation, Outcome, Payload};
+use creole_proto::revision::{Era, Revision};
+use creole_proto::server::{Answer, Call as Started, CallKey};
+use creole_proto::wire::Raw;
+use serde_json::Value;
+
+/// An outlet that nobody reads.
+struct Nobody;
+
+impl Outlet for Nobody {
+    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(async { Err("nobody is there".to_owned()) })
+    }
+}
+
+/// What a service answers to an operation.
+pub(super) async fn ask(service: &Service, principal: &str, operation: Operation) -> Outcome {
+    let caller = Caller {
+        rules: Revision::newest(Era::Stateless).rules(),
+        capabilities: Arc::default(),
+        client: None,
+        log: None,
+        progress: false,
+        reentry: None,
+        tasking: Default::default(),
+    };
+    let started = Started { key: CallKey(1), operation, caller };
+    service.run(started, Arc::new(Nobody), Origin::new(principal.into())).0.await
+}
+
+/// What a service answers to a call of a tool.
+pub(super) async fn call(
+    service: &Service,
+    principal: &str,
+    tool: &str,
+    arguments: &str,
+) -> Outcome {
+    let arguments = Some(Raw::parse(arguments).unwrap());
+    ask(service, principal, Operation::CallTool { name: tool.to_owned(), arguments }).await
+}
+
+/// The names in a list.
+pub(super) async fn listed(service: &Service, kind: ListKind) -> Vec<String> {
+    match ask(service, "a", Operation::List(kind, None)).await {
+        Outcome::Complete(Payload::Page(page)) => {
+            page.items.iter().map(|item| item.name().to_owned()).collect()
+        }
+        other => panic!("no page: {other:?}"),
+    }
+}
+
+/// The definition of a tool, as it is listed.
+pub(super) async fn definition(service: &Service, tool: &str) -> Value {
+    match ask(service, "a", Operation::List(ListKind::Tools, None)).await {
+        Outcome::Complete(Payload::Page(page)) => {
+            let item = page.items.iter().find(|item| item.name() == tool).unwrap();
+            serde_json::from_str(super::edit::newest(item)).unwrap()
+        }
+        other => panic!("no page: {other:?}"),
+    }
+}
+
+/// The text of a tool's result.
+pub(super) fn text(outcome: &Outcome) -> &str {
+    match outcome {
+        Outcome::Complete(Payload::Tool(result)) => match &result.content[..] {
+            [Content::Text { text, .. }] => text,
+            other => panic!("no text: {other:?}"),
+        },
+        other => panic!("no result: {other:?}"),
+    }
+}
+
+/// The fault that came of a call.
+pub(super) fn fault(outcome: Outcome) -> Fault {
+    match outcome {
+        Outcome::Fail(fault) => fault,
+        other => panic!("no fault: {other:?}"),
+    }
+}
+
+fn any_object() -> Raw {
+    Raw::parse(r#"{"type":"object"}"#).unwrap()
+}
+
+/// A server whose tool `wait` waits so many seconds.
+pub(super) fn slow(layer: impl Middleware + 'static) -> Service {
+    let wait = |arguments: Value, _| -> BoxFuture<'static, Result<ToolResult, ToolError>> {
+        let seconds = arguments["seconds"].as_u64().unwrap_or(0);
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Ok(ToolResult::text("waited"))
+        })
+    };
+    Server::new("slow").tool(Tool::raw("wait", "Waits", any_object(), wait)).with(layer).start()
+}
+
+/// Tools that fail some times before they work: `read` says that it changes nothing, `write` does not.
+pub(super) struct Flaky {
+    calls: AtomicUsize,
+    failures: AtomicUsize,
+    fault: Fault,
+    /// What they were given last.
+    given: RwLock<Value>,
+    answer: ToolResult,
+}
+
+impl Flaky {
+    /// A server with these tools, two resources and a prompt, behind the layer.
+    pub(super) fn serve(
+        layer: impl Middleware + 'static,
+        fault: Fault,
+        failures: usize,
+    ) -> (Service, Arc<Self>) {
+        Self::answering(layer, fault, failures, ToolResult::text("done"))
+    }
+
+    /// The same with another answer.
+    pub(super) fn answering(
+        layer: impl Middleware + 'static,
+        fault: Fault,
+        failures: usize,
+        answer: ToolResult,
+    ) -> (Service, Arc<Self>) {
+        let (calls, failures) = (AtomicUsize::new(0), AtomicUsize::new(failures));
+        let given = RwLock::new(Value::Null);
+        let flaky = Arc::new(Self { calls, failures, fault, given, answer });
+        let schema =
+            r#"{"type":"object","properties":{"a":{"type":"integer"},"token":{"type":"string"}}}"#;
+        let schema = Raw::parse(schema).unwrap();
+        let read = Tool::raw("read", "Reads", any_object(), Arc::clone(&flaky).run());
+        let write = Tool::raw("write", "Writes", schema, Arc::clone(&flaky).run());
+        let service = Server::new("flaky")
+            .tool(read.read_only())
+            .tool(write)
+            .resource(Resource::text("test://open", "open", "text/plain", "open"))
+            .resource(Resource::text("test://secret", "secret", "text/plain", "secret"))
+            .prompt(Prompt::new("prompt", "Says something", |_, _| async {
+                Ok::<_, ToolError>(PromptResult::default())
+            }))
+            .with(layer)
+            .start();
+        (service, flaky)
+    }
+
+    /// How often a tool was called.
+    pub(super) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Lets the next calls fail.
+    pub(super) fn fail(&self, times: usize) {
+        self.failures.store(times, Ordering::SeqCst);
+    }
+
+    /// What a tool was given last.
+    pub(super) fn given(&self) -> Value {
+        self.given.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn run(
+        self: Arc<Self>,
+    ) -> impl Fn(Value, creole::Context) -> BoxFuture<'static, Result<ToolResult, ToolError>> + Send + Sync
+    {
+        move |arguments, _| {
+            let flaky = Arc::clone(&self);
+            Box::pin(async move {
+                flaky.calls.fetch_add(1, Ordering::SeqCst);
+                *flaky.given.write().unwrap_or_else(PoisonError::into_inner) = arguments;
+                let left = flaky.failures.load(Ordering::SeqCst);
+                if left == 0 {
+                    return Ok(flaky.answer.clone());
+                }
+                flaky.failures.store(left - 1, Ordering::SeqCst);
+                Err(ToolError::Fault(Box::new(flaky.fault.clone())))
+            })
+        }
+    }
+}

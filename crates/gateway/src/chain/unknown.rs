@@ -1,0 +1,47 @@
+//! What an operation is about, and the answer to one about something that is not there.
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{ListKind, Reference};
+use creole_proto::op::Operation;
+use creole_proto::wire::Raw;
+use serde_json::json;
+
+/// The item that an operation is about. Templates are told by their uri templates.
+pub(super) fn subject(operation: &Operation) -> Option<(ListKind, &str)> {
+    Some(match operation {
+        Operation::CallTool { name, .. } => (ListKind::Tools, name),
+        Operation::GetPrompt { name, .. } => (ListKind::Prompts, name),
+        Operation::ReadResource { uri }
+        | Operation::ReadDirectory { uri, .. }
+        | Operation::Subscribe { uri }
+        | Operation::Unsubscribe { uri } => (ListKind::Resources, uri),
+        Operation::GetSkill { uri } => (ListKind::Skills, uri),
+        Operation::Complete(request) => match &request.reference {
+            Reference::Prompt(name) => (ListKind::Prompts, name),
+            Reference::Resource(uri) => (ListKind::Templates, uri),
+        },
+        _ => return None,
+    })
+}
+
+/// What is answered to an operation about something that is not there: the same as if it had never been.
+pub(super) fn unknown(operation: &Operation) -> Fault {
+    let target = operation.target();
+    match operation {
+        Operation::CallTool { .. } => Fault::new(FaultKind::UnknownTool, "").about(target),
+        Operation::GetPrompt { .. } => Fault::new(FaultKind::UnknownPrompt, "").about(target),
+        Operation::GetSkill { .. } => {
+            let detail =
+                format!("no skill is served at {}", target.chars().take(256).collect::<String>());
+            Fault::new(FaultKind::InvalidParams, detail)
+        }
+        Operation::Complete(_) => {
+            let detail = "`ref` names no prompt or resource template of this server";
+            Fault::new(FaultKind::InvalidParams, detail)
+        }
+        _ => {
+            let data = Raw::of(&json!({ "uri": target }));
+            Fault::new(FaultKind::ResourceNotFound, "").about(target).with_data(data)
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The tables `[upstreams.NAME]`: the servers behind this one.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::chain::LayerTable;
+use super::dialect::DialectChoice;
+use super::schema;
+use super::value::{Entries, Placed, Within};
+use super::words::{Affinity, UpstreamEra};
+
+/// A server behind this one: a program that is started, or an address that is called.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpstreamTable {
+    /// The program to start and its arguments; no shell is involved. Either this or `url`.
+    pub command: Option<Placed<Vec<Placed<String>>>>,
+    /// The address of an MCP endpoint. Either this or `command`.
+    pub url: Option<Placed<String>>,
+    /// A preset that stands here until the command line names a program: `creole serve … -- COMMAND`. In place of
+    /// `command` and `url`.
+    pub preset: Option<Placed<String>>,
+    /// Variables that the program is given. Only with `command`.
+    pub env: Option<Placed<Entries<Placed<String>>>>,
+    /// Variables of this process that the program is given too, by their names. Only with `command`.
+    pub env_pass: Option<Placed<Vec<Placed<String>>>>,
+    /// The folder that the program runs in, as seen from the folder of this file. Only with `command`.
+    pub cwd: Option<Placed<String>>,
+    /// Headers that each request carries, such as `Authorization`. Only with `url`.
+    pub headers: Option<Placed<Entries<Placed<String>>>>,
+    /// What its tools and prompts are called by here before their own names; empty for nothing. Default: the name of
+    /// this table and `__`.
+    pub prefix: Option<Placed<String>>,
+    /// How it speaks: the name of a dialect, or a table of your own. Default: `spec`.
+    pub dialect: Option<DialectChoice>,
+    /// The revision that it is spoken to in. Default: the newest that it answers to.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::revision")]
+    pub revision: Option<Placed<String>>,
+    /// Which generation of the protocol it speaks. Default: `auto`.
+    pub era: Option<Placed<UpstreamEra>>,
+    /// Who shares a connection to it. Default: `principal`.
+    pub affinity: Option<Affinity>,
+    /// Whether it may ask callers something in the middle of a call. Default: true.
+    pub interactive: Option<bool>,
+    /// How long one of its calls may be silent, in seconds. Default: 60.
+    pub timeout_seconds: Option<Within<1, 86_400>>,
+    /// How long it may take to be ready, in seconds. Default: 30.
+    pub startup_seconds: Option<Within<1, 3600>>,
+    /// Whether it is used at all. Default: true.
+    pub enabled: Option<bool>,
+    /// Layers around its calls, the first one outermost.
+    pub chain: Option<Vec<Placed<LayerTable>>>,
+}

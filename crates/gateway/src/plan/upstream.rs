@@ -1,0 +1,330 @@
+//! What the tables of the servers behind mean.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use creole_proto::dialect::Dialect;
+use creole_proto::revision::{Era, Revision};
+
+use super::layer::LayerPlan;
+use super::{chain, dialect, file, seconds};
+use crate::config::environment::is_name;
+use crate::config::error::Problem;
+use crate::config::names;
+use crate::config::nearest::suggestion;
+use crate::config::upstream::UpstreamTable;
+use crate::config::value::{Entries, Placed, Within};
+use crate::config::words::{Affinity, UpstreamEra};
+use crate::presets;
+
+/// What stands between the name of an upstream and that of its tool.
+const SEPARATOR: &str = "__";
+/// The longest name and the longest prefix, in characters.
+const LONGEST_NAME: usize = 64;
+/// Headers that the transport writes itself.
+const OWN_HEADERS: [&str; 12] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "origin",
+    "transfer-encoding",
+];
+
+/// A server behind this one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamPlan {
+    /// The name that it was given.
+    pub name: String,
+    /// How it is reached.
+    pub reached: Reached,
+    /// What stands before the names of its tools and prompts.
+    pub prefix: String,
+    /// How it speaks.
+    pub dialect: Dialect,
+    /// The revision that it is spoken to in; the newest that it answers to if there is none.
+    pub revision: Option<Revision>,
+    /// Which generation of the protocol it speaks.
+    pub era: UpstreamEra,
+    /// Who shares a connection to it.
+    pub affinity: Affinity,
+    /// Whether it may ask callers something.
+    pub interactive: bool,
+    /// How long one of its calls may be silent.
+    pub timeout: Duration,
+    /// How long it may take to be ready.
+    pub startup: Duration,
+    /// Layers around its calls, outermost first.
+    pub chain: Vec<LayerPlan>,
+}
+
+/// How a server behind is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// A program that is started.
+    Command {
+        /// The program and its arguments; there is at least the program.
+        command: Vec<String>,
+        /// Variables that it is given.
+        env: Vec<(String, Secret)>,
+        /// Variables of this process that it is given too.
+        env_pass: Vec<String>,
+        /// The folder that it runs in.
+        cwd: Option<PathBuf>,
+    },
+    /// A preset, in a process of its own, until the command line names a program.
+    Preset(String),
+    /// An address that is called.
+    Url {
+        /// The address of the endpoint.
+        url: String,
+        /// Headers that each request carries.
+        headers: Vec<(String, Secret)>,
+    },
+}
+
+/// A text that may be a secret: it is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret(…)")
+    }
+}
+
+impl UpstreamPlan {
+    /// The same plan, with relative paths that begin at this folder.
+    pub(super) fn within(mut self, folder: &Path) -> Self {
+        if let Reached::Command { cwd: Some(cwd), .. } = &mut self.reached {
+            *cwd = folder.join(&*cwd);
+        }
+        self.chain = self.chain.into_iter().map(|layer| layer.within(folder)).collect();
+        self
+    }
+}
+
+/// The servers behind, in the order in which they were written; those that are not enabled are checked and left out.
+pub(super) fn resolve(
+    tables: Option<Entries<UpstreamTable>>,
+) -> Result<Vec<UpstreamPlan>, Problem> {
+    let mut upstreams = Vec::new();
+    for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
+        let enabled = table.enabled.unwrap_or(true);
+        let span = name.span.clone();
+        let upstream = upstream(name, table).map_err(|problem| problem.at_least(span))?;
+        upstreams.extend(enabled.then_some(upstream));
+    }
+    Ok(upstreams)
+}
+
+fn upstream(name: Placed<String>, table: UpstreamTable) -> Result<UpstreamPlan, Problem> {
+    let name = own_name(name)?;
+    let prefix = match &table.prefix {
+        Some(written) => prefix(written)?,
+        None => format!("{name}{SEPARATOR}"),
+    };
+    let (revision, era) = spoken(table.revision.as_ref(), table.era.as_ref())?;
+    let time = |written: Option<i64>, usual| seconds(written.unwrap_or(usual));
+    Ok(UpstreamPlan {
+        prefix,
+        revision,
+        era,
+        dialect: dialect::resolve(table.dialect.as_ref(), &name)?,
+        affinity: table.affinity.unwrap_or(Affinity::Principal),
+        interactive: table.interactive.unwrap_or(true),
+        timeout: time(table.timeout_seconds.map(Within::get), 60),
+        startup: time(table.startup_seconds.map(Within::get), 30),
+        chain: chain::resolve(table.chain.clone())?,
+        reached: reached(table)?,
+        name,
+    })
+}
+
+/// The name of an upstream: a word in which the separator cannot be found.
+fn own_name(written: Placed<String>) -> Result<String, Problem> {
+    let Placed { value: name, span } = written;
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_plain = !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(letter);
+    let wrong = if name.contains(SEPARATOR) || name.ends_with('_') {
+        format!("the name `{name}` cannot be told from those of tools: `{SEPARATOR}` ends it")
+    } else if !is_plain {
+        format!("`{name}` is not a plain name")
+    } else {
+        return Ok(name);
+    };
+    let help = format!("write at most {LONGEST_NAME} letters, digits, `-` or single `_`");
+    Err(Problem::new(wrong).help(help).at(span))
+}
+
+fn prefix(written: &Placed<String>) -> Result<String, Problem> {
+    let Placed { value, span } = written;
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    if value.len() > LONGEST_NAME || !value.bytes().all(letter) {
+        let help = format!("write at most {LONGEST_NAME} letters, digits, `_`, `-`, `.` or `/`");
+        return Err(Problem::new(format!("`{value}` is no prefix")).help(help).at(span.clone()));
+    }
+    Ok(value.clone())
+}
+
+/// The revision and the generation, which must not contradict each other.
+fn spoken(
+    revision: Option<&Placed<String>>,
+    era: Option<&Placed<UpstreamEra>>,
+) -> Result<(Option<Revision>, UpstreamEra), Problem> {
+    let chosen = era.map_or(UpstreamEra::Auto, |era| era.value);
+    let Some(written) = revision else { return Ok((None, chosen)) };
+    let Some(revision) = Revision::named(&written.value) else {
+        let help = suggestion(&written.value, "the revisions", &names::revisions());
+        let what = format!("unknown revision `{}`", written.value);
+        return Err(Problem::new(what).help(help).at(written.span.clone()));
+    };
+    let of_revision = match revision.rules().era {
+        Era::Handshake => UpstreamEra::Handshake,
+        Era::Stateless => UpstreamEra::Stateless,
+    };
+    if let Some(era) = era.filter(|era| ![UpstreamEra::Auto, of_revision].contains(&era.value)) {
+        let what = format!("the revision {} is of the other generation", written.value);
+        return Err(Problem::new(what).help("leave `era` or `revision` out").at(era.span.clone()));
+    }
+    Ok((Some(revision), of_revision))
+}
+
+fn reached(table: UpstreamTable) -> Result<Reached, Problem> {
+    let UpstreamTable { command, url, preset, env, env_pass, cwd, headers, .. } = table;
+    if let Some(preset) = preset {
+        let is_alone = command.is_none() && url.is_none();
+        return match presets::find(&preset.value) {
+            Ok(found) if is_alone => Ok(Reached::Preset(found.name.to_owned())),
+            Ok(_) => Err(Problem::new("an upstream has a `preset`, a `command` or a `url`")
+                .help("leave the others out")
+                .at(preset.span)),
+            Err(_) => {
+                let names: Vec<&str> = presets::ALL.iter().map(|preset| preset.name).collect();
+                let help = suggestion(&preset.value, "the presets", &names);
+                let what = format!("unknown preset `{}`", preset.value);
+                Err(Problem::new(what).help(help).at(preset.span))
+            }
+        };
+    }
+    let only = |key: &str, with: &str, span: &std::ops::Range<usize>| {
+        let what = format!("`{key}` is for upstreams that have a `{with}`");
+        Problem::new(what).help("leave it out").at(span.clone())
+    };
+    match (command, url) {
+        (Some(command), None) => {
+            if let Some(written) = headers {
+                return Err(only("headers", "url", &written.span));
+            }
+            let env = env.map(|env| env.value.0).unwrap_or_default();
+            Ok(Reached::Command {
+                command: program(command)?,
+                env: env.into_iter().map(variable).collect::<Result<_, _>>()?,
+                env_pass: passed(env_pass.map(|it| it.value).unwrap_or_default())?,
+                cwd: cwd.map(|cwd| file("cwd", cwd)).transpose()?,
+            })
+        }
+        (None, Some(url)) => {
+            let spans = [
+                ("env", env.map(|it| it.span)),
+                ("env_pass", env_pass.map(|it| it.span)),
+                ("cwd", cwd.map(|it| it.span)),
+            ];
+            if let Some((key, Some(span))) = spans.iter().find(|(_, span)| span.is_some()) {
+                return Err(only(key, "command", span));
+            }
+            let headers = headers.map(|headers| headers.value.0).unwrap_or_default();
+            let headers = headers.into_iter().map(header).collect::<Result<_, _>>()?;
+            Ok(Reached::Url { url: address(url)?, headers })
+        }
+        (Some(_), Some(url)) => {
+            Err(Problem::new("an upstream has a `command` or a `url`, not both")
+                .help("leave one of them out")
+                .at(url.span))
+        }
+        (None, None) => Err(Problem::new("an upstream needs a `command` or a `url`")
+            .help("add `command = [\"program\", \"argument\"]` or `url = \"https://…\"`")),
+    }
+}
+
+fn program(written: Placed<Vec<Placed<String>>>) -> Result<Vec<String>, Problem> {
+    let help = "write the program and its arguments, such as `[\"npx\", \"-y\", \"server\"]`";
+    let is_named = written.value.first().is_some_and(|program| !program.value.trim().is_empty());
+    if !is_named {
+        return Err(Problem::new("`command` names no program").help(help).at(written.span));
+    }
+    let argument = |Placed { value, span }: Placed<String>| match value.contains('\0') {
+        true => Err(Problem::new("an argument has a NUL character").at(span)),
+        false => Ok(value),
+    };
+    written.value.into_iter().map(argument).collect()
+}
+
+fn variable(entry: (Placed<String>, Placed<String>)) -> Result<(String, Secret), Problem> {
+    let (name, value) = entry;
+    let name = variable_name(name)?;
+    if value.value.contains('\0') {
+        return Err(Problem::new(format!("`{name}` has a NUL character")).at(value.span).hidden());
+    }
+    Ok((name, Secret(value.value)))
+}
+
+fn passed(written: Vec<Placed<String>>) -> Result<Vec<String>, Problem> {
+    written.into_iter().map(variable_name).collect()
+}
+
+fn variable_name(written: Placed<String>) -> Result<String, Problem> {
+    let Placed { value: name, span } = written;
+    if is_name(&name) {
+        return Ok(name);
+    }
+    let what = format!("`{name}` is not the name of an environment variable");
+    Err(Problem::new(what).help("write letters, digits and `_`").at(span))
+}
+
+fn header(entry: (Placed<String>, Placed<String>)) -> Result<(String, Secret), Problem> {
+    let (Placed { value: name, span }, value) = entry;
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(token) {
+        return Err(Problem::new(format!("`{name}` is not the name of a header")).at(span));
+    }
+    if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+        let what = format!("the header `{name}` is written by the transport itself");
+        return Err(Problem::new(what).help("leave it out").at(span));
+    }
+    let is_plain =
+        |text: &str| text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
+    if !is_plain(&value.value) {
+        let what = format!("the value of `{name}` has a character that headers cannot carry");
+        return Err(Problem::new(what).at(value.span).hidden());
+    }
+    Ok((name, Secret(value.value)))
+}
+
+/// The address of an endpoint: http or https, a host, and nothing secret in it.
+fn address(written: Placed<String>) -> Result<String, Problem> {
+    let Placed { value: url, span } = written;
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
+    let (wrong, help) = if host.contains('@') {
+        return Err(Problem::new("`url` holds a name or a password")
+            .help("send them in a header: `headers = { Authorization = \"…\" }`")
+            .at(span)
+            .hidden());
+    } else if host.is_empty() || host.starts_with(':') || !is_plain {
+        (format!("`{url}` is not an address"), "write it as `https://host/path`")
+    } else if url.contains('#') {
+        (format!("`{url}` names a part of a page"), "leave out what is behind `#`")
+    } else {
+        return Ok(url);
+    };
+    Err(Problem::new(wrong).help(help).at(span))
+}

@@ -1,0 +1,81 @@
+//! From the plan of a server behind to how it is treated.
+
+use std::ffi::OsString;
+
+use creole::client::Way;
+use creole::client::http::Target;
+use creole::process::Program;
+use creole::proto::client::Limits;
+use creole::proto::revision::{Era, Revision};
+
+use super::{Affinity, Naming, Settings, Speak};
+use crate::chain::Chain;
+use crate::config::words::{self, UpstreamEra};
+use crate::plan::layer::{LayerError, build};
+use crate::plan::upstream::{Reached, UpstreamPlan};
+
+impl Settings {
+    /// How a planned server is treated.
+    ///
+    /// # Errors
+    /// When a file of its chain cannot be opened, or the certificates of this machine cannot be read.
+    pub fn planned(plan: &UpstreamPlan) -> Result<Self, LayerError> {
+        let newest = |era| Speak::Revision(Revision::newest(era).rules());
+        let usual = Self::new(place(plan)?);
+        Ok(Self {
+            speak: match (plan.revision, plan.era) {
+                (Some(revision), _) => Speak::Revision(revision.rules()),
+                (None, UpstreamEra::Auto) => Speak::Detect,
+                (None, UpstreamEra::Handshake) => newest(Era::Handshake),
+                (None, UpstreamEra::Stateless) => newest(Era::Stateless),
+            },
+            dialect: plan.dialect.clone(),
+            naming: Naming { prefix: plan.prefix.clone(), separator: String::new() },
+            affinity: match plan.affinity {
+                words::Affinity::Principal => Affinity::Principal,
+                words::Affinity::Shared => Affinity::Shared,
+            },
+            interactive: plan.interactive,
+            startup: plan.startup,
+            limits: Limits {
+                call_idle: plan.timeout,
+                call_total: usual.limits.call_total.max(plan.timeout),
+                ..usual.limits
+            },
+            chain: Chain::new(build(&plan.chain, &plan.name)?),
+            ..usual
+        })
+    }
+}
+
+fn place(plan: &UpstreamPlan) -> Result<Way, LayerError> {
+    match &plan.reached {
+        Reached::Command { command, env, env_pass, cwd } => {
+            let (name, args) = command.split_first().unwrap_or((&plan.name, &[]));
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            let passed =
+                env_pass.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+            let given = env.iter().map(|(name, value)| (name.into(), value.0.clone().into()));
+            let mut program = Program::new(&plan.name, name).args(args);
+            program.env = passed.chain(given).collect();
+            program.folder = cwd.clone();
+            Ok(Way::Child(program))
+        }
+        Reached::Preset(preset) => {
+            let unknown =
+                |error| LayerError::new(format!("this program cannot find itself: {error}"));
+            let program = std::env::current_exe().map_err(unknown)?;
+            let program = Program::new(&plan.name, program);
+            Ok(Way::Child(program.args(["serve", "--preset", preset])))
+        }
+        Reached::Url { url, headers } => {
+            let refused = |fault: creole::proto::fault::Fault| LayerError::new(fault.detail);
+            let target = Target::new(&plan.name, url).map_err(refused)?;
+            let header = |target: Target, (name, value): &(String, _)| {
+                let crate::plan::upstream::Secret(value) = value;
+                target.header(name, value)
+            };
+            headers.iter().try_fold(target, header).map(Way::Http).map_err(refused)
+        }
+    }
+}
