@@ -340,7 +340,8 @@ impl Shared {
         };
         match mode {
             Err(fault) => fault.into(),
-            Ok(Mode::Task) => self.make_task(call).await,
+            // What is rare waits on the heap, so that the future of every call is small.
+            Ok(Mode::Task) => Box::pin(self.make_task(call)).await,
             Ok(Mode::Here) if caller.tasking == Tasking::Never => self.answer_here(call).await,
             Ok(Mode::Here) => match self.answer_here(call.clone()).await {
                 Outcome::Detach(state) => {
@@ -348,7 +349,7 @@ impl Shared {
                         None => call.context,
                         state => call.context.with_round(Round { state, ..Round::default() }),
                     };
-                    self.make_task(Call { context, ..call }).await
+                    Box::pin(self.make_task(Call { context, ..call })).await
                 }
                 done => done,
             },

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::fault::Fault;
 use crate::model::{
     Ask, CacheHints, ClientCapabilities, Completion, CompletionRequest, Contents, Definition,
-    Implementation, Level, ListKind, PromptResult, ServerCapabilities, Task, Tasking, ToolResult,
+    Implementation, Items, Level, ListKind, PromptResult, ServerCapabilities, Task, Tasking,
+    ToolResult,
 };
 use crate::revision::Rules;
 use crate::wire::Raw;
@@ -311,7 +312,7 @@ pub struct Page {
     /// Of what.
     pub kind: ListKind,
     /// The items.
-    pub items: Vec<Arc<Definition>>,
+    pub items: Items,
     /// The cursor of the next page.
     pub next: Option<String>,
     /// How long it may be kept.

@@ -4,7 +4,7 @@ use creole_proto::dialect::{
     Batch, CapabilityShape, Definitions, Dialect, IdAbsence, IdNumbers, IsError, Lifecycle,
     MissingId, NullId, RefusedId, Repeated, SchemaStyle, VersionAnswer,
 };
-use creole_proto::method::Method;
+use creole_proto::method::{Method, MethodSet};
 
 use super::code_list;
 
@@ -59,11 +59,7 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
             "requests that bring version and capabilities in `_meta`",
             if *stateless { "served, besides sessions" } else { "not served" },
         ),
-        setting(
-            "handshake",
-            "conversations that begin with `initialize`",
-            if *handshake { "served" } else { "not served" },
-        ),
+        setting("handshake", "conversations that begin with `initialize`", served(*handshake)),
         setting("version", "the version that `initialize` answers with", &version_answer(version)),
         setting("initialize_requires", "what `initialize` must carry", &words(initialize_requires)),
         setting("lifecycle", "what comes before any work", lifecycle_word(*lifecycle)),
@@ -74,14 +70,7 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         ),
         setting("confirmation", "how we end the handshake as a client", &sent(confirmation)),
         setting("repeated_initialize", "a second `initialize`", repeated(*repeated_initialize)),
-        setting(
-            "methods",
-            "what a client may send in a session",
-            &methods.map_or_else(
-                || "what the revision has".into(),
-                |methods| code_list(methods.iter().map(Method::name)),
-            ),
-        ),
+        setting("methods", "what a client may send in a session", &allowed(*methods)),
         setting("capabilities", "how capabilities are written", &capability_shape(capabilities)),
         setting("advertise", "the capabilities that are shown", &shown(advertise.as_deref())),
         setting("conceal", "capabilities that are never shown", &words(conceal)),
@@ -104,6 +93,15 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         setting("max_message", "the longest message", &format!("{max_message} bytes")),
         setting("telemetry", "a log of every request", asked(*telemetry)),
     ]
+}
+
+fn served(handshake: bool) -> &'static str {
+    if handshake { "served" } else { "not served" }
+}
+
+fn allowed(methods: Option<MethodSet>) -> String {
+    let named = |methods: MethodSet| code_list(methods.iter().map(Method::name));
+    methods.map_or_else(|| "what the revision has".into(), named)
 }
 
 fn words(list: &[creole_proto::dialect::Word]) -> String {

@@ -188,7 +188,7 @@ impl Client {
             let Payload::Page(page) = self.call(Operation::List(kind, cursor)).await? else {
                 return Err(internal("the server's answer is no page of a list"));
             };
-            items.extend(page.items);
+            items.extend(page.items.iter().cloned());
             if page.next.is_none() {
                 if kind == ListKind::Tools {
                     self.learn_mirrors(&mut items);

@@ -1,11 +1,11 @@
 //! A list of named items in the order in which they came, found by name, shown by pages.
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use creole_proto::http::Mirror;
-use creole_proto::model::{Definition, ListKind};
-use creole_proto::revision::{Era, Revision};
+use creole_proto::model::{Definition, Items, ListKind};
+use creole_proto::revision::{Era, Revision, Rules};
 use creole_proto::wire::Object;
 
 use crate::chain::{self, Middleware};
@@ -20,10 +20,14 @@ pub(super) struct Catalogue<T> {
     kind: ListKind,
     layers: Layers,
     entries: Vec<Entry<T>>,
-    places: HashMap<String, usize>,
+    /// A tree, because each call looks up two names, and the hash that keeps clients from choosing collisions costs
+    /// more than the few comparisons here, whose names the server chose.
+    places: BTreeMap<String, usize>,
     /// Where those are that clients know by other names than their own.
     aliases: HashMap<String, usize>,
     offered: bool,
+    /// The first page, which is mostly the only one, in each wording that somebody has asked for.
+    fronts: Mutex<Vec<Items>>,
 }
 
 struct Entry<T> {
@@ -64,9 +68,10 @@ impl<T> Catalogue<T> {
             kind,
             layers: Arc::clone(layers),
             entries: Vec::new(),
-            places: HashMap::new(),
+            places: BTreeMap::new(),
             aliases: HashMap::new(),
             offered: false,
+            fronts: Mutex::default(),
         }
     }
 
@@ -99,6 +104,7 @@ impl<T> Catalogue<T> {
     pub(super) fn replace(&mut self, rank: u32, items: Vec<(Definition, T)>) -> Vec<String> {
         self.offered |= !items.is_empty();
         self.entries.retain(|entry| entry.rank != rank);
+        self.forget_fronts();
         self.number();
         let mut refused = Vec::new();
         for (definition, item) in items {
@@ -118,6 +124,7 @@ impl<T> Catalogue<T> {
 
     /// Lets an item be seen as the chain wants it, unless another one is seen by its name already.
     fn show(&mut self, place: usize) {
+        self.forget_fronts();
         let entry = &mut self.entries[place];
         entry.shown = None;
         self.aliases.retain(|_, other| *other != place);
@@ -186,6 +193,7 @@ impl<T> Catalogue<T> {
 
     pub(super) fn remove(&mut self, name: &str) -> bool {
         let Some(place) = self.places.remove(name) else { return false };
+        self.forget_fronts();
         self.entries.remove(place);
         self.aliases.retain(|_, alias| *alias != place);
         let known = self.places.values_mut().chain(self.aliases.values_mut());
@@ -207,21 +215,39 @@ impl<T> Catalogue<T> {
         &self,
         after: Option<&Position>,
         size: usize,
-    ) -> (Vec<Arc<Definition>>, Option<Position>) {
+        rules: &Rules,
+    ) -> (Items, Option<Position>) {
         let start = after.map_or(0, |position| self.resume(position));
         let rest = self.entries.get(start..).unwrap_or_default();
-        let mut shown = rest.iter().enumerate().filter(|(_, entry)| entry.shown.is_some());
-        let mut items = Vec::with_capacity(rest.len().min(size));
-        let mut last = None;
-        for (index, entry) in shown.by_ref().take(size) {
-            items.extend(entry.shown.as_ref().map(|shown| Arc::clone(&shown.definition)));
-            last = Some((index, entry));
-        }
-        let next = last.filter(|_| shown.next().is_some()).map(|(index, entry)| {
+        let shown = || rest.iter().enumerate().filter(|(_, entry)| entry.shown.is_some());
+        let has_more = shown().nth(size).is_some();
+        let last = if has_more { shown().nth(size - 1) } else { None };
+        let next = last.map(|(index, entry)| {
             let after = entry.definition.name().to_owned();
             Position { index: start + index + 1, after }
         });
-        (items, next)
+        let items = || {
+            let seen = rest.iter().filter_map(|entry| entry.shown.as_ref()).take(size);
+            seen.map(|shown| Arc::clone(&shown.definition)).collect()
+        };
+        (if start == 0 { self.front(items, rules) } else { items() }, next)
+    }
+
+    /// The first page as it was written the last time, or as it is written from now on. The number of items on
+    /// it is the same each time.
+    fn front(&self, items: impl FnOnce() -> Items, rules: &Rules) -> Items {
+        // What is cached is whole, whoever broke down.
+        let mut fronts = self.fronts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = fronts.iter().find(|known| known.is_joined_for(rules)) {
+            return known.clone();
+        }
+        let items = items().joined(rules);
+        fronts.push(items.clone());
+        items
+    }
+
+    fn forget_fronts(&mut self) {
+        self.fronts.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Right after the item that ended the page before; if it is gone, where it was.

@@ -140,13 +140,13 @@ impl Registry {
         let size = if settings.dialect.paging { settings.page_size } else { usize::MAX };
         let (sealer, principal, list) = (&settings.sealer, context.principal(), kind.member());
         let after = self.position(cursor, context, list)?;
-        let state = self.read();
+        let (state, rules) = (self.read(), context.caller().rules);
         let (items, next) = match kind {
-            ListKind::Tools => state.tools.page(after.as_ref(), size),
-            ListKind::Resources => state.resources.page(after.as_ref(), size),
-            ListKind::Templates => state.templates.page(after.as_ref(), size),
-            ListKind::Prompts => state.prompts.page(after.as_ref(), size),
-            ListKind::Skills => state.shelf.skills.page(after.as_ref(), size),
+            ListKind::Tools => state.tools.page(after.as_ref(), size, rules),
+            ListKind::Resources => state.resources.page(after.as_ref(), size, rules),
+            ListKind::Templates => state.templates.page(after.as_ref(), size, rules),
+            ListKind::Prompts => state.prompts.page(after.as_ref(), size, rules),
+            ListKind::Skills => state.shelf.skills.page(after.as_ref(), size, rules),
         };
         let next = next.map(|position| position.seal(sealer, principal, list));
         Ok(Page { kind, items, next, cache: settings.cache })

@@ -59,7 +59,7 @@ impl Registry {
             let position = Position { index: end, after: last.name().to_owned() };
             position.seal(&settings.sealer, context.principal(), &list)
         });
-        let items = items[start..end].to_vec();
+        let items = items[start..end].iter().cloned().collect();
         Ok(Page { kind: ListKind::Resources, items, next, cache: settings.cache })
     }
 }

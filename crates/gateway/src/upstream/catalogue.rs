@@ -19,8 +19,11 @@ use super::names::{Naming, Taken};
 const MOST_PAGES: usize = 1000;
 const MOST_ITEMS: usize = 100_000;
 
+/// Whether a server has something.
+type Has = fn(&ServerCapabilities) -> bool;
+
 /// The lists that servers have, and the capability that each belongs to.
-pub(super) const LISTS: [(ListKind, fn(&ServerCapabilities) -> bool); 4] = [
+pub(super) const LISTS: [(ListKind, Has); 4] = [
     (ListKind::Tools, |has| has.tools),
     (ListKind::Resources, |has| has.resources),
     (ListKind::Templates, |has| has.resources),
@@ -46,7 +49,7 @@ pub(super) async fn fetch(connection: &Connection, kind: ListKind) -> Result<Lis
             Outcome::Fail(fault) => return Err(fault),
             _ => return Err(super::broken("a list was answered with something else")),
         };
-        listed.items.extend(page.items);
+        listed.items.extend(page.items.iter().cloned());
         listed.cache.ttl_ms = listed.cache.ttl_ms.min(page.cache.ttl_ms);
         listed.cache.public &= page.cache.public;
         let is_more = page.next.is_some() && page.next != cursor && listed.items.len() < MOST_ITEMS;

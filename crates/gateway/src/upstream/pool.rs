@@ -100,10 +100,13 @@ struct Slot {
 
 /// The calls that are under way in a conversation, oldest first: what belongs to none is handed to the first.
 #[derive(Clone, Default)]
-struct Callers(Arc<Mutex<Vec<(u64, mpsc::Sender<Aside>)>>>);
+struct Callers(Arc<Mutex<Vec<Caller>>>);
+
+/// A call under way: its number, and where it hears things.
+type Caller = (u64, mpsc::Sender<Aside>);
 
 impl Callers {
-    fn lock(&self) -> MutexGuard<'_, Vec<(u64, mpsc::Sender<Aside>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Caller>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

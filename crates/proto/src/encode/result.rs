@@ -143,14 +143,9 @@ fn write_tasks(out: &mut Vec<u8>, page: &TaskPage, target: &Target<'_>) {
 fn write_page(out: &mut Vec<u8>, page: &Page, rules: &Rules) {
     key(out, page.kind.member());
     // A long list is written once and not copied each time that the buffer grows.
-    out.reserve(page.items.iter().map(|item| item.text(rules).len() + 1).sum::<usize>() + 256);
+    out.reserve(page.items.size(rules) + 256);
     out.push(b'[');
-    for (position, item) in page.items.iter().enumerate() {
-        if position > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(item.text(rules).as_bytes());
-    }
+    page.items.write(out, rules);
     out.push(b']');
     if let Some(next) = &page.next {
         text_member(out, "nextCursor", next);

@@ -49,7 +49,7 @@ pub struct Session {
     /// Tasks that this session asked for and that are not over.
     pub tasks: BTreeSet<String>,
     /// The version that `initialize` was or will be answered with.
-    pub version: String,
+    pub version: Cow<'static, str>,
     /// Whether anything of this changed since somebody wrote it down.
     pub changed: bool,
 }
@@ -66,7 +66,7 @@ impl Session {
             level: FIRST_LEVEL,
             watched: BTreeSet::new(),
             tasks: BTreeSet::new(),
-            version: rules.name.to_string(),
+            version: Cow::Borrowed(rules.name),
             changed: false,
         }
     }
@@ -133,13 +133,13 @@ impl Session {
         match &dialect.version {
             VersionAnswer::Fixed(version) => {
                 self.rules = dialect.base_rules();
-                self.version = version.to_string();
+                self.version = version.clone();
             }
             VersionAnswer::Negotiate => {
                 let known = proposed.as_deref().and_then(Revision::named).map(Revision::rules);
                 let spoken = known.filter(|rules| rules.era == Era::Handshake);
                 self.rules = spoken.unwrap_or_else(|| Revision::newest(Era::Handshake).rules());
-                self.version = self.rules.name.to_string();
+                self.version = Cow::Borrowed(self.rules.name);
             }
         }
     }

@@ -31,7 +31,7 @@ impl Session {
         let raw = self.capabilities.raw.as_ref();
         let record = Record {
             revision: self.rules.name,
-            version: self.version.clone(),
+            version: self.version.as_ref().into(),
             operating: self.phase == Phase::Operating,
             capabilities: raw.and_then(|raw| serde_json::from_str(raw.as_str()).ok()),
             client: self.client.as_deref().cloned(),
@@ -52,7 +52,7 @@ impl Session {
             client: record.client.map(Arc::new),
             level: Level::named(record.level)?,
             watched: record.watched.into_iter().collect(),
-            version: record.version,
+            version: record.version.into(),
             ..Self::new(dialect)
         })
     }

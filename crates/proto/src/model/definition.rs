@@ -20,6 +20,19 @@ pub struct Definition {
     pub(super) tasked: Option<Box<str>>,
 }
 
+/// All that decides which text of a definition a peer gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wording {
+    tasks: Tasks,
+    structured: Structured,
+}
+
+impl Wording {
+    pub(super) fn of(rules: &Rules) -> Self {
+        Self { tasks: rules.tasks, structured: rules.structured }
+    }
+}
+
 impl Definition {
     /// The name or uri it is found by.
     pub fn name(&self) -> &str {
@@ -28,10 +41,11 @@ impl Definition {
 
     /// The text for a peer with these rules.
     pub fn text(&self, rules: &Rules) -> &str {
-        if let (Tasks::Wanted, Some(tasked)) = (rules.tasks, &self.tasked) {
+        let wording = Wording::of(rules);
+        if let (Tasks::Wanted, Some(tasked)) = (wording.tasks, &self.tasked) {
             return tasked;
         }
-        let older = match rules.structured {
+        let older = match wording.structured {
             Structured::Absent => self.unstructured.as_deref().or(self.handshake.as_deref()),
             Structured::Object => self.handshake.as_deref(),
             Structured::Any => None,

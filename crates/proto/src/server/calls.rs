@@ -109,6 +109,10 @@ impl Calls {
     pub(super) fn insert(&mut self, pending: Pending) -> CallKey {
         self.last += 1;
         let key = CallKey(self.last);
+        if self.open.capacity() == 0 {
+            // Most connections over HTTP have one call in their life.
+            self.open.reserve_exact(1);
+        }
         self.open.push((key, pending));
         key
     }

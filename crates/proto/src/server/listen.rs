@@ -1,5 +1,6 @@
 //! Announcing changes: to sessions of the handshake generation, and to listeners of the stateless one.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -21,7 +22,8 @@ const MOST_EARLY: usize = 64;
 /// Open streams of notifications.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
-    open: BTreeMap<CallKey, Listener>,
+    /// Each by itself on the heap: most connections have none or one, and a node of the tree has room for eleven.
+    open: BTreeMap<CallKey, Box<Listener>>,
     /// News of tasks that nobody followed, which came while somebody might begin to.
     early: Vec<Arc<Task>>,
 }
@@ -141,7 +143,8 @@ impl Machine {
             out.frame(route, |bytes| write_change(bytes, &change, Some(&pending.id), &target));
         }
         self.listeners.take_early(|id| filter.tasks.contains(id));
-        self.listeners.open.insert(call, Listener { id: pending.id, filter, rules: pending.rules });
+        let listener = Listener { id: pending.id, filter, rules: pending.rules };
+        self.listeners.open.insert(call, Box::new(listener));
     }
 
     /// Ends every stream with its graceful result (the same page, graceful closure).

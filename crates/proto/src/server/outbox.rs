@@ -122,6 +122,9 @@ struct Mark {
     end: usize,
 }
 
+/// Room for a short answer, so that the first one is not copied each time that its buffer grows.
+const USUAL: usize = 512;
+
 /// Frames and actions, in the order in which they arose.
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -182,6 +185,10 @@ impl Outbox {
     }
 
     pub(super) fn act(&mut self, action: Action) {
+        if self.actions.capacity() == 0 {
+            // Mostly there is one at a time, and a call is large.
+            self.actions.reserve_exact(1);
+        }
         self.actions.push_back(action);
     }
 
@@ -202,6 +209,9 @@ impl Outbox {
 
     fn mark(&mut self, route: Route, role: Role, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(USUAL);
+        }
         write(&mut self.bytes);
         crate::encode::keep_on_one_line(&mut self.bytes[start..]);
         self.bytes.push(b'\n');

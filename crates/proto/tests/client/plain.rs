@@ -35,7 +35,7 @@ pub(crate) fn endpoint(operation: &Operation, _: &Caller) -> Outcome {
         Operation::List(ListKind::Tools, _) => {
             let tool = r#"{"name":"t","inputSchema":{"type":"object"}}"#;
             let tool = Definition::relayed(ListKind::Tools, tool, None).unwrap();
-            let items = vec![Arc::new(tool)];
+            let items = [Arc::new(tool)].into_iter().collect();
             let cache = CacheHints { ttl_ms: 7, public: true };
             Payload::Page(Page { kind: ListKind::Tools, items, next: Some("n".into()), cache })
         }
@@ -90,7 +90,7 @@ fn a_list_is_read_with_cursor_and_freshness() {
         let Some(Outcome::Complete(Payload::Page(page))) = pair.outcome(key) else {
             panic!("{revision:?}: {:?}", pair.happened);
         };
-        assert_eq!(page.items[0].name(), "t");
+        assert_eq!(page.items.iter().next().unwrap().name(), "t");
         assert_eq!(page.next.as_deref(), Some("n"));
         assert_eq!(page.cache.public, revision.rules().cache_hints);
     }

@@ -7,8 +7,8 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::meta;
 use creole_proto::method::Method;
 use creole_proto::model::{
-    Ask, CacheHints, Completion, Contents, Implementation, Level, ListKind, PromptResult, Question,
-    ServerCapabilities, Task, TaskEnd, TaskState, ToolResult,
+    Ask, CacheHints, Completion, Contents, Implementation, Items, Level, ListKind, PromptResult,
+    Question, ServerCapabilities, Task, TaskEnd, TaskState, ToolResult,
 };
 use creole_proto::op::{Change, Event, Filter, Outcome, Page, Payload, ServerCard, TaskPage};
 use creole_proto::wire::Raw;
@@ -244,7 +244,7 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
         Just(Payload::Server(card())),
         Just(Payload::Page(Page {
             kind: ListKind::Tools,
-            items: Vec::new(),
+            items: Items::default(),
             next: Some("n".to_owned()),
             cache: CacheHints::NONE,
         })),

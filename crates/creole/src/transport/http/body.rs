@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -89,12 +90,12 @@ where
     if body.size_hint().lower() > limits.size as u64 {
         return Err(Unread::TooLarge(limits.size));
     }
-    let start = Instant::now();
+    let mut start = None;
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     loop {
         let received = first.len() + whole.len();
-        let Some(piece) = next(&mut body, start, received, limits).await? else { break };
+        let Some(piece) = next(&mut body, &mut start, received, limits).await? else { break };
         if piece.len() > limits.size - received {
             return Err(Unread::TooLarge(limits.size));
         }
@@ -114,20 +115,28 @@ where
 /// The next piece of data; nothing at the end.
 async fn next<B>(
     body: &mut B,
-    start: Instant,
+    start: &mut Option<Instant>,
     received: usize,
     limits: &BodyLimits,
 ) -> Result<Option<Bytes>, Unread>
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let deadline = start + limits.patience(received);
     loop {
         if body.is_end_stream() {
             return Ok(None);
         }
-        let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
-        let frame = timeout_at(deadline, frame).await.map_err(|_| Unread::TooSlow)?;
+        // Most bodies come with their heads, and what is there needs no clock.
+        let there = poll_fn(|context| Poll::Ready(Pin::new(&mut *body).poll_frame(context))).await;
+        let frame = match there {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                let start = *start.get_or_insert_with(Instant::now);
+                let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
+                let frame = timeout_at(start + limits.patience(received), frame).await;
+                frame.map_err(|_| Unread::TooSlow)?
+            }
+        };
         match frame.transpose().map_err(|_| Unread::Broken)? {
             None => return Ok(None),
             // Trailers mean nothing here.

@@ -92,6 +92,11 @@ impl Conversation {
         })
     }
 
+    /// When it began.
+    pub(super) fn started(&self) -> Instant {
+        self.started
+    }
+
     pub(super) fn rules(&self) -> &'static Rules {
         self.lock().machine.rules()
     }

@@ -73,6 +73,8 @@ struct Shared {
     settings: Settings,
     hub: Arc<Hub>,
     sessions: Arc<Sessions>,
+    /// Who nobody has asked for a name.
+    unnamed: Arc<str>,
 }
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static(SESSION);
@@ -105,7 +107,8 @@ impl Endpoint {
         let hub = Hub::new(service.registry().clone());
         let (most, idle) = (settings.max_sessions, settings.session_idle);
         let sessions = Sessions::new(service.clone(), settings.state.clone(), most, idle);
-        Self { shared: Arc::new(Shared { service, settings, hub, sessions }) }
+        let unnamed = LOCAL.into();
+        Self { shared: Arc::new(Shared { service, settings, hub, sessions, unnamed }) }
     }
 
     /// Answers one request. Host, origin and credentials are the caller's to check.
@@ -113,7 +116,7 @@ impl Endpoint {
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
-        let principal = principal_of(&request);
+        let principal = self.principal_of(&request);
         let is_old = self.shared.settings.old_sse.as_deref() == Some(request.uri().path());
         match *request.method() {
             Method::POST => self.post(request, principal, is_old).await,
@@ -241,7 +244,8 @@ impl Endpoint {
         status: u16,
     ) -> Response<Body> {
         let service = self.shared.service.clone();
-        let conversation = Conversation::new(service, LOCAL.into(), Stream::passing());
+        let unnamed = Arc::clone(&self.shared.unnamed);
+        let conversation = Conversation::new(service, unnamed, Stream::passing());
         conversation.refuse(fields, fault, rules);
         let reader = conversation.attach(COMMON, None);
         match reader.map(|reader| conversation.first_now(COMMON, reader, true)) {
@@ -261,6 +265,12 @@ impl Endpoint {
         response
     }
 
+    /// Whoever the layer that authenticates has found, if there is one.
+    fn principal_of<B>(&self, request: &Request<B>) -> Arc<str> {
+        let known = request.extensions().get::<Principal>();
+        Arc::clone(known.map_or(&self.shared.unnamed, |principal| &principal.id))
+    }
+
     fn is_sessionless(&self) -> bool {
         self.dialect().is_sessionless()
     }
@@ -268,12 +278,6 @@ impl Endpoint {
     fn dialect(&self) -> &Dialect {
         &self.shared.service.profile().dialect
     }
-}
-
-/// Whoever the layer that authenticates has found, if there is one.
-fn principal_of<B>(request: &Request<B>) -> Arc<str> {
-    let known = request.extensions().get::<Principal>();
-    known.map_or_else(|| LOCAL.into(), |principal| Arc::clone(&principal.id))
 }
 
 /// A header as it was sent; one that was sent several times is a list (RFC 9110, 5.3).
@@ -307,8 +311,8 @@ where
 impl Answer for Endpoint {
     type Body = Body;
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        Self::answer(self, request).await
+    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> {
+        Self::answer(self, request)
     }
 }
 

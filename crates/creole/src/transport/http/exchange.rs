@@ -53,14 +53,19 @@ impl Exchange {
         // Registered before it listens, so that no change in between is missed.
         let listens = started.iter().any(|call| matches!(call.operation, Operation::Listen(_)));
         let listening = listens.then(|| hub().listen(&conversation));
-        let pending = started.into_iter().filter_map(|call| conversation.begin(call)).collect();
+        // Collected into room of its own: calls that are done are not to keep theirs.
+        let mut pending = Vec::new();
+        for call in started {
+            pending.extend(conversation.begin(call));
+        }
         let reader = conversation.attach(COMMON, None)?;
+        let sign = conversation.started() + PATIENCE;
         Some(Self {
             conversation,
             reader,
             pending,
             timer: None,
-            sign: Instant::now() + PATIENCE,
+            sign,
             _listening: listening,
             over: false,
         })

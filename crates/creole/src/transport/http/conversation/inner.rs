@@ -68,6 +68,8 @@ impl Inner {
                 Action::Start(call) => {
                     let key = call.key;
                     self.calls.push(Open { key, stream: current, canceller: None, task: None });
+                    // Calls are large, and mostly there is one.
+                    started.reserve_exact(1);
                     started.push(call);
                 }
                 Action::Cancel(call, _) => self.cancel(call),

@@ -21,6 +21,7 @@ use super::super::old_sse;
 use super::super::reply::{self, Body};
 use super::super::stream::Stream;
 use super::{Endpoint, Refused, SESSION_HEADER, joined};
+use crate::chain::BoxFuture;
 
 const VERSION_HEADER: HeaderName = HeaderName::from_static(VERSION);
 const METHOD_HEADER: HeaderName = HeaderName::from_static(METHOD);
@@ -32,6 +33,15 @@ struct Post<'a> {
     accepted: Accepted,
     principal: Arc<str>,
     scanned: Result<Frame<'a>, ScanError>,
+}
+
+/// How far an answer has come: most are there as soon as the body is.
+///
+/// What has to wait does so in a future of its own. The one that reads the body is a part of every connection and
+/// is moved with every request, so it holds nothing that only some of them need.
+enum Step<'a> {
+    Done(Response<Body>),
+    Later(BoxFuture<'a, Response<Body>>),
 }
 
 impl Endpoint {
@@ -62,10 +72,14 @@ impl Endpoint {
             let scanned = scanned.as_ref();
             return Box::pin(old_sse::message(self, &parts.uri, &principal, scanned)).await;
         }
-        self.message(Post { headers, accepted, principal, scanned }).await
+        let post = Post { headers, accepted, principal, scanned };
+        match self.message(&post) {
+            Step::Done(response) => response,
+            Step::Later(response) => response.await,
+        }
     }
 
-    async fn message(&self, post: Post<'_>) -> Response<Body> {
+    fn message<'a>(&'a self, post: &'a Post<'a>) -> Step<'a> {
         let dialect = &self.shared.service.profile().dialect;
         let header = |name: &HeaderName| joined(post.headers, name);
         let (version, method, name) =
@@ -76,40 +90,50 @@ impl Endpoint {
             name: name.as_deref(),
             has_session: post.headers.contains_key(SESSION_HEADER),
         };
-        let Ok(frame) = &post.scanned else {
-            // In a session it is refused in the words of the session's revision.
-            return match self.session(post.headers, &post.principal).await {
-                Ok(session) => {
-                    Box::pin(session.post(post.scanned.as_ref(), post.accepted.events)).await
-                }
-                Err(_) => self.alone(&post, dialect.base_rules()).await,
-            };
-        };
+        let Ok(frame) = &post.scanned else { return Step::Later(Box::pin(self.unread(post))) };
         match conversation(frame, &head, dialect) {
-            Err(fault) => self.refuse(None, &fault, dialect.base_rules(), 400),
-            Ok(Belongs::Alone) => self.checked(&post, frame, &head).await,
-            Ok(Belongs::Sessionless) => self.alone(&post, dialect.base_rules()).await,
-            Ok(Belongs::Opening) => Box::pin(self.open(&post)).await,
-            Ok(Belongs::Session) => self.in_session(&post, frame).await,
+            Err(fault) => Step::Done(self.refuse(None, &fault, dialect.base_rules(), 400)),
+            Ok(Belongs::Alone) => self.checked(post, frame, &head),
+            Ok(Belongs::Sessionless) => self.alone(post, dialect.base_rules()),
+            Ok(Belongs::Opening) => Step::Later(Box::pin(self.open(post))),
+            Ok(Belongs::Session)
+                if !post.headers.contains_key(SESSION_HEADER) && wants_answer(frame) =>
+            {
+                // Who has not opened a session is told so in the words of the dialect.
+                self.alone(post, self.dialect().base_rules())
+            }
+            Ok(Belongs::Session) => Step::Later(Box::pin(self.in_session(post, frame))),
+        }
+    }
+
+    /// What cannot be read is refused in the words of the session's revision, if there is a session.
+    async fn unread(&self, post: &Post<'_>) -> Response<Body> {
+        let scanned = post.scanned.as_ref();
+        match self.session(post.headers, &post.principal).await {
+            Ok(session) => session.post(scanned, post.accepted.events).await,
+            Err(_) => match self.alone(post, self.dialect().base_rules()) {
+                Step::Done(response) => response,
+                Step::Later(response) => response.await,
+            },
         }
     }
 
     /// A request that stands alone has headers that repeat what it says.
-    async fn checked(&self, post: &Post<'_>, frame: &Frame<'_>, head: &Head<'_>) -> Response<Body> {
+    fn checked<'a>(&self, post: &Post<'_>, frame: &Frame<'_>, head: &Head<'_>) -> Step<'a> {
         let rules = Revision::newest(Era::Stateless).rules();
-        let Frame::One(fields) = frame else { return reply::empty(400) };
+        let Frame::One(fields) = frame else { return Step::Done(reply::empty(400)) };
         let dialect = &self.shared.service.profile().dialect;
         let checked = check_alone(fields, head, dialect)
             .and_then(|method| self.check_mirrors(method, fields, post.headers));
         match checked {
-            Ok(()) => self.alone(post, rules).await,
+            Ok(()) => self.alone(post, rules),
             Err(fault) => {
                 // What is missing in `_meta` is told with 400, other parameters with 200.
                 let status = match fault.kind {
                     FaultKind::InvalidParams => 400,
                     kind => status(Some(kind), rules),
                 };
-                self.refuse(Some(fields), &fault, rules, status)
+                Step::Done(self.refuse(Some(fields), &fault, rules, status))
             }
         }
     }
@@ -135,19 +159,18 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Serves a message that needs nothing but itself. What has to wait does so in a future of its own, so that
-    /// connections stay small.
-    async fn alone(&self, post: &Post<'_>, rules: &'static Rules) -> Response<Body> {
+    /// Serves a message that needs nothing but itself.
+    fn alone<'a>(&self, post: &Post<'_>, rules: &'static Rules) -> Step<'a> {
         let service = self.shared.service.clone();
         let principal = Arc::clone(&post.principal);
         let conversation = Conversation::new(service, principal, Stream::passing());
         let started = conversation.receive(post.scanned.as_ref(), COMMON);
         let Some(mut exchange) = Exchange::begin(conversation, started, || self.hub()) else {
-            return reply::empty(202);
+            return Step::Done(reply::empty(202));
         };
         match exchange.now(rules) {
-            Some(response) => response,
-            None => Box::pin(exchange.answer(post.accepted.events, rules)).await,
+            Some(response) => Step::Done(response),
+            None => Step::Later(Box::pin(exchange.answer(post.accepted.events, rules))),
         }
     }
 
@@ -171,10 +194,6 @@ impl Endpoint {
     }
 
     async fn in_session(&self, post: &Post<'_>, frame: &Frame<'_>) -> Response<Body> {
-        if !post.headers.contains_key(SESSION_HEADER) && wants_answer(frame) {
-            // Who has not opened a session is told so in the words of the dialect.
-            return self.alone(post, self.dialect().base_rules()).await;
-        }
         let session = match self.session(post.headers, &post.principal).await {
             Ok(session) => session,
             Err(refused) => return self.refused(refused),

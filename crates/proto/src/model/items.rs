@@ -1,0 +1,128 @@
+//! The items of one page of a list, shared between those who are shown the same page.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::Definition;
+use super::definition::Wording;
+use crate::revision::Rules;
+
+/// The items of a page. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Items {
+    each: Arc<[Arc<Definition>]>,
+    joined: Option<Joined>,
+}
+
+/// All items as one text, in one of their wordings.
+#[derive(Clone, Debug)]
+struct Joined {
+    wording: Wording,
+    text: Arc<str>,
+}
+
+impl Items {
+    /// The same items, which are written for peers with these rules by one copy: worth it for a page that is
+    /// shown more than once.
+    pub fn joined(mut self, rules: &Rules) -> Self {
+        let mut text = String::with_capacity(self.size(rules));
+        for item in self.iter() {
+            if !text.is_empty() {
+                text.push(',');
+            }
+            text.push_str(item.text(rules));
+        }
+        self.joined = Some(Joined { wording: Wording::of(rules), text: text.into() });
+        self
+    }
+
+    /// Whether [`joined`](Self::joined) was called with rules by which items are worded like this.
+    pub fn is_joined_for(&self, rules: &Rules) -> bool {
+        self.text(rules).is_some()
+    }
+
+    /// One item after the other.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.each.iter()
+    }
+
+    /// Writes the items, with commas between them.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, rules: &Rules) {
+        if let Some(text) = self.text(rules) {
+            return out.extend_from_slice(text.as_bytes());
+        }
+        for (position, item) in self.iter().enumerate() {
+            if position > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(item.text(rules).as_bytes());
+        }
+    }
+
+    /// How much room [`write`](Self::write) needs.
+    pub(crate) fn size(&self, rules: &Rules) -> usize {
+        match self.text(rules) {
+            Some(text) => text.len(),
+            None => self.iter().map(|item| item.text(rules).len() + 1).sum(),
+        }
+    }
+
+    fn text(&self, rules: &Rules) -> Option<&str> {
+        let joined = self.joined.as_ref()?;
+        (joined.wording == Wording::of(rules)).then_some(&*joined.text)
+    }
+}
+
+impl PartialEq for Items {
+    /// How they are kept makes no difference.
+    fn eq(&self, other: &Self) -> bool {
+        self.each == other.each
+    }
+}
+
+impl FromIterator<Arc<Definition>> for Items {
+    fn from_iter<T: IntoIterator<Item = Arc<Definition>>>(items: T) -> Self {
+        Self { each: items.into_iter().collect(), joined: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::model::{TaskSupport, Tool};
+    use crate::revision::Revision;
+    use crate::wire::Raw;
+
+    /// Tools whose text differs between revisions.
+    fn items() -> Items {
+        let tool = |name: &str, task_support| Tool {
+            name: name.into(),
+            title: None,
+            description: "d".into(),
+            input_schema: Raw::of(&()),
+            output_schema: Some(Raw::of(&[1])),
+            annotations: None,
+            task_support,
+            meta: None,
+        };
+        let tools = [tool("a", TaskSupport::Forbidden), tool("b", TaskSupport::Optional)];
+        tools.iter().map(|tool| Arc::new(Definition::from(tool))).collect()
+    }
+
+    #[test]
+    fn joined_items_are_written_like_single_ones_for_every_revision() {
+        let newest = Revision::ALL.last().unwrap().rules();
+        let joined = items().joined(newest);
+        for revision in Revision::ALL {
+            let (mut one_by_one, mut at_once) = (vec![], vec![]);
+            items().write(&mut one_by_one, revision.rules());
+            joined.write(&mut at_once, revision.rules());
+            assert_eq!(one_by_one, at_once);
+            assert!(joined.size(revision.rules()) >= at_once.len());
+        }
+        assert!(joined.is_joined_for(newest) && !items().is_joined_for(newest));
+    }
+}
