@@ -44,6 +44,9 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Add, change and take out users and keys.
     Passwd(PasswdArgs),
+    /// End the programs of a gateway that was killed. Started by the gateway itself.
+    #[command(hide = true)]
+    Guard,
     /// Show how tools changed that are withheld for it, and approve them.
     Approve(ApproveArgs),
 }

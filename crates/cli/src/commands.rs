@@ -16,6 +16,10 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Connect(args) => connect::run(args),
         Command::Config(command) => config::run(command),
         Command::Passwd(args) => passwd::run(args),
+        Command::Guard => {
+            crate::guardian::run();
+            Ok(())
+        }
         Command::Approve(args) => approve::run(args),
     }
 }

@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod failure;
+mod guardian;
 mod log;
 mod output;
 mod target;

@@ -27,7 +27,8 @@ fn every_preset_loads() {
     for preset in presets::ALL {
         let plan = Plan::load(Source::Preset(preset.name), PACKS)
             .unwrap_or_else(|error| panic!("{}\n{error}", preset.name));
-        assert!(!plan.server.packs.is_empty(), "{}", preset.name);
+        let has_something = !plan.server.packs.is_empty() || !plan.upstreams.is_empty();
+        assert!(has_something, "{}", preset.name);
     }
 }
 
@@ -369,6 +370,7 @@ fn what_is_no_readable_file_is_refused() {
 fn an_unknown_preset_is_refused_with_those_that_there_are() {
     let error = Plan::load(Source::Preset("bosman"), PACKS).unwrap_err();
     let expected = "error: unknown preset `bosman`\n  = help: did you mean `bossman`? the presets \
-                    are `default`, `bb-mcp-server`, `bossman`, `fpf-governance`, `everything`";
+                    are `default`, `bb-mcp-server`, `mcp-chain`, `bossman`, `fpf-governance`, \
+                    `everything`";
     assert_eq!(error.to_string(), expected);
 }

@@ -12,11 +12,12 @@ use tokio::runtime::Builder;
 use super::serve::runtime;
 use crate::args::ConnectArgs;
 use crate::failure::Failure;
-use crate::{log, output, target};
+use crate::{guardian, log, output, target};
 
 /// Speaks until the client is gone.
 pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
-    let place = target::place(&args.target)?;
+    let mut place = target::place(&args.target)?;
+    guardian::watch(std::iter::once(&mut place));
     let format = args.log.map_or(LogFormat::Text, Into::into);
     log::start(LogPlan { format, level: LogLevel::Warn, payloads: false });
     if io::stdin().is_terminal() {

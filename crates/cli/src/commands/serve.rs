@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::{log, target};
+use crate::{guardian, log, target};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -79,7 +79,8 @@ async fn assemble(plan: &Plan, args: &ServeArgs, affinity: Affinity) -> Result<S
     let server = creole_cli::assemble(plan, &Options::default(), &federation)
         .map_err(|refusal| Failure::Serve(refusal.to_string()))?;
     let service = server.debug(args.debug).state(state.clone()).start();
-    let servers = behind(plan, args, affinity)?;
+    let mut servers = behind(plan, args, affinity)?;
+    guardian::watch(servers.iter_mut().map(|server| &mut server.way));
     federation.begin(servers, service.registry(), !plan.server.packs.is_empty());
     Ok(Served { service, state, federation })
 }

@@ -1,0 +1,32 @@
+//! The process that ends the programs behind a gateway which was killed and could not do it itself.
+
+use std::io;
+use std::time::Duration;
+
+use creole::client::Way;
+use creole::process::{Guardian, guard};
+
+/// How long programs have to end by themselves.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The guardian's own work.
+pub(crate) fn run() {
+    guard(io::stdin().lock(), PATIENCE);
+}
+
+/// Has the programs among these ways guarded, all by one guardian. Where none can be started, they are left to
+/// notice that their input ends.
+pub(crate) fn watch<'a>(ways: impl Iterator<Item = &'a mut Way>) {
+    let mut guardian = None;
+    for way in ways {
+        if let Way::Child(program) = way {
+            guardian = guardian.or_else(start);
+            program.guardian.clone_from(&guardian);
+        }
+    }
+}
+
+fn start() -> Option<Guardian> {
+    let started = std::env::current_exe().and_then(|this| Guardian::start(this, ["guard"]));
+    started.inspect_err(|error| tracing::warn!("no guardian for child processes: {error}")).ok()
+}
