@@ -1,4 +1,4 @@
-//! The official conformance suite, made to judge a server of ours, and its verdicts as values.
+//! The official conformance suite, made to judge a server or a client of ours, and its verdicts as values.
 //!
 //! The suite writes one `checks.json` for each scenario that it ran. Its exit code and its own summary are
 //! read too, but only these files tell what was checked and what was silently passed over.
@@ -49,7 +49,7 @@ pub struct Check {
 }
 
 /// What one run of the suite found.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Verdict {
     /// What was run, for the table.
     pub title: String,
@@ -92,6 +92,46 @@ pub fn judge(suite: Suite, url: &str, words: &[&str]) -> Result<Verdict, String>
     })
 }
 
+/// Has the suite judge a client in one scenario after the other: some depend on time, and the suite would run
+/// them all at once. A warning counts as well, and so does a client that does not end in peace.
+pub fn judge_client(
+    suite: Suite,
+    client: &Path,
+    names: &[&str],
+    revision: Option<&str>,
+) -> Result<Verdict, String> {
+    let installed = installed_suite(suite).map_err(|missing| missing.to_string())?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let title = format!("{} client {}", suite.name(), revision.unwrap_or_default());
+    let mut verdict = Verdict { title, is_content: true, ..Verdict::default() };
+    for name in names {
+        let results = folder.path().join(name);
+        let mut command = installed.command();
+        command.arg("client").arg("--command").arg(client).args(["--scenario", name]);
+        if let Some(revision) = revision {
+            // The suite counts extensions to no revision, and has to be told to run them in one.
+            command.args(["--spec-version", revision, "--force"]);
+        }
+        command.arg("--output-dir").arg(&results).current_dir(folder.path());
+        let output = process::output(&mut command, Instant::now() + RUN)?;
+        let printed = format!("{}{}", output.stdout, output.stderr);
+        verdict.is_content &= output.success;
+        verdict.scenarios.extend(scenarios(&results).map_err(|why| format!("{why}\n{printed}"))?);
+        verdict.printed.push_str(&printed);
+    }
+    Ok(verdict)
+}
+
+/// The scenarios for clients that a release of the suite has.
+pub fn client_scenarios(suite: Suite) -> Result<Vec<String>, String> {
+    let installed = installed_suite(suite).map_err(|missing| missing.to_string())?;
+    let mut command = installed.command();
+    command.args(["list", "--client"]);
+    let listed = process::output(&mut command, Instant::now() + RUN)?;
+    let lines = listed.stdout.lines().filter_map(|line| line.trim().strip_prefix("- "));
+    Ok(lines.filter_map(|line| line.split(' ').next().map(str::to_owned)).collect())
+}
+
 /// The checks of each scenario that the suite ran.
 fn scenarios(results: &Path) -> Result<BTreeMap<String, Vec<Check>>, String> {
     let mut scenarios = BTreeMap::new();
@@ -111,9 +151,9 @@ fn scenarios(results: &Path) -> Result<BTreeMap<String, Vec<Check>>, String> {
     Ok(scenarios)
 }
 
-/// The scenario in a folder's name: `server-NAME-2026-11-15T06-18-34-914Z`.
+/// The scenario in a folder's name: `server-NAME-2026-11-15T06-18-34-914Z`, for a client without `server-`.
 fn scenario_of(folder: &str) -> Option<&str> {
-    let rest = folder.strip_prefix("server-")?;
+    let rest = folder.strip_prefix("server-").unwrap_or(folder);
     let stamp = "-2026-11-15T06-18-34-914Z".len();
     rest.get(..rest.len().checked_sub(stamp)?)
 }

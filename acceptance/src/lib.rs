@@ -1,6 +1,7 @@
 //! Whole-system tests.
 
 pub mod conformance;
+pub mod gateway;
 pub mod http;
 pub mod load;
 pub mod peers;

@@ -30,8 +30,10 @@ impl Listening {
     /// waits until it says where it listens.
     pub fn start(words: &[&str]) -> Result<Self, String> {
         let data = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let mut command = serve(data.path(), words);
-        command.args(["--http", "127.0.0.1:0"]).current_dir(repository());
+        // First, because what follows `--` is the command of another server.
+        let words = [&["--http", "127.0.0.1:0"], words].concat();
+        let mut command = serve(data.path(), &words);
+        command.current_dir(repository());
         let (process, address, log) = begin(command)?;
         Ok(Self { process, address, log, _data: data })
     }

@@ -135,9 +135,14 @@ pub fn binary() -> Result<PathBuf, String> {
     if let Some(path) = env::var_os("CREOLE_BIN") {
         return existing(PathBuf::from(path));
     }
+    beside("creole")
+}
+
+/// A program that the same build put beside the tests.
+pub fn beside(name: &str) -> Result<PathBuf, String> {
     let test = env::current_exe().map_err(|error| error.to_string())?;
     let profile = test.parent().and_then(Path::parent).ok_or("no directory of the build")?;
-    existing(profile.join(format!("creole{}", env::consts::EXE_SUFFIX)))
+    existing(profile.join(format!("{name}{}", env::consts::EXE_SUFFIX)))
 }
 
 fn existing(path: PathBuf) -> Result<PathBuf, String> {

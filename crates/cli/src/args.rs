@@ -1,5 +1,11 @@
 //! The command line as types; its help is their documentation.
 
+mod verbs;
+
+pub(crate) use verbs::{
+    CallArgs, CheckArgs, ImportArgs, KINDS, ListArgs, PeerArgs, PromptArgs, ReadArgs,
+};
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,6 +34,7 @@ Examples:
   creole config show > creole.toml   begin a configuration of your own
   creole config check creole.toml    see what it means
   creole serve creole.toml           serve it
+  creole call https://example.com/mcp add --arg a=2 --arg b=3
 
 A client such as Claude Desktop or Cursor starts Creole by itself; its configuration says:
   { \"mcpServers\": { \"creole\": { \"command\": \"creole\", \"args\": [\"serve\"] } } }";
@@ -39,6 +46,18 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Be a stdio server in front of another server, of any era and over any transport.
     Connect(ConnectArgs),
+    /// List the tools, resources, templates and prompts of a server.
+    List(ListArgs),
+    /// Call a tool of a server.
+    Call(CallArgs),
+    /// Read a resource of a server.
+    Read(ReadArgs),
+    /// Render a prompt of a server.
+    Prompt(PromptArgs),
+    /// Say how a server speaks, what other clients get of it, and what is wrong with what it lists.
+    Check(CheckArgs),
+    /// Make a configuration of the servers that another client has configured.
+    Import(ImportArgs),
     /// Show, check and describe configurations.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -80,6 +99,9 @@ pub(crate) struct ServeArgs {
     /// Listen for HTTP on this address and port, whatever the configuration says.
     #[arg(long, value_name = "ADDRESS", value_parser = address_and_port, conflicts_with = "stdio")]
     pub(crate) http: Option<SocketAddr>,
+    /// Serve only this one of the servers that the configuration has.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Option<String>,
     /// Let everybody call who can reach the address.
     #[arg(long)]
     pub(crate) dangerously_without_auth: bool,

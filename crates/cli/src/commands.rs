@@ -1,19 +1,34 @@
 //! One verb per file.
 
 mod approve;
+mod call;
+mod check;
 mod config;
 mod connect;
+mod import;
+mod list;
 mod passwd;
-mod serve;
+mod prompt;
+mod read;
+pub(crate) mod serve;
 
 use crate::args::Command;
 use crate::failure::Failure;
+
+/// How many names are told of a list that is longer.
+const FEW: usize = 12;
 
 /// Runs the verb.
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(args),
         Command::Connect(args) => connect::run(args),
+        Command::List(args) => list::run(args),
+        Command::Call(args) => call::run(args),
+        Command::Read(args) => read::run(args),
+        Command::Prompt(args) => prompt::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Import(args) => import::run(args),
         Command::Config(command) => config::run(command),
         Command::Passwd(args) => passwd::run(args),
         Command::Guard => {
@@ -22,4 +37,28 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         }
         Command::Approve(args) => approve::run(args),
     }
+}
+
+/// The one word that is left beside the server.
+fn one_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, Failure> {
+    match rest {
+        [word] => Ok(word),
+        [] => Err(Failure::Usage(format!("{what} is missing: `{verb}` shows what there is"))),
+        [_, extra, ..] => Err(Failure::Usage(format!("`{extra}` is one word too many"))),
+    }
+}
+
+/// That a server does not have what was named, and what it has.
+fn no_such(server: &str, what: &str, name: &str, known: &[&str]) -> String {
+    let likely = creole_gateway::nearest(name, known.iter().copied());
+    let hint = match (likely, known) {
+        (Some(likely), _) => format!("did you mean `{likely}`?"),
+        (None, []) => format!("it has no {what} at all"),
+        (None, known) if known.len() <= FEW => {
+            let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+            format!("it has {}", names.join(", "))
+        }
+        (None, known) => format!("it has {} others; `creole list` shows them", known.len()),
+    };
+    crate::output::printable(&format!("`{server}` has no {what} `{name}`: {hint}"))
 }

@@ -27,6 +27,8 @@ pub(crate) enum Failure {
     Refused(String),
     /// The server could not be started, or broke down.
     Serve(String),
+    /// Another server could not be reached, or did not do what it was asked to do.
+    Call(String),
 }
 
 impl Failure {
@@ -38,7 +40,7 @@ impl Failure {
             | Self::Credentials(_)
             | Self::Skills(_)
             | Self::Refused(_) => ExitCode::from(2),
-            Self::Output(_) | Self::Passwd(_) | Self::Serve(_) => ExitCode::from(1),
+            Self::Output(_) | Self::Passwd(_) | Self::Serve(_) | Self::Call(_) => ExitCode::from(1),
         }
     }
 }
@@ -54,9 +56,11 @@ impl fmt::Display for Failure {
             }
             Self::Output(error) => write!(formatter, "error: stdout cannot be written: {error}"),
             Self::Credentials(error) => write!(formatter, "error: {error}"),
-            Self::Usage(what) | Self::Passwd(what) | Self::Refused(what) | Self::Serve(what) => {
-                write!(formatter, "error: {what}")
-            }
+            Self::Usage(what)
+            | Self::Passwd(what)
+            | Self::Refused(what)
+            | Self::Serve(what)
+            | Self::Call(what) => write!(formatter, "error: {what}"),
         }
     }
 }

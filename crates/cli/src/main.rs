@@ -3,11 +3,16 @@
 //! 0: done. 1: the call failed. 2: the command line or the configuration is wrong.
 
 mod args;
+mod arguments;
 mod commands;
+mod events;
 mod failure;
 mod guardian;
 mod log;
 mod output;
+mod questions;
+mod render;
+mod session;
 mod target;
 
 use std::process::ExitCode;

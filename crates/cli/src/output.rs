@@ -2,15 +2,31 @@
 //!
 //! Nothing is buffered and nothing panics: a reader that went away has all it wanted.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
 
+/// The longest line of progress: shorter than any terminal is wide.
+const STATUS: usize = 78;
+
+/// Goes back to the beginning of the line and empties it.
+const ERASE: &str = "\r\x1b[2K";
+
+/// Whether a line of progress stands there, to be erased.
+static HAS_STATUS: AtomicBool = AtomicBool::new(false);
+
 /// Writes the answer of a command to stdout.
 pub(crate) fn data(text: &str) -> Result<(), Failure> {
+    bytes(text.as_bytes())
+}
+
+/// Writes the answer of a command to stdout, whatever its bytes are.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    erase();
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Output(error)),
         _ => Ok(()),
     }
@@ -18,18 +34,63 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
 
 /// Says a line to the person at stderr.
 pub(crate) fn talk(text: &str) {
+    erase();
     // Where nobody listens there is nobody to tell.
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
+/// Shows how far something has come, in a line that the next one replaces; only at a terminal.
+pub(crate) fn status(text: &str) {
+    if io::stderr().is_terminal() {
+        let line: String = printable(text).replace('\n', " ").chars().take(STATUS).collect();
+        HAS_STATUS.store(true, Ordering::Relaxed);
+        let _ = io::stderr().write_all(format!("{ERASE}{line}").as_bytes());
+    }
+}
+
+fn erase() {
+    if HAS_STATUS.swap(false, Ordering::Relaxed) {
+        let _ = io::stderr().write_all(ERASE.as_bytes());
+    }
+}
+
 /// Asks the person at stderr, who answers in the same line.
-#[cfg(unix)]
 pub(crate) fn prompt(text: &str) {
+    erase();
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// The text of others without anything that a terminal would act on.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\t' => shown.push(letter),
+            // Marks that turn the direction of writing make a text look like another one.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                shown.extend(letter.escape_unicode())
+            }
+            _ if letter.is_control() => shown.extend(letter.escape_default()),
+            _ => shown.push(letter),
+        }
+    }
+    shown
 }
 
 /// Shows help, a version or what is wrong with the command line.
 pub(crate) fn usage(notice: &clap::Error) -> ExitCode {
     let _ = notice.print();
     ExitCode::from(u8::try_from(notice.exit_code()).unwrap_or(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_not_told_what_to_do() {
+        assert_eq!(printable("a\x1b[2Jb\tc\nd\r"), "a\\u{1b}[2Jb\tc\nd\\r");
+        assert_eq!(printable("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(printable("Zürich ✓"), "Zürich ✓");
+    }
 }

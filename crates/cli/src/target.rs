@@ -7,8 +7,74 @@ use creole::client::Way;
 use creole::client::http::Target;
 use creole::process::Program;
 
-use crate::args::TargetArgs;
+use crate::args::{PeerArgs, TargetArgs};
 use crate::failure::Failure;
+
+/// A server that something is wanted of.
+#[derive(Debug)]
+pub(crate) enum Place<'a> {
+    /// A server elsewhere.
+    Way(Way),
+    /// The preset of this name, served within this process.
+    Preset(&'a str),
+}
+
+impl Place<'_> {
+    /// What the server is called in messages.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Way(way) => way.name(),
+            Self::Preset(name) => name,
+        }
+    }
+}
+
+/// The server that is meant, and the words that do not name it.
+pub(crate) fn peer<'a>(
+    words: &'a [String],
+    peer: &'a PeerArgs,
+) -> Result<(Place<'a>, &'a [String]), Failure> {
+    if let Some(name) = &peer.preset {
+        return Ok((Place::Preset(name), words));
+    }
+    if peer.command.is_empty() {
+        let (url, rest) = words.split_first().ok_or_else(|| nowhere(None))?;
+        if !url.contains("://") {
+            return Err(nowhere(Some(url)));
+        }
+        return Ok((Place::Way(http(url, &peer.headers)?), rest));
+    }
+    let mut way = program(&peer.command)?;
+    if let Way::Child(program) = &mut way {
+        for entry in &peer.environment {
+            program.env.push(environment(entry)?);
+        }
+    }
+    Ok((Place::Way(way), words))
+}
+
+fn nowhere(word: Option<&str>) -> Failure {
+    let what = match word {
+        Some(word) => format!("`{word}` is no URL, and no other server is named"),
+        None => "no server is named".to_owned(),
+    };
+    Failure::Usage(format!(
+        "{what}: write a URL such as `https://example.com/mcp`, `--preset NAME`, or `-- COMMAND ARGS` at the end"
+    ))
+}
+
+/// An entry of the environment: `NAME=VALUE`, or `NAME` for the one that is set here.
+fn environment(entry: &str) -> Result<(OsString, OsString), Failure> {
+    if let Some((name, value)) = entry.split_once('=') {
+        return Ok((name.into(), value.into()));
+    }
+    let value = std::env::var_os(entry).ok_or_else(|| {
+        Failure::Usage(format!(
+            "the environment has no `{entry}`; set it, or write `{entry}=VALUE`"
+        ))
+    })?;
+    Ok((entry.into(), value))
+}
 
 /// The place that is meant.
 pub(crate) fn place(args: &TargetArgs) -> Result<Way, Failure> {

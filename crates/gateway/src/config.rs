@@ -37,8 +37,10 @@ use words::{LogFormat, LogLevel};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The server that this process runs.
-    pub server: ServerTable,
+    /// The server that this process runs. Either this or `servers`.
+    pub server: Option<Placed<ServerTable>>,
+    /// Several servers that this process runs, each at a path of its own. Either this or `server`.
+    pub servers: Option<Placed<Vec<Placed<ServerTable>>>>,
     /// The servers behind it, by names of your own. What they have, the server has too.
     pub upstreams: Option<Entries<UpstreamTable>>,
     /// How the server is reached over HTTP.
@@ -82,6 +84,11 @@ pub struct ServerTable {
     pub page_size: Option<Within<1, 1000>>,
     /// How long and how many.
     pub limits: Option<LimitsTable>,
+    /// The path of its endpoint over HTTP. Default: that of `[http]` for the first server, and `/NAME/mcp` for
+    /// others.
+    pub path: Option<Placed<String>>,
+    /// Which of the servers behind it has, by their names. Default: all.
+    pub upstreams: Option<Vec<Placed<String>>>,
     /// Layers around its calls, the first one outermost.
     pub chain: Option<Vec<Placed<LayerTable>>>,
 }

@@ -22,5 +22,6 @@ pub mod upstream;
 mod source;
 
 pub use config::error::ConfigError;
+pub use config::nearest::nearest;
 pub use plan::Plan;
 pub use source::Source;

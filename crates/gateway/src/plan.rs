@@ -6,6 +6,7 @@ mod dialect;
 mod errors;
 pub mod http;
 pub mod layer;
+mod servers;
 mod skills;
 pub mod upstream;
 
@@ -38,8 +39,10 @@ const LONGEST_LABEL: usize = 200;
 /// Everything that one process does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The server.
+    /// The server, or the first of several.
     pub server: ServerPlan,
+    /// The others, where there are several.
+    pub further: Vec<ServerPlan>,
     /// The servers behind it.
     pub upstreams: Vec<UpstreamPlan>,
     /// How it is reached over HTTP; nothing where it is not.
@@ -73,6 +76,10 @@ pub struct ServerPlan {
     pub page_size: usize,
     /// How long and how many.
     pub limits: Limits,
+    /// The path of its endpoint over HTTP; that of `[http]` if there is none.
+    pub path: Option<String>,
+    /// Which of the servers behind it has; all if nothing is said.
+    pub upstreams: Option<Vec<String>>,
     /// Layers around its calls, outermost first.
     pub chain: Vec<LayerPlan>,
 }
@@ -114,10 +121,13 @@ impl Plan {
 
     /// The same plan, with relative paths that begin at this folder.
     fn within(self, folder: &Path) -> Self {
-        let mut server = self.server;
-        server.chain = server.chain.into_iter().map(|layer| layer.within(folder)).collect();
+        let server = |mut server: ServerPlan| {
+            server.chain = server.chain.into_iter().map(|layer| layer.within(folder)).collect();
+            server
+        };
         Self {
-            server,
+            server: server(self.server),
+            further: self.further.into_iter().map(server).collect(),
             upstreams: self.upstreams.into_iter().map(|it| it.within(folder)).collect(),
             http: self.http.map(|http| http.within(folder)),
             auth: self.auth.map(|auth| auth.within(folder)),
@@ -132,16 +142,18 @@ impl Plan {
         known_packs: &[&str],
         lookup: Lookup<'_>,
     ) -> Result<Self, Problem> {
-        let config = Config::parse(text, lookup)?;
-        let server = server(config.server, known_packs)?;
-        let upstreams = upstream::resolve(config.upstreams)?;
-        let max_message = server.dialect.max_message;
+        let mut config = Config::parse(text, lookup)?;
+        let upstreams = upstream::resolve(config.upstreams.take())?;
+        let (server, further) = servers::resolve(&mut config, known_packs, &upstreams)?;
+        let all = || std::iter::once(&server).chain(&further);
+        let max_message = all().map(|server| server.dialect.max_message).max().unwrap_or_default();
         let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
         let auth = config.auth.map(auth::resolve).transpose()?;
         let state = config.state.map(|table| file("file", table.file)).transpose()?;
-        let skills = skills::folder(config.skills, &server.packs, folder)?;
-        Ok(Self { server, upstreams, http, auth, state, log, skills })
+        let packs: Vec<String> = all().flat_map(|server| server.packs.clone()).collect();
+        let skills = skills::folder(config.skills, &packs, folder)?;
+        Ok(Self { server, further, upstreams, http, auth, state, log, skills })
     }
 }
 
@@ -167,6 +179,8 @@ fn server(table: ServerTable, known_packs: &[&str]) -> Result<ServerPlan, Proble
         page_size: table.page_size.map_or(100, |size| count(size.get())),
         limits: limits(&table.limits.unwrap_or_default())?,
         chain: chain::resolve(table.chain)?,
+        path: None,
+        upstreams: None,
         name,
     })
 }

@@ -317,7 +317,8 @@ fn wrong_files_are_not_valid_against_the_schema() {
         "[server]\n[[server.chain]]\nkind = \"timeout\"",
         "[server]\n[[server.chain]]\nkind = \"timeout\"\nseconds = 1\nsecond = 1",
         "[server]\n[[server.chain]]\nkind = \"filter\"\nkinds = [\"toys\"]",
-        "[[servers]]\nname = \"x\"",
+        "[[servers]]\nnam = \"x\"",
+        "[server]\n[[servers]]\nname = \"x\"",
     ];
     for text in wrong {
         assert!(!validator.is_valid(&as_json(text)), "{text}");

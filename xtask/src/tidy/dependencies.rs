@@ -62,12 +62,30 @@ const ALLOWED: &[Allowed] = &[
     (
         "creole-cli",
         &["creole", "creole-gateway", "creole-proto", "creole-tools"],
-        &["clap", "rustix", "serde_json", "tokio", "tracing", "tracing-subscriber"],
+        &[
+            "base64",
+            "clap",
+            "jsonc-parser",
+            "rustix",
+            "serde_json",
+            "tokio",
+            "tracing",
+            "tracing-subscriber",
+        ],
     ),
     (
         "creole-acceptance",
         &["creole", "creole-cli", "creole-gateway", "creole-proto", "creole-tools"],
-        &["jsonschema", "rust-mcp-schema", "rustix", "serde", "serde_json", "tempfile", "tokio"],
+        &[
+            "jsonschema",
+            "rust-mcp-schema",
+            "rustix",
+            "serde",
+            "serde_json",
+            "sha2",
+            "tempfile",
+            "tokio",
+        ],
     ),
     ("xtask", &["creole-proto"], &[]),
 ];

@@ -27,14 +27,20 @@ fn check(file: &Path) -> Result<(), Failure> {
     let plan = Plan::load(Source::File(file), &creole_cli::packs())?;
     let auth = plan.auth.as_ref().map(auth).transpose()?;
     let skills = plan.skills.as_deref().map(skills).transpose()?;
-    let mut lines = vec![
-        format!("{} is right.", file.display()),
-        format!("  server   {}", server(&plan.server)),
-        format!("  dialect  {}", dialect(&plan.server)),
-        format!("  packs    {}", list(&plan.server.packs)),
-        format!("  limits   {}", limits(&plan.server)),
-    ];
-    lines.extend(chain("chain   ", &plan.server.chain));
+    let mut lines = vec![format!("{} is right.", file.display())];
+    for each in std::iter::once(&plan.server).chain(&plan.further) {
+        lines.extend([
+            format!("  server   {}", server(each)),
+            format!("  dialect  {}", dialect(each)),
+            format!("  packs    {}", list(&each.packs)),
+            format!("  limits   {}", limits(each)),
+        ]);
+        lines.extend(each.path.as_ref().map(|path| format!("  path     {path}")));
+        lines.extend(
+            each.upstreams.as_ref().map(|names| format!("  behind   only {}", list(names))),
+        );
+        lines.extend(chain("chain   ", &each.chain));
+    }
     for upstream in &plan.upstreams {
         lines.push(format!("  behind   {}", behind(upstream)));
         lines.extend(chain("        ", &upstream.chain));

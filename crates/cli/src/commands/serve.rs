@@ -27,11 +27,23 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         plan.server.packs.clear();
         plan.server.instructions = None;
     }
+    if let Some(name) = &args.server {
+        plan = chosen(&plan, name)?;
+    }
     log::start(log_of(&plan, args));
     match http_of(&plan, args) {
         Some(reached) => http::run(&plan, &reached, args),
         None => stdio::run(&plan, args),
     }
+}
+
+/// The plan of one of several servers.
+fn chosen(plan: &Plan, name: &str) -> Result<Plan, Failure> {
+    plan.named(name).ok_or_else(|| {
+        let names: Vec<String> = plan.each().into_iter().map(|plan| plan.server.name).collect();
+        let names = names.join("`, `");
+        Failure::Usage(format!("there is no server `{name}`; those that there are: `{names}`"))
+    })
 }
 
 /// How the server is reached over HTTP, if it is: the command line has the last word.
@@ -113,7 +125,7 @@ fn behind(plan: &Plan, args: &ServeArgs, affinity: Affinity) -> Result<Vec<Setti
     Ok(servers)
 }
 
-pub(super) fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
+pub(crate) fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
     let built = builder.enable_all().build();
     built.map_err(|error| Failure::Serve(format!("the runtime cannot start: {error}")))
 }

@@ -173,28 +173,38 @@ impl Dialer {
             (Way::Http(target), Found::OldSse) => Box::new(OldSseServer::new(target.clone())),
             (Way::Http(target), _) => Box::new(HttpServer::new(target.clone())),
         };
-        let opening = match found {
-            Found::Stateless(rules) => Opening::Stateless { rules },
-            Found::Handshake | Found::OldSse => Opening::Handshake {
-                propose: self.proposal(),
-                capabilities: Arc::clone(&offer.capabilities),
-            },
-        };
-        let (on_question, on_log) = (offer.on_question.clone(), offer.on_log.clone());
-        let profile = Arc::clone(&self.profile);
-        Connection::open(transport, Setup { profile, opening, on_question, on_log }).await
-    }
-
-    /// The newest revision that the server's dialect shakes hands in.
-    fn proposal(&self) -> &'static Rules {
-        let shaken = |revision: &Revision| revision.rules().era == Era::Handshake;
-        let newest = self.profile.dialect.revisions().filter(shaken).max();
-        newest.map_or(self.profile.dialect.base_rules(), Revision::rules)
+        open(transport, &self.profile, found, offer).await
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Opens a connection over a transport.
+pub(super) async fn open(
+    transport: Box<dyn Transport>,
+    profile: &Arc<Profile>,
+    found: Found,
+    offer: &Offer,
+) -> Result<Connection, Fault> {
+    let opening = match found {
+        Found::Stateless(rules) => Opening::Stateless { rules },
+        Found::Handshake | Found::OldSse => Opening::Handshake {
+            propose: proposal(profile),
+            capabilities: Arc::clone(&offer.capabilities),
+        },
+    };
+    let (on_question, on_log) = (offer.on_question.clone(), offer.on_log.clone());
+    let profile = Arc::clone(profile);
+    Connection::open(transport, Setup { profile, opening, on_question, on_log }).await
+}
+
+/// The newest revision that the server's dialect shakes hands in.
+fn proposal(profile: &Profile) -> &'static Rules {
+    let shaken = |revision: &Revision| revision.rules().era == Era::Handshake;
+    let newest = profile.dialect.revisions().filter(shaken).max();
+    newest.map_or(profile.dialect.base_rules(), Revision::rules)
 }
 
 /// Whether a server that is there does not want to be spoken to like this.

@@ -12,15 +12,17 @@ use creole_proto::model::{
     ClientCapabilities, CompletionRequest, Definition, Implementation, Level, ListKind, Question,
 };
 use creole_proto::op::{Event, Operation, Outcome, Payload, Reentry};
-use creole_proto::revision::Era;
+use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::{Object, Raw};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::callbacks::{Callback, Callbacks};
 use super::calling::{News, Step};
-use super::connection::Connection;
-use super::dialer::{Dialer, Offer, Way};
+use super::connection::{Connection, OnLog};
+use super::dialer::{self, Dialer, Offer, Way};
+use super::era::Found;
+use super::link::Transport;
 use crate::chain::BoxFuture;
 
 /// How often a server may end one call with questions.
@@ -122,26 +124,59 @@ impl ClientBuilder {
     /// # Errors
     /// When the server cannot be reached, or nothing that it speaks is known here.
     pub async fn connect(self, way: Way) -> Result<Client, Fault> {
+        let (profile, offer) = (self.profile()?, self.offer());
+        let dialer = Dialer::new(way, profile);
+        let connection = dialer.connect(&offer).await?;
+        let found = dialer.known().unwrap_or(Found::Handshake);
+        self.begin(connection, found, offer).await
+    }
+
+    /// Connects over a transport to a server that speaks in the newest way which its dialect has: there is no
+    /// second transport to ask it by. Within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the server does not answer, or not as its dialect says.
+    pub async fn connect_over(self, transport: Box<dyn Transport>) -> Result<Client, Fault> {
+        let (profile, offer) = (self.profile()?, self.offer());
+        let found = match profile.dialect.stateless {
+            true => Found::Stateless(Revision::newest(Era::Stateless).rules()),
+            false => Found::Handshake,
+        };
+        let connection = dialer::open(transport, &profile, found, &offer).await?;
+        self.begin(connection, found, offer).await
+    }
+
+    fn profile(&self) -> Result<Arc<Profile>, Fault> {
         let spec = || builtin("spec").ok_or_else(|| internal("the dialect `spec` is missing"));
-        let dialect = self.dialect.map_or_else(spec, Ok)?;
+        let dialect = self.dialect.clone().map_or_else(spec, Ok)?;
         let identity = Raw::of(&self.identity);
-        let profile = Arc::new(Profile { dialect, identity, limits: self.limits });
-        let capabilities = Arc::new(self.callbacks.capabilities());
+        Ok(Arc::new(Profile { dialect, identity, limits: self.limits }))
+    }
+
+    fn offer(&self) -> Offer {
         let answering = self.callbacks.clone();
-        let offer = Offer {
-            capabilities: Arc::clone(&capabilities),
-            on_log: None,
+        let hearing = self.callbacks.event.clone();
+        Offer {
+            capabilities: Arc::new(self.callbacks.capabilities()),
+            on_log: hearing.map(|tell| Arc::new(move |event| tell(event)) as OnLog),
             on_question: Some(Arc::new(move |asked| {
                 tokio::spawn(answering.clone().reply(asked));
             })),
-        };
-        let connection = Dialer::new(way, profile).connect(&offer).await?;
-        let (callbacks, log) = (self.callbacks, self.log);
+        }
+    }
+
+    async fn begin(
+        self,
+        connection: Connection,
+        found: Found,
+        offer: Offer,
+    ) -> Result<Client, Fault> {
+        let (callbacks, log, capabilities) = (self.callbacks, self.log, offer.capabilities);
         if let Some(level) = log.filter(|_| connection.greeting().card.capabilities.logging) {
             connection.set_level(level).await;
         }
         let mirrors = Mutex::default();
-        Ok(Client { connection, capabilities, callbacks, log, mirrors })
+        Ok(Client { connection, found, capabilities, callbacks, log, mirrors })
     }
 }
 
@@ -157,6 +192,7 @@ where
 #[derive(Debug)]
 pub struct Client {
     connection: Connection,
+    found: Found,
     capabilities: Arc<ClientCapabilities>,
     callbacks: Callbacks,
     log: Option<Level>,
@@ -178,11 +214,28 @@ impl Client {
         &self.connection
     }
 
-    /// All items of a list.
+    /// How the server wanted to be spoken to.
+    pub fn found(&self) -> Found {
+        self.found
+    }
+
+    /// All items of a list; tools that are not to be used are left out.
     ///
     /// # Errors
     /// What the server says, or why it says nothing.
     pub async fn list(&self, kind: ListKind) -> Result<Vec<Arc<Definition>>, Fault> {
+        let mut items = self.list_all(kind).await?;
+        if kind == ListKind::Tools {
+            self.learn_mirrors(&mut items);
+        }
+        Ok(items)
+    }
+
+    /// All items of a list as the server tells them, tools that are not to be used among them.
+    ///
+    /// # Errors
+    /// What the server says, or why it says nothing.
+    pub async fn list_all(&self, kind: ListKind) -> Result<Vec<Arc<Definition>>, Fault> {
         let (mut items, mut cursor) = (Vec::new(), None);
         for _ in 0..PAGES {
             let Payload::Page(page) = self.call(Operation::List(kind, cursor)).await? else {
@@ -190,9 +243,6 @@ impl Client {
             };
             items.extend(page.items.iter().cloned());
             if page.next.is_none() {
-                if kind == ListKind::Tools {
-                    self.learn_mirrors(&mut items);
-                }
                 return Ok(items);
             }
             cursor = page.next;

@@ -8,6 +8,9 @@ const FIRST: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// How long a program must have run to be started again at once after its first failure.
+const BRIEF: Duration = Duration::from_secs(1);
+
 /// How long a program must have run for its failures to be forgotten.
 const HEALTHY: Duration = Duration::from_secs(60);
 
@@ -49,7 +52,10 @@ impl Restarts {
         if ran >= HEALTHY {
             self.failures = 0;
         }
-        let pause = FIRST.saturating_mul(1 << self.failures.min(6)).min(LONGEST);
+        let pause = match self.failures {
+            0 if ran >= BRIEF => Duration::ZERO,
+            failures => FIRST.saturating_mul(1 << failures.min(6)).min(LONGEST),
+        };
         self.failures = self.failures.saturating_add(1);
         // Between three quarters of the pause and all of it.
         let quarter = pause.as_millis() as u64 / 4;

@@ -280,10 +280,10 @@ impl Registry {
             return Ok(Mode::Here);
         }
         let Some(found) = self.read().tools.known_as(tool) else { return Ok(Mode::Here) };
-        let (name, asks_first) = (tool, found.own().is_some_and(|tool| tool.tool.asks_first));
-        let support = match &*found {
-            Held::Own(tool) => tool.tool.definition.task_support,
-            Held::Remote(remote) => remote.task_support,
+        let name = tool;
+        let (support, here_first) = match &*found {
+            Held::Own(tool) => (tool.tool.definition.task_support, tool.tool.asks_first),
+            Held::Remote(remote) => (remote.task_support, remote.decides),
         };
         match (support, caller.tasking) {
             (TaskSupport::Forbidden, Tasking::Wanted { .. }) => {
@@ -295,7 +295,7 @@ impl Registry {
                 Err(task::missing_extension(FaultKind::TaskRequired, detail).about(name))
             }
             (TaskSupport::Forbidden, _) | (TaskSupport::Optional, Tasking::Never) => Ok(Mode::Here),
-            (_, Tasking::Allowed) if asks_first => Ok(Mode::Here),
+            (_, Tasking::Allowed) if here_first => Ok(Mode::Here),
             _ => Ok(Mode::Task),
         }
     }

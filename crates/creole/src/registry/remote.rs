@@ -27,6 +27,8 @@ pub struct Remote {
     pub endpoint: Arc<dyn Endpoint>,
     /// Whether it runs as a task, if it is a tool.
     pub task_support: TaskSupport,
+    /// Whether its server decides in each call whether it becomes a task, so that it is called in place first.
+    pub decides: bool,
 }
 
 /// What another server has to offer besides its lists.
@@ -69,6 +71,7 @@ pub(super) struct Behind {
     pub(super) name: String,
     pub(super) endpoint: Arc<dyn Endpoint>,
     pub(super) task_support: TaskSupport,
+    pub(super) decides: bool,
     pattern: Option<UriTemplate>,
 }
 
@@ -80,6 +83,7 @@ impl Behind {
             name: remote.name.clone(),
             endpoint: Arc::clone(&remote.endpoint),
             task_support: remote.task_support,
+            decides: remote.decides,
             pattern: template.and_then(unquote).map(|template| UriTemplate::new(&template)),
         }
     }
@@ -235,7 +239,9 @@ impl Source {
     /// Says what the server has besides.
     pub fn offer(&self, offer: Offer) {
         if let Some(registry) = self.registry.upgrade() {
-            registry.write().offers.insert(self.rank, offer);
+            let mut state = registry.write();
+            state.tasks |= offer.capabilities.tasks;
+            state.offers.insert(self.rank, offer);
         }
     }
 

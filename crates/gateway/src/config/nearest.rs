@@ -4,7 +4,7 @@
 const FEW: usize = 8;
 
 /// The name closest to `word`, if one is close enough to be meant.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let best =
         known.into_iter().map(|name| (distance(word, name), name)).min_by_key(|best| best.0)?;
     let tolerated = word.chars().count().max(best.1.chars().count()).div_ceil(3);

@@ -16,6 +16,7 @@ pub fn schema(known_packs: &[&str]) -> Value {
     let root = settings.into_generator().into_root_schema_for::<Config>();
     let mut document = root.to_value();
     document["title"] = json!("Creole configuration");
+    document["oneOf"] = json!([{ "required": ["server"] }, { "required": ["servers"] }]);
     document["$defs"][ENVIRONMENT] = json!({
         "type": "string",
         "pattern": r"\$\{",

@@ -148,7 +148,7 @@ fn listen(written: &Placed<String>) -> Result<SocketAddr, Problem> {
 }
 
 /// A path that can be written in one way only, so that it can be compared byte by byte.
-fn path(key: &str, written: &Placed<String>) -> Result<String, Problem> {
+pub(super) fn path(key: &str, written: &Placed<String>) -> Result<String, Problem> {
     let path = &written.value;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let part = |part: &str| !part.is_empty() && part != "." && part != "..";

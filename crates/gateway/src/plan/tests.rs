@@ -14,6 +14,7 @@ use super::*;
 
 mod chain;
 mod http;
+mod servers;
 mod upstream;
 
 const PACKS: &[&str] = &["hello", "echo", "calculate", "tasks"];
@@ -254,7 +255,7 @@ error: unknown key `pakcs`
 #[test]
 fn each_refusal_names_the_place_and_what_is_wrong_there() {
     let cases = [
-        ("", "`server` is missing"),
+        ("", "there is no server"),
         ("server = 3", "1:10 expected a table, found the number `3`"),
         ("[[servers]]\nname = \"a\"", "1:3 unknown key `servers`"),
         ("[server]\nname = \"a\"\nname = \"b\"", "3:1 not valid TOML: duplicate key"),
@@ -342,7 +343,7 @@ fn help_names_what_would_be_right() {
     let help = |text: &str| refusal(text).help.unwrap_or_default();
     assert_eq!(
         help("[server]\n[banana]"),
-        "known here: `server`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`"
+        "known here: `server`, `servers`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`"
     );
     assert_eq!(
         help("[server.dialect]\nlifecycle = \"strikt\""),

@@ -63,12 +63,14 @@ pub(super) async fn fetch(connection: &Connection, kind: ListKind) -> Result<Lis
 }
 
 /// Names what a server lists, and says who answers for it; what cannot be named is left out, and the log says so.
+/// A server that decides by itself which calls become tasks says nothing of that in its lists.
 pub(super) fn remotes(
     server: &str,
     kind: ListKind,
     items: &[Arc<Definition>],
     naming: &Naming,
     endpoint: &Arc<dyn Endpoint>,
+    decides: bool,
 ) -> Vec<Remote> {
     let mut taken = Taken::default();
     let named = items.iter().filter_map(|item| {
@@ -84,7 +86,8 @@ pub(super) fn remotes(
                 definition: renamed(kind, item, &here),
                 name: there,
                 endpoint: Arc::clone(endpoint),
-                task_support: support(item),
+                task_support: support(item, decides),
+                decides,
             }),
             Err(why) => {
                 tracing::warn!(target: "creole", upstream = server, %why, "left out");
@@ -109,10 +112,10 @@ fn address(kind: ListKind, item: &Definition) -> String {
 }
 
 /// Whether a tool runs as a task here: one that must do so there is followed to its end for those who cannot.
-fn support(item: &Definition) -> TaskSupport {
+fn support(item: &Definition, decides: bool) -> TaskSupport {
     match item.task_support() {
-        TaskSupport::Forbidden => TaskSupport::Forbidden,
-        TaskSupport::Optional | TaskSupport::Required => TaskSupport::Optional,
+        TaskSupport::Forbidden if !decides => TaskSupport::Forbidden,
+        _ => TaskSupport::Optional,
     }
 }
 

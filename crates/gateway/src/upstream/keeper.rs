@@ -9,6 +9,7 @@ use creole::client::{Connection, Notice};
 use creole::proto::fault::Fault;
 use creole::proto::model::ListKind;
 use creole::proto::op::Change;
+use creole::proto::revision::Tasks;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
 
@@ -145,7 +146,9 @@ impl Upstream {
         let chain = &self.settings.chain;
         let shaped: Vec<_> =
             listed.items.into_iter().filter_map(|item| chain.shape(kind, item)).collect();
-        let remotes = catalogue::remotes(self.name(), kind, &shaped, naming, &endpoint);
+        let greeting = connection.greeting();
+        let decides = greeting.rules.tasks == Tasks::Extension && greeting.card.capabilities.tasks;
+        let remotes = catalogue::remotes(self.name(), kind, &shaped, naming, &endpoint, decides);
         for name in self.source().set(kind, remotes) {
             tracing::warn!(target: "creole", upstream = self.name(), name, "left out: another server has this name");
         }

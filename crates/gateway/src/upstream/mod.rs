@@ -5,6 +5,7 @@
 //! A server of the stateless era ends its call with questions; for callers of the handshake era they are asked
 //! by [`creole::ask`], which then calls again.
 
+mod affinity;
 mod catalogue;
 mod dial;
 mod keeper;
@@ -18,6 +19,7 @@ mod tasks;
 mod terms;
 mod watch;
 
+pub use affinity::Affinity;
 pub use creole::client::Way;
 pub use dial::Speak;
 pub use names::{Naming, Unusable};
@@ -34,7 +36,7 @@ use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::Mirror;
 use creole::proto::model::{
-    CacheHints, ClientCapabilities, Implementation, Level, ListKind, TaskSupport, Tasking,
+    CacheHints, ClientCapabilities, Implementation, ListKind, TaskSupport, Tasking,
 };
 use creole::proto::op::{Change, Operation, Outcome, Payload};
 use creole::proto::revision::{Asking, Era, Tasks};
@@ -49,23 +51,11 @@ use dial::Dialer;
 use keeper::Status;
 use kept::Kept;
 use park::Parking;
-use pool::{Asks, Key, Lease, Owner, Pool};
+use pool::{Lease, Pool};
 use watch::Watching;
 
 /// How long a resource is still watched after the last who did: many come back at once.
 const LINGER: Duration = Duration::from_secs(5);
-
-/// Which callers share a conversation with a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Affinity {
-    /// Each has its own.
-    #[default]
-    Principal,
-    /// There is one caller, so there is one conversation, in which it can be asked.
-    Single,
-    /// All share one: for servers that keep nothing of those who call.
-    Shared,
-}
 
 /// How a server is treated.
 #[derive(Clone, Debug)]
@@ -128,7 +118,6 @@ pub struct Upstream {
     awake: signal::Sender<bool>,
     callable: RwLock<Arc<Callable>>,
     fresh: Mutex<HashMap<&'static str, (Instant, CacheHints)>>,
-    levels: Mutex<Option<Level>>,
     /// Whether other servers have items here too, so that instructions have to say whose they are.
     is_alone: bool,
 }
@@ -159,7 +148,6 @@ impl Upstream {
             awake: signal::channel(settings.affinity != Affinity::Single).0,
             callable: RwLock::default(),
             fresh: Mutex::default(),
-            levels: Mutex::default(),
             is_alone,
             settings,
         });
@@ -203,23 +191,6 @@ impl Upstream {
         self.pool.close().await;
     }
 
-    /// Lets a server be reached that waited for its only caller.
-    fn awaken(&self, context: &Context) {
-        if self.settings.affinity == Affinity::Single {
-            let capabilities = match self.settings.interactive {
-                true => terms::capabilities(context),
-                false => Arc::default(),
-            };
-            _ = self.asks.set(capabilities);
-            self.awake.send_replace(true);
-        }
-    }
-
-    async fn awakened(&self) {
-        // The sender lives as long as we do.
-        _ = self.awake.subscribe().wait_for(|awake| *awake).await;
-    }
-
     fn source(&self) -> &Source {
         &self.source
     }
@@ -247,48 +218,6 @@ impl Upstream {
     fn note_freshness(&self, kind: ListKind, cache: CacheHints) {
         let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
         fresh.insert(kind.member(), (Instant::now(), cache));
-    }
-
-    /// The gateway's own conversation: for lists and notifications.
-    async fn main(&self) -> Result<Connection, Fault> {
-        let capabilities = self.asks.get().cloned().unwrap_or_default();
-        let lease = self.pool.lease(self.main_key(), &capabilities).await?;
-        Ok(lease.connection.clone())
-    }
-
-    fn main_key(&self) -> Key {
-        let asks = self.asks.get().map(|asks| Asks::of(asks)).unwrap_or_default();
-        Key { owner: Owner::Gateway, asks, exclusive: false, lane: 0 }
-    }
-
-    /// The conversation that a call belongs into, and what may be asked there.
-    fn key(
-        &self,
-        call: &Call,
-        capabilities: &Arc<ClientCapabilities>,
-        is_stateless: bool,
-    ) -> (Key, Arc<ClientCapabilities>) {
-        let context = &call.context;
-        let nothing = Arc::<ClientCapabilities>::default();
-        if is_stateless || self.settings.affinity != Affinity::Principal {
-            let asks = self.asks.get().cloned().unwrap_or(nothing);
-            return (self.main_key(), asks);
-        }
-        let principal = || Owner::Principal(context.principal().into());
-        let asks = self.settings.interactive
-            && call.operation.may_ask()
-            && terms::can_be_asked(capabilities);
-        if !asks {
-            return (
-                Key { owner: principal(), asks: Asks::default(), exclusive: false, lane: 0 },
-                nothing,
-            );
-        }
-        let (owner, exclusive) = match context.conversation() {
-            Some(conversation) => (Owner::Conversation(Arc::clone(conversation)), false),
-            None => (principal(), !self.dialer.attributes_questions()),
-        };
-        (Key { owner, asks: Asks::of(capabilities), exclusive, lane: 0 }, Arc::clone(capabilities))
     }
 
     async fn answer(&self, call: Call) -> Outcome {
@@ -350,7 +279,7 @@ impl Upstream {
     ) -> Outcome {
         let (operation, context) = (call.operation.clone(), &call.context);
         let rules = lease.connection.greeting().rules;
-        self.set_level(&lease.connection, context).await;
+        affinity::set_level(&lease, context).await;
         let mirrors = self.mirrors(&operation);
         let tasking = self.tasking(&operation, context, &lease.connection);
         let request = terms::request(operation, context, capabilities, tasking);
@@ -393,27 +322,6 @@ impl Upstream {
         }
     }
 
-    /// Has a session send the messages that its caller wants to hear; more harm nobody.
-    async fn set_level(&self, connection: &Connection, context: &Context) {
-        let greeting = connection.greeting();
-        let Some(wanted) = context.caller().log else { return };
-        let sets = greeting.rules.session_log_level && greeting.card.capabilities.logging;
-        // A session's own default is what its client would hear without us.
-        let is_usual = context.caller().rules.session_log_level && wanted == Level::Info;
-        if !sets || is_usual {
-            return;
-        }
-        {
-            let mut level = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-            if level.is_some_and(|level| level <= wanted) {
-                return;
-            }
-            *level = Some(wanted);
-        }
-        // A server that refuses goes on as it is.
-        _ = connection.set_level(wanted).await;
-    }
-
     /// The arguments that are repeated in headers, where a server wants that.
     fn mirrors(&self, operation: &Operation) -> Arc<[Mirror]> {
         let Operation::CallTool { name, .. } = operation else { return Arc::default() };
@@ -433,6 +341,10 @@ impl Upstream {
             return Tasking::Never;
         }
         match (greeting.rules.tasks, self.callable().support(name)) {
+            // Whoever could have allowed it and did not is told that it has to.
+            (Tasks::Extension, _) if context.caller().rules.tasks == Tasks::Extension => {
+                context.caller().tasking
+            }
             (Tasks::Extension, _) => Tasking::Allowed,
             (Tasks::Wanted, TaskSupport::Required) => Tasking::Wanted { ttl_ms: None },
             (Tasks::Wanted, TaskSupport::Optional) if context.is_task() => {

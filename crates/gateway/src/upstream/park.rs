@@ -26,7 +26,10 @@ use attendant::Attendant;
 
 /// Parked calls of one server, and of one caller there.
 const MOST: usize = 64;
-const MOST_OF_ONE: usize = 16;
+pub(super) const MOST_OF_ONE: usize = 16;
+
+/// Calls that are over and whose outcome is still kept.
+const MOST_OVER: usize = 64;
 
 /// How long the answers may take.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -43,6 +46,18 @@ pub(super) struct Parking {
 struct Place {
     principal: Arc<str>,
     commands: mpsc::Sender<Resume>,
+    standing: Standing,
+}
+
+/// How a call stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Somebody waits for it.
+    Awaited,
+    /// It waits for answers, and nobody for it.
+    Parked,
+    /// It has ended.
+    Over,
 }
 
 /// Somebody who came back.
@@ -75,12 +90,9 @@ impl Parking {
             Ok(id) => id,
             Err(fault) => return fault.into(),
         };
-        let attendant = Attendant::new(calling, lease, context, caller);
-        let (parking, place) = (Arc::clone(self), id.clone());
-        tokio::spawn(async move {
-            attendant.attend(resumes).await;
-            parking.leave(&place);
-        });
+        let spot = Spot { parking: Arc::clone(self), id: id.clone() };
+        let attendant = Attendant::new(calling, lease, context, caller, spot);
+        tokio::spawn(attendant.attend(resumes));
         wait(news, &id, context).await
     }
 
@@ -105,23 +117,63 @@ impl Parking {
     }
 
     fn enter(&self, principal: &str, commands: mpsc::Sender<Resume>) -> Result<String, Fault> {
-        let mut places = self.lock();
-        let of_one = places.values().filter(|place| *place.principal == *principal).count();
-        if places.len() >= MOST || of_one >= MOST_OF_ONE {
-            let detail = "too many calls wait for answers; answer one of them first";
-            return Err(Fault::new(FaultKind::Busy, detail));
-        }
         let id = creole::task::random_id()?;
-        places.insert(id.clone(), Place { principal: principal.into(), commands });
+        let standing = Standing::Awaited;
+        let place = Place { principal: principal.into(), commands, standing };
+        self.lock().insert(id.clone(), place);
         Ok(id)
-    }
-
-    fn leave(&self, id: &str) {
-        self.lock().remove(id);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Place>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of one call, left when this is dropped.
+pub(super) struct Spot {
+    parking: Arc<Parking>,
+    id: String,
+}
+
+impl Spot {
+    /// Has the call wait for answers, unless too many do.
+    fn park(&self) -> Result<(), Fault> {
+        let mut places = self.parking.lock();
+        let Some(principal) = places.get(&self.id).map(|place| Arc::clone(&place.principal)) else {
+            return Err(too_many());
+        };
+        let parked = places.values().filter(|place| place.standing == Standing::Parked);
+        let of_one = parked.clone().filter(|place| place.principal == principal).count();
+        if parked.count() >= MOST || of_one >= MOST_OF_ONE {
+            return Err(too_many());
+        }
+        self.stand(&mut places, Standing::Parked);
+        Ok(())
+    }
+
+    /// Somebody came back for the call.
+    fn unpark(&self) {
+        self.stand(&mut self.parking.lock(), Standing::Awaited);
+    }
+
+    /// Whether the outcome of the call may be kept for a while.
+    fn keep(&self) -> bool {
+        let mut places = self.parking.lock();
+        let over = places.values().filter(|place| place.standing == Standing::Over).count();
+        self.stand(&mut places, Standing::Over);
+        over < MOST_OVER
+    }
+
+    fn stand(&self, places: &mut HashMap<String, Place>, standing: Standing) {
+        if let Some(place) = places.get_mut(&self.id) {
+            place.standing = standing;
+        }
+    }
+}
+
+impl Drop for Spot {
+    fn drop(&mut self) {
+        self.parking.lock().remove(&self.id);
     }
 }
 
@@ -138,6 +190,12 @@ async fn wait(mut news: mpsc::Receiver<ToCaller>, id: &str, context: &Context) -
         }
     }
     super::broken("the call was given up").into()
+}
+
+/// The fault of a call that asks while too many others wait for answers.
+pub(super) fn too_many() -> Fault {
+    let detail = "too many calls wait for answers; answer one of them first";
+    Fault::new(FaultKind::Busy, detail)
 }
 
 /// The fault of a call that nobody knows any more: it may have been carried out.

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use creole::client::{Asked, Connection, Offer};
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::ClientCapabilities;
+use creole::proto::model::{ClientCapabilities, Level};
 use creole::proto::op::Event;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::dial::Dialer;
+use super::park;
 
 /// How long a conversation may rest before it is closed.
 const IDLE: Duration = Duration::from_secs(300);
@@ -24,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(300);
 const TURN: Duration = Duration::from_secs(60);
 
 /// Conversations of one caller that serve one call at a time each.
-const LANES: usize = 8;
+const LANES: usize = park::MOST_OF_ONE;
 
 /// Things that may wait to be taken by one call.
 const ASIDES: usize = 64;
@@ -96,6 +97,10 @@ struct Slot {
     callers: Callers,
     turn: Arc<Semaphore>,
     used: Mutex<Instant>,
+    /// The least important messages that the server was told to send in this conversation.
+    level: Mutex<Option<Level>>,
+    /// Whether the only call in it waits for answers of its caller.
+    is_parked: AtomicBool,
 }
 
 /// The calls that are under way in a conversation, oldest first: what belongs to none is handed to the first.
@@ -174,8 +179,26 @@ impl Lease {
     }
 }
 
+impl Lease {
+    /// Notes whether the call waits for answers of its caller.
+    pub(super) fn set_parked(&self, parked: bool) {
+        self.slot.is_parked.store(parked, Ordering::Release);
+    }
+
+    /// Whether the server has to be told to send messages of this level too; it is taken for told then.
+    pub(super) fn lowers_level(&self, wanted: Level) -> bool {
+        let mut level = self.slot.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let lowers = level.is_none_or(|level| wanted < level);
+        if lowers {
+            *level = Some(wanted);
+        }
+        lowers
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
+        self.set_parked(false);
         self.slot.touch();
     }
 }
@@ -187,6 +210,8 @@ impl Slot {
             callers: Callers::default(),
             turn: Arc::new(Semaphore::new(1)),
             used: Mutex::new(Instant::now()),
+            level: Mutex::default(),
+            is_parked: AtomicBool::new(false),
         })
     }
 
@@ -215,6 +240,7 @@ impl Slot {
         }
         let connection = dialer.open(&self.callers.offer(capabilities)).await?;
         *place = Some(connection.clone());
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(connection)
     }
 }
@@ -254,13 +280,18 @@ impl Pool {
     /// A conversation that no other call uses: the first that is free, so that what a server keeps there is
     /// found again; a further one while calls wait for their answers in the others.
     async fn exclusive(&self, key: Key) -> Result<(Arc<Slot>, OwnedSemaphorePermit), Fault> {
+        // The one that is waited for if none is free: one whose call does not wait for its caller.
+        let mut running = None;
         for lane in 0..LANES {
             let slot = self.slot(Key { lane, ..key.clone() })?;
             if let Ok(turn) = Arc::clone(&slot.turn).try_acquire_owned() {
                 return Ok((slot, turn));
             }
+            if running.is_none() && !slot.is_parked.load(Ordering::Acquire) {
+                running = Some(slot);
+            }
         }
-        let slot = self.slot(key)?;
+        let slot = running.ok_or_else(park::too_many)?;
         let turn = self.turn(&slot).await?;
         Ok((slot, turn))
     }

@@ -48,9 +48,17 @@ pub(super) fn request(
     Request { operation, terms }
 }
 
-/// What a server that keeps nothing is called again with.
+/// What a server that keeps nothing is called again with. Answers may come without state: it may have had none,
+/// and a client may know beforehand what it will be asked.
 fn reentry(context: &Context) -> Option<Reentry> {
-    let Kept::Relay(state) = Kept::read(context.state()?)? else { return None };
+    let state = match context.state() {
+        None if context.answers().next().is_none() => return None,
+        None => None,
+        Some(kept) => match Kept::read(kept)? {
+            Kept::Relay(state) => state,
+            _ => return None,
+        },
+    };
     let answers: std::collections::BTreeMap<_, _> = context.answers().collect();
     let answers = (!answers.is_empty()).then(|| Raw::of(&answers));
     Some(Reentry { answers, state })

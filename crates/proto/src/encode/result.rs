@@ -46,7 +46,14 @@ pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &Target
         Payload::Tool(result) => result.meta.as_ref(),
         _ => None,
     };
-    write_meta(out, own, target);
+    match payload {
+        // Who speaks for another server may do so in its name.
+        Payload::Server(card) if target.identity.is_some() => {
+            let identity = Raw::of(&*card.identity);
+            write_meta(out, own, &Target { identity: Some(&identity), ..*target });
+        }
+        _ => write_meta(out, own, target),
+    }
     out.push(b'}');
 }
 

@@ -123,10 +123,14 @@ fn reload_callers(callers: &Authenticator) {
 /// What a person is told who wants to call.
 fn invitation(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
     let scheme = if reached.tls.is_some() { "https" } else { "http" };
-    format!("creole: `{}` listens on {scheme}://{address}{}", plan.server.name, reached.path)
+    let line = |plan: &Plan| {
+        let (name, path) = (&plan.server.name, path(plan, reached));
+        format!("creole: `{name}` listens on {scheme}://{address}{path}")
+    };
+    plan.each().iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The paths of the server.
+/// The paths of the servers.
 async fn router(
     plan: &Plan,
     reached: &HttpPlan,
@@ -134,29 +138,51 @@ async fn router(
     drain: &Drain,
     callers: Option<&Authenticator>,
 ) -> Result<Router<Endpoint>, Failure> {
+    let mut router = Router::new(reached.guard(), drain.clone());
+    for (place, plan) in plan.each().iter().enumerate() {
+        // The oldest transport has one path, which leads to the first server.
+        let old_sse = reached.legacy_sse.clone().filter(|_| place == 0);
+        let path = path(plan, reached);
+        let endpoint = endpoint(plan, reached, args, drain, old_sse.clone()).await?;
+        let route = |path: &str, methods: &[Method]| {
+            let route = Route::new(path, methods, endpoint.clone());
+            match callers {
+                Some(callers) => route.gate(Arc::new(callers.clone())),
+                None => route,
+            }
+        };
+        let methods = [Method::POST, Method::GET, Method::DELETE];
+        router = router.route(route(path, &methods));
+        if let Some(path) = old_sse {
+            router = router.route(route(&path, &methods[..2]));
+        }
+    }
+    Ok(router)
+}
+
+/// The path of a server.
+fn path<'a>(plan: &'a Plan, reached: &'a HttpPlan) -> &'a str {
+    plan.server.path.as_ref().unwrap_or(&reached.path)
+}
+
+/// The endpoint of one server, which ends with the process.
+async fn endpoint(
+    plan: &Plan,
+    reached: &HttpPlan,
+    args: &ServeArgs,
+    drain: &Drain,
+    old_sse: Option<String>,
+) -> Result<Endpoint, Failure> {
     let super::Served { service, state, federation } =
         super::assemble(plan, args, Affinity::Principal).await?;
-    let endpoint = Endpoint::new(service, settings(reached, state));
-    let methods = [Method::POST, Method::GET, Method::DELETE];
-    let route = |path: &str, methods: &[Method]| {
-        let route = Route::new(path, methods, endpoint.clone());
-        match callers {
-            Some(callers) => route.gate(Arc::new(callers.clone())),
-            None => route,
-        }
-    };
-    let mut router = Router::new(reached.guard(), drain.clone());
-    router = router.route(route(&reached.path, &methods));
-    if let Some(path) = &reached.legacy_sse {
-        router = router.route(route(path, &methods[..2]));
-    }
-    let drain = drain.clone();
+    let endpoint = Endpoint::new(service, Settings { old_sse, ..settings(reached, state) });
+    let (drained, drain) = (endpoint.clone(), drain.clone());
     tokio::spawn(async move {
         drain.reached(Stage::Draining).await;
-        endpoint.drain();
+        drained.drain();
         drop(federation);
     });
-    Ok(router)
+    Ok(endpoint)
 }
 
 fn settings(reached: &HttpPlan, state: State) -> Settings {

@@ -12,6 +12,11 @@ use crate::output;
 
 /// Speaks until the client is gone.
 pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
+    if !plan.further.is_empty() {
+        let several = "stdin and stdout serve one server, and the configuration has several; choose one \
+                       with --server NAME, or serve all with --http ADDRESS";
+        return Err(Failure::Refused(several.to_owned()));
+    }
     if io::stdin().is_terminal() {
         output::talk(&invitation(plan));
     }

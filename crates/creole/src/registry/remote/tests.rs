@@ -77,6 +77,7 @@ fn tool(name: &str, there: &str, endpoint: &Arc<Other>) -> Remote {
         name: there.to_owned(),
         endpoint: Arc::clone(endpoint) as _,
         task_support: TaskSupport::Forbidden,
+        decides: false,
     }
 }
 

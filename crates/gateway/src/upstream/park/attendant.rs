@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::pool::{Aside, Lease};
 use super::super::relay::spoil_if_rooted;
-use super::{PATIENCE, Resume, ToCaller, consumed};
+use super::{PATIENCE, Resume, Spot, ToCaller, consumed};
 
 /// How long further questions are waited for, so that those of one moment go out together.
 const GATHERING: Duration = Duration::from_millis(10);
@@ -43,6 +43,7 @@ pub(super) struct Attendant {
     taken: Vec<(String, Raw)>,
     gather: Option<Instant>,
     parked: Option<Instant>,
+    spot: Spot,
 }
 
 struct Open {
@@ -63,6 +64,7 @@ impl Attendant {
         lease: Lease,
         context: &Context,
         caller: mpsc::Sender<ToCaller>,
+        spot: Spot,
     ) -> Self {
         Self {
             calling,
@@ -75,6 +77,7 @@ impl Attendant {
             taken: Vec::new(),
             gather: None,
             parked: None,
+            spot,
         }
     }
 
@@ -106,10 +109,7 @@ impl Attendant {
                 self.resume(resume).await;
                 Turn::Goes
             }
-            () = sleep_until(gathered), if self.gather.is_some() => {
-                self.send_questions().await;
-                Turn::Goes
-            }
+            () = sleep_until(gathered), if self.gather.is_some() => self.send_questions().await,
             () = sleep_until(expired), if self.parked.is_some() => Turn::GivenUp,
             () = all_gone(&self.callers), if !self.callers.is_empty() => Turn::GivenUp,
         }
@@ -153,11 +153,16 @@ impl Attendant {
     }
 
     /// Hands the open questions to the callers, who leave with them.
-    async fn send_questions(&mut self) {
+    async fn send_questions(&mut self) -> Turn {
         self.gather = None;
         if self.callers.is_empty() || self.open.is_empty() {
-            return;
+            return Turn::Goes;
         }
+        if let Err(fault) = self.spot.park() {
+            self.tell(ToCaller::Done(fault.into())).await;
+            return Turn::GivenUp;
+        }
+        self.lease.set_parked(true);
         self.round += 1;
         let asks = self
             .open
@@ -166,6 +171,7 @@ impl Attendant {
         self.tell(ToCaller::Asks(asks.collect(), self.round)).await;
         self.callers.clear();
         self.parked = Some(Instant::now() + PATIENCE);
+        Turn::Goes
     }
 
     async fn resume(&mut self, resume: Resume) {
@@ -180,6 +186,8 @@ impl Attendant {
             return;
         }
         self.parked = None;
+        self.spot.unpark();
+        self.lease.set_parked(false);
         for (key, answer) in &answers {
             if let Some(open) = self.open.remove(key) {
                 open.reply.answer(Ok(answer.clone()));
@@ -204,10 +212,10 @@ impl Attendant {
         self.open.clear();
         self.tell(ToCaller::Done(outcome.clone())).await;
         let was_fetched = !self.callers.is_empty();
-        if was_fetched && self.round == 0 {
+        if (was_fetched && self.round == 0) || !self.spot.keep() {
             return;
         }
-        let Self { taken, round: last, calling, lease, .. } = self;
+        let Self { taken, round: last, calling, lease, spot: _kept, .. } = self;
         drop((calling, lease));
         let until = Instant::now() + if was_fetched { KEPT } else { PATIENCE };
         while let Ok(Some(resume)) = tokio::time::timeout_at(until, resumes.recv()).await {

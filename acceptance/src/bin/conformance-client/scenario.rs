@@ -1,0 +1,134 @@
+//! What each scenario of the suite wants to see.
+
+use std::env;
+
+use creole::client::http::Target;
+use creole::client::{Client, ClientBuilder, Way};
+use creole::proto::dialect::builtin;
+use creole::proto::fault::Fault;
+use creole::proto::model::{ListKind, Question};
+use creole::proto::revision::{Era, Revision};
+use creole::proto::wire::Raw;
+use serde_json::{Map, Value, json};
+
+use super::skills;
+
+/// Does what the scenario that the environment names wants to see.
+pub(super) async fn perform(url: &str) -> Result<(), String> {
+    let name = variable("MCP_CONFORMANCE_SCENARIO")?;
+    let client = connect(url).await?;
+    match name.as_str() {
+        "initialize" | "json-schema-ref-no-deref" | "request-metadata" => tools(&client).await?,
+        "tools_call" => call(&client, "add_numbers", &json!({"a": 5, "b": 3})).await?,
+        "elicitation-sep1034-client-defaults" => {
+            call(&client, "test_client_elicitation_defaults", &json!({})).await?;
+        }
+        "sse-retry" => call(&client, "test_reconnection", &json!({})).await?,
+        "http-standard-headers" => everything(&client).await?,
+        "http-custom-headers" => calls_of_the_context(&client).await?,
+        "http-invalid-tool-headers" => every_tool(&client, &json!({"region": "us-west1"})).await?,
+        "json-schema-2020-12-preservation" => echo_schema(&client).await?,
+        "sep-2322-client-request-state" => every_tool(&client, &json!({})).await?,
+        "sep-2640-client-no-prefetch" => {
+            client.list(ListKind::Skills).await.map_err(told)?;
+        }
+        _ if name.starts_with("sep-2640-client-verify-") => skills::load_all(&client).await?,
+        _ => return Err(format!("nobody here knows the scenario `{name}`")),
+    }
+    client.close().await;
+    Ok(())
+}
+
+/// Connects in the era of the revision that the suite names; what is spoken within it is settled with the server.
+async fn connect(url: &str) -> Result<Client, String> {
+    let version = variable("MCP_CONFORMANCE_PROTOCOL_VERSION").ok();
+    let revision = version.as_deref().and_then(Revision::named);
+    let mut dialect = builtin("spec").ok_or("the dialect `spec` is missing")?;
+    if let Some(revision) = revision {
+        let is_stateless = revision.rules().era == Era::Stateless;
+        (dialect.stateless, dialect.handshake) = (is_stateless, !is_stateless);
+    }
+    let way = Way::Http(Target::new("suite", url).map_err(told)?);
+    let client = ClientBuilder::new("creole-conformance-client", env!("CARGO_PKG_VERSION"));
+    let client =
+        client.dialect(dialect).on_form(|question| std::future::ready(filled_in(question)));
+    client.connect(way).await.map_err(told)
+}
+
+/// A form with every default filled in, and every other yes or no answered with yes.
+fn filled_in(question: Question) -> Option<Raw> {
+    let Question::Form { schema, .. } = question else { return None };
+    let schema: Value = schema.decode().ok()?;
+    let mut content = Map::new();
+    for (name, property) in schema["properties"].as_object()? {
+        let yes = || (property["type"] == "boolean").then_some(Value::Bool(true));
+        if let Some(value) = property.get("default").cloned().or_else(yes) {
+            content.insert(name.clone(), value);
+        }
+    }
+    Some(Raw::of(&json!({"action": "accept", "content": content})))
+}
+
+async fn tools(client: &Client) -> Result<(), String> {
+    client.list(ListKind::Tools).await.map(drop).map_err(told)
+}
+
+/// Lists the tools, as any host does first, and calls one.
+async fn call(client: &Client, tool: &str, arguments: &Value) -> Result<(), String> {
+    tools(client).await?;
+    client.call_tool(tool, arguments).await.map(drop).map_err(told)
+}
+
+/// Calls every tool that may be called.
+async fn every_tool(client: &Client, arguments: &Value) -> Result<(), String> {
+    for tool in client.list(ListKind::Tools).await.map_err(told)? {
+        client.call_tool(tool.name(), arguments).await.map_err(told)?;
+    }
+    Ok(())
+}
+
+/// Calls every tool, reads every resource, gets every prompt.
+async fn everything(client: &Client) -> Result<(), String> {
+    every_tool(client, &json!({})).await?;
+    for resource in client.list(ListKind::Resources).await.map_err(told)? {
+        client.read(resource.name()).await.map_err(told)?;
+    }
+    for prompt in client.list(ListKind::Prompts).await.map_err(told)? {
+        client.get_prompt(prompt.name(), &json!({})).await.map_err(told)?;
+    }
+    Ok(())
+}
+
+/// Makes the calls that the context lists.
+async fn calls_of_the_context(client: &Client) -> Result<(), String> {
+    let context = variable("MCP_CONFORMANCE_CONTEXT")?;
+    let context: Value = serde_json::from_str(&context).map_err(|error| error.to_string())?;
+    tools(client).await?;
+    for wanted in context["toolCalls"].as_array().into_iter().flatten() {
+        let tool = wanted["name"].as_str().unwrap_or_default();
+        client.call_tool(tool, &wanted["arguments"]).await.map_err(told)?;
+    }
+    Ok(())
+}
+
+/// Sends the schema of one tool back by another, as it came.
+async fn echo_schema(client: &Client) -> Result<(), String> {
+    let rules = client.connection().greeting().rules;
+    let tools = client.list(ListKind::Tools).await.map_err(told)?;
+    let tool = tools.iter().find(|tool| tool.name() == "json_schema_2020_12_tool");
+    let tool = Raw::parse(tool.ok_or("the tool with the schema is missing")?.text(rules));
+    let tool = tool.map_err(|error| error.to_string())?;
+    let schema = tool.object().and_then(|tool| tool.get("inputSchema")).ok_or("no schema")?;
+    let arguments = Raw::parse(&format!(r#"{{"schema":{schema}}}"#));
+    let arguments = arguments.map_err(|error| error.to_string())?;
+    client.call_tool("json_schema_echo", &arguments).await.map(drop).map_err(told)
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|_| format!("{name} is not set: run this by the conformance suite"))
+}
+
+/// The fault in words.
+pub(super) fn told(fault: Fault) -> String {
+    format!("{:?}: {fault:?}", fault.kind)
+}

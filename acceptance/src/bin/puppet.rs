@@ -1,0 +1,30 @@
+//! A program whose strings are held by a test: its lines go to a port, and what comes from there it says.
+
+use std::env;
+use std::io::{Read, Write, copy, stdin, stdout};
+use std::net::{Shutdown, TcpStream};
+use std::process::{exit, id};
+use std::thread;
+
+fn main() -> std::io::Result<()> {
+    let address = env::args().nth(1).unwrap_or_default();
+    let mut strings = TcpStream::connect(address)?;
+    writeln!(strings, "{}", id())?;
+    let mut to_test = strings.try_clone()?;
+    thread::spawn(move || {
+        // Either end may leave first.
+        _ = copy(&mut stdin().lock(), &mut to_test);
+        _ = to_test.shutdown(Shutdown::Write);
+    });
+    let mut said = [0; 64 * 1024];
+    loop {
+        match strings.read(&mut said) {
+            Ok(0) | Err(_) => exit(0),
+            Ok(length) => {
+                let mut out = stdout().lock();
+                out.write_all(&said[..length])?;
+                out.flush()?;
+            }
+        }
+    }
+}

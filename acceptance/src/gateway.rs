@@ -1,0 +1,9 @@
+//! Servers behind a gateway: our own in one era only, and puppets that do what a test says.
+
+mod behind;
+mod clients;
+mod puppet;
+
+pub use behind::{Behind, Speaks};
+pub use clients::{Answering, Legacy, Modern};
+pub use puppet::{Heard, Puppet, Puppeteer, Show};

@@ -1,0 +1,77 @@
+//! Our own binary as the server behind a gateway, made to speak one era only.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::http::Listening;
+use crate::stage::stdio::binary;
+
+/// The eras that the server behind speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaks {
+    /// Only with a handshake.
+    Legacy,
+    /// Only with everything in each request.
+    Modern,
+}
+
+impl Speaks {
+    fn configuration(self) -> String {
+        let missing = match self {
+            Self::Legacy => "stateless",
+            Self::Modern => "handshake",
+        };
+        format!(
+            "[server]\nname = \"behind\"\npacks = [\"everything\"]\n\n[server.dialect]\nextends = \
+             \"spec\"\n{missing} = false\n"
+        )
+    }
+}
+
+/// A gateway with a port and the preset `everything` behind it.
+pub struct Behind {
+    /// The gateway.
+    pub gateway: Listening,
+    /// The server behind it, where that has a port of its own.
+    pub server: Option<Listening>,
+    folder: TempDir,
+}
+
+impl Behind {
+    /// The server behind is a child of the gateway.
+    pub fn child(speaks: Speaks) -> Result<Self, String> {
+        let (folder, file) = configured(speaks)?;
+        let creole = creole()?;
+        let gateway = Listening::start(&["--", &creole, "serve", &file])?;
+        Ok(Self { gateway, server: None, folder })
+    }
+
+    /// The server behind listens on a port.
+    pub fn listening(speaks: Speaks) -> Result<Self, String> {
+        let (folder, file) = configured(speaks)?;
+        let server = Listening::start(&[&file])?;
+        let gateway = Listening::start(&["--", &creole()?, "connect", &server.url()])?;
+        Ok(Self { gateway, server: Some(server), folder })
+    }
+
+    /// The same server once more, without a gateway before it.
+    pub fn alone(&self) -> Result<Listening, String> {
+        Listening::start(&[&file_in(&self.folder)])
+    }
+}
+
+fn configured(speaks: Speaks) -> Result<(TempDir, String), String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let file = file_in(&folder);
+    fs::write(&file, speaks.configuration()).map_err(|error| error.to_string())?;
+    Ok((folder, file))
+}
+
+fn file_in(folder: &TempDir) -> String {
+    folder.path().join("behind.toml").display().to_string()
+}
+
+fn creole() -> Result<String, String> {
+    Ok(binary()?.display().to_string())
+}

@@ -1,0 +1,294 @@
+//! Clients of both eras that show every message of a call, each as it came.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::http::client::Ender;
+use crate::http::{Connection, Events, Request, Response, demanded};
+
+/// How long a test waits for anything: only a server that hangs takes longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A client of the stateless era. Each request goes on a connection of its own.
+#[derive(Clone, Debug)]
+pub struct Modern {
+    address: SocketAddr,
+    capabilities: Value,
+    key: Option<String>,
+    meta: Value,
+}
+
+/// A client of the handshake era, with its session.
+#[derive(Clone, Debug)]
+pub struct Legacy {
+    address: SocketAddr,
+    session: String,
+    version: String,
+    key: Option<String>,
+    /// What the server answered the handshake with.
+    pub welcome: Value,
+}
+
+/// A request that is being answered.
+pub struct Answering {
+    messages: Receiver<Value>,
+    ender: Ender,
+    seen: VecDeque<Value>,
+}
+
+impl Modern {
+    /// A client that can be asked nothing.
+    #[must_use]
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, capabilities: json!({}), key: None, meta: json!({}) }
+    }
+
+    /// The same with these capabilities.
+    #[must_use]
+    pub fn that_can(&self, capabilities: Value) -> Self {
+        Self { capabilities, ..self.clone() }
+    }
+
+    /// The same with this key of access.
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..self.clone() }
+    }
+
+    /// The same with further members of `_meta`, such as `progressToken`.
+    #[must_use]
+    pub fn with_meta(&self, meta: Value) -> Self {
+        Self { meta, ..self.clone() }
+    }
+
+    /// Begins a request with this id.
+    #[track_caller]
+    #[must_use]
+    pub fn begin(&self, id: &Value, method: &str, mut params: Value) -> Answering {
+        let mut meta = self.meta.clone();
+        meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+        meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "modern", "version": "1"});
+        meta["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
+        params["_meta"] = meta;
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let request = Request::post(body.to_string()).with_all(demanded::fields(&body));
+        Answering::begin(self.address, &authorized(request, self.key.as_deref()))
+    }
+
+    /// Sends a request and gives its answer.
+    #[track_caller]
+    #[must_use]
+    pub fn request(&self, method: &str, params: Value) -> Value {
+        self.begin(&json!(1), method, params).answer()
+    }
+
+    /// Calls a tool and gives the answer.
+    #[track_caller]
+    #[must_use]
+    pub fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.request("tools/call", json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// Begins to call a tool.
+    #[track_caller]
+    #[must_use]
+    pub fn begin_call(&self, tool: &str, arguments: Value) -> Answering {
+        self.begin(&json!(1), "tools/call", json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// Begins to call a tool again, with answers to the questions in this result.
+    #[track_caller]
+    #[must_use]
+    pub fn begin_again(
+        &self,
+        tool: &str,
+        arguments: Value,
+        state: &Value,
+        answers: Value,
+    ) -> Answering {
+        let params = json!({
+            "name": tool, "arguments": arguments, "inputResponses": answers, "requestState": state,
+        });
+        self.begin(&json!(2), "tools/call", params)
+    }
+
+    /// Calls a tool again and gives the answer.
+    #[track_caller]
+    #[must_use]
+    pub fn again(&self, tool: &str, arguments: Value, state: &Value, answers: Value) -> Value {
+        self.begin_again(tool, arguments, state, answers).answer()
+    }
+}
+
+impl Legacy {
+    /// Shakes hands.
+    #[track_caller]
+    #[must_use]
+    pub fn open(
+        address: SocketAddr,
+        version: &str,
+        capabilities: Value,
+        key: Option<&str>,
+    ) -> Self {
+        let params = json!({
+            "protocolVersion": version,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "legacy", "version": "1"},
+        });
+        let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let request = authorized(Request::post(body.to_string()), key);
+        let response = request.send(address).expect("an answer to the handshake");
+        let session = response.head.field("mcp-session-id").unwrap_or_default().to_owned();
+        assert!(!session.is_empty(), "{} {}", response.head.status, response.text());
+        let client = Self {
+            address,
+            session,
+            version: version.to_owned(),
+            key: key.map(str::to_owned),
+            welcome: response.message()["result"].clone(),
+        };
+        client.tell(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    /// Begins a request with this id.
+    #[track_caller]
+    #[must_use]
+    pub fn begin(&self, id: &Value, method: &str, params: &Value) -> Answering {
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        Answering::begin(self.address, &self.post(&body))
+    }
+
+    /// Begins to listen to what belongs to no request.
+    #[track_caller]
+    #[must_use]
+    pub fn listen(&self) -> Answering {
+        let request = Request::get(&self.session).with("MCP-Protocol-Version", &self.version);
+        Answering::begin(self.address, &authorized(request, self.key.as_deref()))
+    }
+
+    /// Sends a request and gives its answer.
+    #[track_caller]
+    #[must_use]
+    pub fn request(&self, method: &str, params: &Value) -> Value {
+        self.begin(&json!(1), method, params).answer()
+    }
+
+    /// Calls a tool and gives the answer.
+    #[track_caller]
+    #[must_use]
+    pub fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.request("tools/call", &json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// Sends a notification, or an answer to a question.
+    #[track_caller]
+    pub fn tell(&self, message: &Value) {
+        let response = self.post(message).send(self.address).expect("a response");
+        assert_eq!(response.head.status, 202, "{message}: {}", response.text());
+    }
+
+    /// Sends any message and gives the whole response.
+    #[track_caller]
+    #[must_use]
+    pub fn exchange(&self, message: &Value) -> Response {
+        self.post(message).send(self.address).expect("a response")
+    }
+
+    /// Ends the session.
+    #[track_caller]
+    pub fn end(&self) {
+        let request = authorized(Request::delete(&self.session), self.key.as_deref());
+        let response = request.send(self.address).expect("a response");
+        assert!(response.head.status < 300, "{}", response.text());
+    }
+
+    fn post(&self, message: &Value) -> Request {
+        let request = Request::post(message.to_string())
+            .with("Mcp-Session-Id", &self.session)
+            .with("MCP-Protocol-Version", &self.version);
+        authorized(request, self.key.as_deref())
+    }
+}
+
+fn authorized(request: Request, key: Option<&str>) -> Request {
+    match key {
+        Some(key) => request.with("Authorization", &format!("Bearer {key}")),
+        None => request,
+    }
+}
+
+impl Answering {
+    #[track_caller]
+    fn begin(address: SocketAddr, request: &Request) -> Self {
+        let mut connection = Connection::open(address).expect("a connection");
+        connection.write(&request.bytes(address)).expect("a request");
+        let ender = connection.ender().expect("a second handle");
+        let (heard, messages) = channel();
+        thread::spawn(move || {
+            let Ok(head) = connection.head() else { return };
+            let parse = |text: &[u8]| serde_json::from_slice(text).unwrap_or(Value::Null);
+            if !head.is_events() {
+                let mut body = Vec::new();
+                let read = std::io::Read::read_to_end(&mut connection.body(&head), &mut body);
+                // Nobody who listens any more needs nothing.
+                _ = read.map(|_| heard.send(parse(&body)));
+                return;
+            }
+            for event in Events::new(connection.body(&head)).filter(|event| !event.data.is_empty())
+            {
+                if heard.send(parse(event.data.as_bytes())).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { messages, ender, seen: VecDeque::new() }
+    }
+
+    /// The next message.
+    #[track_caller]
+    pub fn next(&mut self) -> Value {
+        if let Some(seen) = self.seen.pop_front() {
+            return seen;
+        }
+        match self.messages.recv_timeout(PATIENCE) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing came within {PATIENCE:?}"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the response ended without an answer"),
+        }
+    }
+
+    /// The next message, if one comes soon.
+    pub fn within(&mut self, wait: Duration) -> Option<Value> {
+        self.seen.pop_front().or_else(|| self.messages.recv_timeout(wait).ok())
+    }
+
+    /// The answer, and the messages before it.
+    #[track_caller]
+    pub fn all(&mut self) -> (Vec<Value>, Value) {
+        let mut before = Vec::new();
+        loop {
+            let message = self.next();
+            if message.get("method").is_none() {
+                return (before, message);
+            }
+            before.push(message);
+        }
+    }
+
+    /// The answer; what was said before it is passed over.
+    #[track_caller]
+    pub fn answer(&mut self) -> Value {
+        self.all().1
+    }
+
+    /// Hangs up.
+    pub fn hang_up(self) {
+        self.ender.end();
+    }
+}

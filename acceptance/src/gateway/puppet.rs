@@ -1,0 +1,233 @@
+//! Children of a gateway that do what a test says, and show the test all that they are told.
+//!
+//! The binary `puppet` is such a child: it hands its standard streams to a [`Puppeteer`]. What every server has
+//! to answer, such as the handshake and the lists, is answered here; all else is [`Heard`] by the test.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::stage::stdio::beside;
+
+/// How long a test waits for anything: only a gateway that hangs takes longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What every puppet of a test answers by itself, by method: results, or errors with a code.
+#[derive(Clone, Debug)]
+pub struct Show(HashMap<String, Value>);
+
+impl Show {
+    /// A server of the handshake era with this revision, these capabilities and these tools.
+    #[must_use]
+    pub fn new(version: &str, capabilities: Value, tools: &[&str]) -> Self {
+        let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
+        let tools: Vec<Value> = tools.iter().map(tool).collect();
+        let welcome = json!({
+            "protocolVersion": version,
+            "capabilities": capabilities,
+            "serverInfo": {"name": "puppet", "version": "1"},
+        });
+        Self(HashMap::new())
+            .answering("server/discover", json!({"code": -32601, "message": "Method not found"}))
+            .answering("initialize", welcome)
+            .answering("ping", json!({}))
+            .answering("tools/list", json!({"tools": tools}))
+            .answering("resources/list", json!({"resources": []}))
+            .answering("resources/templates/list", json!({"resourceTemplates": []}))
+            .answering("prompts/list", json!({"prompts": []}))
+            .answering("logging/setLevel", json!({}))
+    }
+
+    /// The same with this answer to a method: a result, or an error with its `code`.
+    #[must_use]
+    pub fn answering(mut self, method: &str, answer: Value) -> Self {
+        self.0.insert(method.to_owned(), answer);
+        self
+    }
+
+    /// The same, with this method left to the test.
+    #[must_use]
+    pub fn leaving(mut self, method: &str) -> Self {
+        self.0.remove(method);
+        self
+    }
+
+    /// The answer that needs no test; null to what needs none at all.
+    fn answer(&self, message: &Value) -> Option<Value> {
+        let method = message["method"].as_str()?;
+        if method == "notifications/initialized" {
+            return Some(Value::Null);
+        }
+        let (id, answer) = (&message["id"], self.0.get(method)?);
+        let kind = if answer.get("code").is_some() { "error" } else { "result" };
+        Some(json!({"jsonrpc": "2.0", "id": id, kind: answer}))
+    }
+}
+
+/// Holds the strings of all children.
+pub struct Puppeteer {
+    port: String,
+    heard: Receiver<Heard>,
+    children: Arc<Mutex<Vec<Puppet>>>,
+}
+
+/// A message that a child was told.
+#[derive(Debug)]
+pub struct Heard {
+    /// The child.
+    pub by: Puppet,
+    /// The message.
+    pub message: Value,
+}
+
+/// One child.
+#[derive(Clone, Debug)]
+pub struct Puppet {
+    /// Its process.
+    pub pid: u32,
+    strings: Arc<Mutex<TcpStream>>,
+    told: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Puppeteer {
+    /// Waits for children, which all show the same.
+    #[must_use]
+    pub fn new(show: Show) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("its number").to_string();
+        let (hears, heard) = channel();
+        let children = Arc::new(Mutex::new(Vec::new()));
+        let known = Arc::clone(&children);
+        thread::spawn(move || {
+            for strings in listener.incoming().map_while(Result::ok) {
+                let (show, hears, known) = (show.clone(), hears.clone(), Arc::clone(&known));
+                thread::spawn(move || hold(strings, &show, &hears, &known));
+            }
+        });
+        Self { port, heard, children }
+    }
+
+    /// The command that makes a child.
+    #[must_use]
+    pub fn command(&self) -> Vec<String> {
+        let puppet = beside("puppet").expect("the program");
+        vec![puppet.display().to_string(), self.port.clone()]
+    }
+
+    /// The next message that the test has to deal with, which must have this method.
+    #[track_caller]
+    pub fn hears(&self, method: &str) -> Heard {
+        let heard = self.next();
+        assert_eq!(heard.message["method"], method, "{}", heard.message);
+        heard
+    }
+
+    /// The next message that the test has to deal with.
+    #[track_caller]
+    pub fn next(&self) -> Heard {
+        match self.heard.recv_timeout(PATIENCE) {
+            Ok(heard) => heard,
+            Err(RecvTimeoutError::Timeout) => panic!("no child was told anything"),
+            Err(RecvTimeoutError::Disconnected) => panic!("there are no children"),
+        }
+    }
+
+    /// The next message, if one comes soon.
+    pub fn within(&self, wait: Duration) -> Option<Heard> {
+        self.heard.recv_timeout(wait).ok()
+    }
+
+    /// All children that there were.
+    #[must_use]
+    pub fn children(&self) -> Vec<Puppet> {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Heard {
+    /// Answers with a result.
+    pub fn result(&self, result: Value) {
+        self.by.says(&json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result}));
+    }
+
+    /// Answers with a text, as a tool does.
+    pub fn text(&self, text: &str) {
+        self.result(json!({"content": [{"type": "text", "text": text}]}));
+    }
+
+    /// Answers with an error.
+    pub fn error(&self, code: i64, message: &str, data: &Value) {
+        let error = json!({"code": code, "message": message, "data": data});
+        self.by.says(&json!({"jsonrpc": "2.0", "id": self.message["id"], "error": error}));
+    }
+}
+
+impl Puppet {
+    /// Has it say a message.
+    pub fn says(&self, message: &Value) {
+        self.writes(&format!("{message}\n"));
+    }
+
+    /// Has it ask.
+    pub fn asks(&self, id: Value, method: &str, params: Value) {
+        let id = &id;
+        self.says(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+    }
+
+    /// Has it ask several things in one breath, each with an id, a method and parameters.
+    pub fn asks_at_once(&self, questions: &[(Value, &str, Value)]) {
+        let lines = questions.iter().map(|(id, method, params)| {
+            let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            format!("{message}\n")
+        });
+        self.writes(&lines.collect::<String>());
+    }
+
+    /// Has it tell something.
+    pub fn tells(&self, method: &str, params: &Value) {
+        self.says(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Has it write any text.
+    pub fn writes(&self, text: &str) {
+        let mut strings = self.strings.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that has ended shows itself by what it does not hear.
+        _ = strings.write_all(text.as_bytes());
+    }
+
+    /// Has it end.
+    pub fn ends(&self) {
+        let strings = self.strings.lock().unwrap_or_else(PoisonError::into_inner);
+        _ = strings.shutdown(Shutdown::Both);
+    }
+
+    /// All that it was told, in order.
+    #[must_use]
+    pub fn told(&self) -> Vec<Value> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Listens to one child until it ends.
+fn hold(strings: TcpStream, show: &Show, hears: &Sender<Heard>, known: &Mutex<Vec<Puppet>>) {
+    let Ok(reading) = strings.try_clone() else { return };
+    let mut lines = BufReader::new(reading).lines().map_while(Result::ok);
+    let Some(pid) = lines.next().and_then(|line| line.parse().ok()) else { return };
+    let puppet = Puppet { pid, strings: Arc::new(Mutex::new(strings)), told: Arc::default() };
+    known.lock().unwrap_or_else(PoisonError::into_inner).push(puppet.clone());
+    for line in lines {
+        let message: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
+        puppet.told.lock().unwrap_or_else(PoisonError::into_inner).push(message.clone());
+        match show.answer(&message) {
+            Some(Value::Null) => {}
+            Some(answer) => puppet.says(&answer),
+            None => _ = hears.send(Heard { by: puppet.clone(), message }),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The official conformance suite against `creole::client`, by a small program that does what each scenario wants.
+//!
+//! Every scenario for clients is either run, with an empty list of expected failures, or among those that need
+//! OAuth. Where the suite cannot be installed that is told on stderr; where `CI=true` it is a failure.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(clippy::print_stdout, reason = "a test tells the score")]
+#![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
+
+use std::env;
+use std::path::Path;
+
+use creole_acceptance::conformance::{Status, Verdict, client_scenarios, judge_client};
+use creole_acceptance::peers::{Suite, installed_suite};
+
+/// The program that is judged.
+const CLIENT: &str = env!("CARGO_BIN_EXE_conformance-client");
+
+/// What a client of the handshake era has to do.
+const HANDSHAKE: [&str; 5] = [
+    "initialize",
+    "tools_call",
+    "elicitation-sep1034-client-defaults",
+    "sse-retry",
+    "json-schema-2020-12-preservation",
+];
+
+/// What a client of the stateless era has to do.
+const STATELESS: [&str; 8] = [
+    "tools_call",
+    "request-metadata",
+    "sep-2322-client-request-state",
+    "http-standard-headers",
+    "http-custom-headers",
+    "http-invalid-tool-headers",
+    "json-schema-ref-no-deref",
+    "json-schema-2020-12-preservation",
+];
+
+/// What a client that uses skills has to do.
+const SKILLS: [&str; 4] = [
+    "sep-2640-client-no-prefetch",
+    "sep-2640-client-verify-digest",
+    "sep-2640-client-verify-size",
+    "sep-2640-client-verify-frontmatter",
+];
+
+/// How the scenarios begin that are left out: all of them are about OAuth, which this client does not speak.
+const OAUTH: &str = "auth/";
+
+#[test]
+fn what_the_revision_2025_11_25_wants_of_a_client_holds() {
+    judged(Suite::Newest, &HANDSHAKE, Some("2025-11-25"));
+}
+
+#[test]
+fn what_the_revision_2025_06_18_wants_of_a_client_holds() {
+    judged(Suite::Newest, &["initialize", "tools_call"], Some("2025-06-18"));
+}
+
+#[test]
+fn what_the_revision_2026_07_28_wants_of_a_client_holds() {
+    judged(Suite::Newest, &STATELESS, Some("2026-07-28"));
+}
+
+#[test]
+fn what_the_skills_extension_wants_of_a_client_holds() {
+    judged(Suite::Newest, &SKILLS, Some("2026-07-28"));
+}
+
+#[test]
+fn what_the_suite_that_npm_calls_latest_wants_of_a_client_holds() {
+    judged(Suite::Latest, &HANDSHAKE[..4], None);
+}
+
+#[test]
+fn no_scenario_is_left_out_but_those_about_oauth() {
+    let known = [&HANDSHAKE[..], &STATELESS, &SKILLS].concat();
+    for suite in Suite::ALL.into_iter().filter(|suite| is_here(*suite)) {
+        let listed = client_scenarios(suite).unwrap();
+        let is_oauth = |name: &&String| name.starts_with(OAUTH);
+        let oauth = listed.iter().filter(is_oauth).count();
+        println!("{}: {oauth} of {} scenarios left out: OAuth", suite.name(), listed.len());
+        let missed: Vec<_> = listed.iter().filter(|name| !is_oauth(name)).collect();
+        let missed: Vec<_> = missed.iter().filter(|name| !known.contains(&name.as_str())).collect();
+        assert!(missed.is_empty() && !listed.is_empty(), "{}: {missed:?}", suite.name());
+    }
+}
+
+/// Were the suite, or how it is read here, content with anything, the scores above would say nothing.
+#[test]
+fn a_client_that_does_nothing_fails() {
+    if is_here(Suite::Newest) {
+        let verdict =
+            judge_client(Suite::Newest, Path::new("true"), &["tools_call"], None).unwrap();
+        assert!(!verdict.is_content && !verdict.holds("tools_call"), "{}", verdict.printed);
+    }
+}
+
+/// Has the suite judge the client: everything holds, nothing is passed over, and the suite itself says so.
+#[track_caller]
+fn judged(suite: Suite, names: &[&str], revision: Option<&str>) {
+    if !is_here(suite) {
+        return;
+    }
+    let verdict = judge_client(suite, Path::new(CLIENT), names, revision).unwrap();
+    let table = verdict.table();
+    println!("{table}");
+    assert_eq!(verdict.score(true), (names.len(), names.len()), "{table}\n{}", verdict.printed);
+    assert_eq!(bad(&verdict), 0, "{table}\n{}", verdict.printed);
+    assert_eq!(verdict.passed_over(), [""; 0], "{table}");
+    assert!(verdict.is_content, "{}", verdict.printed);
+}
+
+/// How many checks do not hold, even of those that a client only should fulfil.
+fn bad(verdict: &Verdict) -> usize {
+    verdict.of(Status::Failure).count() + verdict.of(Status::Warning).count()
+}
+
+/// Whether the suite can be run; the test says aloud that it was not, and fails where nobody listens.
+fn is_here(suite: Suite) -> bool {
+    let Err(missing) = installed_suite(suite) else { return true };
+    let name = suite.name();
+    assert!(env::var("CI").as_deref() != Ok("true"), "{name} is missing: {missing}");
+    eprintln!("NOT TESTED with {name}: {missing}");
+    false
+}

@@ -1,0 +1,196 @@
+//! Servers of the stateless era, for clients that are asked while they wait.
+
+use creole_acceptance::gateway::{Legacy, Show};
+use serde_json::{Value, json};
+
+use crate::{Bridge, form, named, text};
+
+const META: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// A server of the newest revision with one tool.
+fn modern() -> Show {
+    let found = json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}, "logging": {}}, "ttlMs": 60_000, "cacheScope": "private",
+    });
+    let tool = json!({"name": "ask", "inputSchema": {"type": "object"}});
+    let tools = json!({
+        "resultType": "complete", "tools": [tool], "ttlMs": 60_000, "cacheScope": "private",
+    });
+    Show::new("2026-07-28", json!({}), &[])
+        .answering("server/discover", found)
+        .answering("initialize", json!({"code": -32022, "message": "Unsupported"}))
+        .answering("tools/list", tools)
+}
+
+fn legacy(bridge: &Bridge, version: &str, capabilities: Value) -> Legacy {
+    Legacy::open(bridge.gateway.address(), version, capabilities, None)
+}
+
+fn call() -> Value {
+    json!({"name": "ask", "arguments": {"n": 1}})
+}
+
+fn complete(text: &str) -> Value {
+    json!({"resultType": "complete", "content": [{"type": "text", "text": text}]})
+}
+
+#[test]
+fn an_old_client_shakes_hands_with_a_server_that_knows_no_handshake() {
+    let bridge = Bridge::new(modern());
+    let client = legacy(&bridge, "2024-11-05", json!({}));
+    assert_eq!(client.welcome["protocolVersion"], "2024-11-05");
+    assert!(client.welcome["serverInfo"]["name"].is_string(), "{}", client.welcome);
+    assert_eq!(client.request("ping", &json!({}))["result"], json!({}));
+    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    let called = bridge.puppets.hears("tools/call");
+    let meta = &called.message["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert_eq!(meta[META], json!({}));
+    called.result(complete("hello"));
+    let answer = answering.answer();
+    assert_eq!(text(&answer), "hello");
+    assert!(answer["result"].get("resultType").is_none(), "{answer}");
+    let told: Vec<Value> = bridge.puppets.children().iter().flat_map(|it| it.told()).collect();
+    let methods: Vec<_> = told.iter().filter_map(|it| it["method"].as_str()).collect();
+    assert!(
+        methods
+            .iter()
+            .all(|method| ["server/discover", "tools/list", "tools/call"].contains(method)),
+        "{methods:?}"
+    );
+}
+
+#[test]
+fn what_a_server_wants_to_know_is_asked_on_the_way_and_its_state_comes_back_untouched() {
+    let bridge = Bridge::new(modern());
+    let client = legacy(&bridge, "2025-06-18", json!({"elicitation": {}}));
+    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    let called = bridge.puppets.hears("tools/call");
+    assert!(called.message["params"]["_meta"][META].get("elicitation").is_some());
+    let state = "st\u{e4}te \"\\u0041\" 1";
+    called.result(json!({
+        "resultType": "input_required", "requestState": state,
+        "inputRequests": {"who": {"method": "elicitation/create", "params": form("Who?")}},
+    }));
+    let question = answering.next();
+    assert_eq!(question["method"], "elicitation/create");
+    assert_eq!(question["params"]["message"], "Who?");
+    client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": named("Ann")}));
+    let again = bridge.puppets.hears("tools/call");
+    assert_ne!(again.message["id"], called.message["id"]);
+    let params = &again.message["params"];
+    assert_eq!(params["arguments"], json!({"n": 1}));
+    assert_eq!(params["requestState"], state);
+    assert_eq!(params["inputResponses"], json!({"who": named("Ann")}));
+    // A round without state forgets that of the round before.
+    again.result(json!({
+        "resultType": "input_required",
+        "inputRequests": {"sure": {"method": "elicitation/create", "params": form("Sure?")}},
+    }));
+    let question = answering.next();
+    client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": named("yes")}));
+    let last = bridge.puppets.hears("tools/call");
+    assert!(last.message["params"].get("requestState").is_none(), "{}", last.message);
+    assert_eq!(last.message["params"]["inputResponses"], json!({"sure": named("yes")}));
+    last.result(complete("Hello, Ann!"));
+    assert_eq!(text(&answering.answer()), "Hello, Ann!");
+}
+
+#[test]
+fn a_client_that_cannot_be_asked_is_told_what_it_lacks_and_keeps_its_session() {
+    let bridge = Bridge::new(modern());
+    let client = legacy(&bridge, "2024-11-05", json!({}));
+    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    let called = bridge.puppets.hears("tools/call");
+    let missing = json!({"requiredCapabilities": {"elicitation": {}}});
+    called.error(-32021, "needs elicitation", &missing);
+    let answer = answering.answer();
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let mut answering = client.begin(&json!(6), "tools/call", &call());
+    bridge.puppets.hears("tools/call").error(-32601, "Method not found", &Value::Null);
+    assert_eq!(answering.answer()["error"]["code"], -32601);
+    assert_eq!(client.request("ping", &json!({}))["result"], json!({}));
+}
+
+#[test]
+fn rounds_without_questions_are_paced_and_counted() {
+    let bridge = Bridge::new(modern());
+    let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {}}));
+    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    for round in 0..3 {
+        let called = bridge.puppets.hears("tools/call");
+        match round {
+            0 => assert!(called.message["params"].get("requestState").is_none()),
+            _ => assert_eq!(called.message["params"]["requestState"], format!("r{}", round - 1)),
+        }
+        let state = format!("r{round}");
+        called.result(json!({"resultType": "input_required", "requestState": state}));
+    }
+    bridge.puppets.hears("tools/call").result(complete("at last"));
+    let (before, answer) = answering.all();
+    assert_eq!((before.len(), text(&answer)), (0, "at last"));
+}
+
+#[test]
+fn a_client_that_refuses_to_answer_ends_the_call() {
+    let bridge = Bridge::new(modern());
+    let client = legacy(&bridge, "2025-06-18", json!({"sampling": {}}));
+    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    let called = bridge.puppets.hears("tools/call");
+    let params = json!({"messages": [], "maxTokens": 1});
+    called.result(json!({
+        "resultType": "input_required", "requestState": "s",
+        "inputRequests": {"m": {"method": "sampling/createMessage", "params": params}},
+    }));
+    let question = answering.next();
+    assert_eq!(question["method"], "sampling/createMessage");
+    let no = json!({"code": -1, "message": "User rejected sampling"});
+    client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "error": no}));
+    let answer = answering.answer();
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    assert!(bridge.puppets.within(crate::A_MOMENT).is_none(), "no answer is made up");
+}
+
+#[test]
+fn a_level_is_kept_and_said_with_each_call() {
+    let bridge = Bridge::new(modern());
+    let client = legacy(&bridge, "2025-11-25", json!({}));
+    assert_eq!(
+        client.request("logging/setLevel", &json!({"level": "loud"}))["error"]["code"],
+        -32602
+    );
+    assert_eq!(client.request("logging/setLevel", &json!({"level": "debug"}))["result"], json!({}));
+    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    let called = bridge.puppets.hears("tools/call");
+    let meta = &called.message["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/logLevel"], "debug", "{meta}");
+    called.result(complete("quiet"));
+    assert_eq!(text(&answering.answer()), "quiet");
+}
+
+#[test]
+fn what_old_clients_do_not_know_is_said_in_words_that_they_do() {
+    let bridge = Bridge::new(modern());
+    let rich = json!({
+        "resultType": "complete",
+        "content": [
+            {"type": "resource_link", "uri": "a://b", "name": "b"},
+            {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+        ],
+        "structuredContent": [{"ttlMs": 1}],
+    });
+    let told = |version: &str| {
+        let client = legacy(&bridge, version, json!({}));
+        let mut answering = client.begin(&json!(5), "tools/call", &call());
+        bridge.puppets.hears("tools/call").result(rich.clone());
+        answering.answer()["result"].clone()
+    };
+    let newest = told("2025-11-25");
+    assert_eq!(newest["structuredContent"], json!({"result": [{"ttlMs": 1}]}));
+    assert_eq!(newest["content"], rich["content"]);
+    let old = told("2024-11-05");
+    assert!(old.get("structuredContent").is_none(), "{old}");
+    let kinds: Vec<_> = old["content"].as_array().unwrap().iter().map(|it| &it["type"]).collect();
+    assert_eq!(kinds[..2], ["text", "resource"], "{old}");
+}

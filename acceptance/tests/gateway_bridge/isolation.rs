@@ -1,0 +1,171 @@
+//! Nobody sees, answers or spoils what belongs to somebody else.
+
+use creole_acceptance::gateway::{Heard, Legacy, Modern, Show};
+use serde_json::{Value, json};
+
+use crate::{A_MOMENT, ALICE, BOB, Bridge, asking, form, named, only_key, text};
+
+/// Alice has called and is asked.
+fn asked_alice(bridge: &Bridge) -> (Modern, Heard, Value) {
+    let alice = bridge.modern().that_can(json!({"elicitation": {}})).with_key(ALICE);
+    let mut call = alice.begin_call("ask", json!({"a": 1, "b": [2.0]}));
+    let called = bridge.puppets.hears("tools/call");
+    called.by.asks(json!(1), "elicitation/create", form("Alice?"));
+    let asked = call.answer()["result"].clone();
+    (alice, called, asked)
+}
+
+/// The answer of the one who was asked is taken, after all that others tried.
+#[track_caller]
+fn is_still_answered(bridge: &Bridge, alice: &Modern, called: &Heard, asked: &Value) {
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the server was told nothing");
+    let answers = json!({only_key(asked): named("Alice")});
+    // The same arguments in other words.
+    let arguments = json!({"b": [2], "a": 1.0});
+    let mut again = alice.begin_again("ask", arguments, &asked["requestState"], answers);
+    assert_eq!(bridge.puppets.next().message["result"], named("Alice"));
+    called.text("Hello, Alice!");
+    assert_eq!(text(&again.answer()), "Hello, Alice!");
+}
+
+#[track_caller]
+fn is_refused(answer: &Value) {
+    let error = &answer["error"];
+    assert_eq!(error["code"], -32602, "{answer}");
+    assert_eq!(error["message"], "Invalid params: `requestState` is not valid for this request");
+    assert_eq!(error["data"]["reason"], "state_invalid", "{answer}");
+}
+
+#[test]
+fn state_that_was_touched_is_refused_and_the_honest_retry_still_works() {
+    let bridge = Bridge::with_keys(asking());
+    let (alice, called, asked) = asked_alice(&bridge);
+    let state = asked["requestState"].as_str().unwrap();
+    let arguments = json!({"a": 1, "b": [2.0]});
+    let mut forged = vec![format!("{state}x"), state[..state.len() - 1].to_owned(), String::new()];
+    for place in (0..state.len()).step_by(state.len() / 12) {
+        let other = if &state[place..=place] == "A" { "B" } else { "A" };
+        forged.push(format!("{}{other}{}", &state[..place], &state[place + 1..]));
+    }
+    forged.push("x".repeat(1 << 19));
+    for state in forged {
+        let answers = json!({only_key(&asked): named("Eve")});
+        is_refused(&alice.again("ask", arguments.clone(), &json!(state), answers));
+    }
+    is_still_answered(&bridge, &alice, &called, &asked);
+}
+
+#[test]
+fn state_of_another_is_refused_and_its_owner_can_still_use_it() {
+    let bridge = Bridge::with_keys(asking());
+    let (alice, called, asked) = asked_alice(&bridge);
+    let arguments = json!({"a": 1, "b": [2.0]});
+    let bob = alice.with_key(BOB);
+    let answers = json!({only_key(&asked): named("Bob")});
+    is_refused(&bob.again("ask", arguments, &asked["requestState"], answers));
+    is_still_answered(&bridge, &alice, &called, &asked);
+}
+
+#[test]
+fn state_of_another_call_is_refused() {
+    let show = Show::new("2025-06-18", json!({"tools": {}}), &["ask", "other"]);
+    let bridge = Bridge::with_keys(show);
+    let (alice, called, asked) = asked_alice(&bridge);
+    let state = &asked["requestState"];
+    let answers = json!({only_key(&asked): named("Alice")});
+    let others = [
+        ("ask", json!({"a": 1, "b": [3]})),
+        ("ask", json!({"a": 1})),
+        ("other", json!({"a": 1, "b": [2.0]})),
+    ];
+    for (tool, arguments) in others {
+        is_refused(&alice.again(tool, arguments, state, answers.clone()));
+    }
+    is_still_answered(&bridge, &alice, &called, &asked);
+}
+
+#[test]
+fn two_callers_never_share_a_conversation() {
+    let bridge = Bridge::with_keys(asking());
+    for capabilities in [json!({}), json!({"elicitation": {}})] {
+        let mut pids = Vec::new();
+        for key in [ALICE, BOB, ALICE] {
+            let client = bridge.modern().that_can(capabilities.clone()).with_key(key);
+            let mut call = client.begin_call("ask", json!({}));
+            let called = bridge.puppets.hears("tools/call");
+            called.text("hello");
+            assert_eq!(text(&call.answer()), "hello");
+            pids.push(called.by.pid);
+        }
+        assert_ne!(pids[0], pids[1], "what a server keeps for Alice is not Bob's");
+        assert_eq!(pids[0], pids[2], "what a server keeps for Alice is found again");
+    }
+}
+
+#[test]
+fn sessions_of_clients_are_asked_only_in_their_own() {
+    let bridge = Bridge::with_keys(asking());
+    let open = |key| {
+        let address = bridge.gateway.address();
+        Legacy::open(address, "2025-06-18", json!({"elicitation": {}}), Some(key))
+    };
+    let mut under_way = Vec::new();
+    for (key, who) in [(ALICE, "alice"), (ALICE, "alice again"), (BOB, "bob")] {
+        let client = open(key);
+        let params = json!({"name": "ask", "arguments": {"who": who}});
+        let call = client.begin(&json!(1), "tools/call", &params);
+        let called = bridge.puppets.hears("tools/call");
+        under_way.push((client, call, called, who));
+    }
+    let pids: Vec<_> = under_way.iter().map(|(_, _, called, _)| called.by.pid).collect();
+    assert!(pids[0] != pids[1] && pids[0] != pids[2] && pids[1] != pids[2], "{pids:?}");
+    for (_, _, called, who) in under_way.iter().rev() {
+        called.by.asks(json!(1), "elicitation/create", form(who));
+    }
+    for (client, call, called, who) in &mut under_way {
+        let question = call.next();
+        assert_eq!(question["method"], "elicitation/create");
+        assert_eq!(question["params"]["message"], *who);
+        client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": named(who)}));
+        let answered = bridge.puppets.next();
+        assert_eq!((answered.by.pid, &answered.message["result"]), (called.by.pid, &named(who)));
+        called.text(who);
+        assert_eq!(text(&call.answer()), *who);
+    }
+}
+
+#[test]
+fn the_same_id_and_the_same_token_of_two_callers_do_not_collide() {
+    let bridge = Bridge::new(asking());
+    let client = bridge.modern().with_meta(json!({"progressToken": 7}));
+    let calls: Vec<_> = [json!(1), json!("1"), json!(1)]
+        .into_iter()
+        .enumerate()
+        .map(|(number, id)| {
+            let params = json!({"name": "ask", "arguments": {"number": number}});
+            let call = client.begin(&id, "tools/call", params);
+            (id, call, bridge.puppets.hears("tools/call"))
+        })
+        .collect();
+    let mut tokens = Vec::new();
+    for (number, (_, _, called)) in calls.iter().enumerate() {
+        let token = &called.message["params"]["_meta"]["progressToken"];
+        called.by.tells(
+            "notifications/progress",
+            &json!({"progressToken": token, "progress": number + 1, "message": number.to_string()}),
+        );
+        tokens.push(token.clone());
+        called.text(&number.to_string());
+    }
+    assert!(tokens[0] != tokens[1] && tokens[1] != tokens[2], "{tokens:?}");
+    for (number, (id, mut call, _)) in calls.into_iter().enumerate() {
+        let (before, answer) = call.all();
+        assert_eq!((&answer["id"], text(&answer)), (&id, &*number.to_string()));
+        assert_eq!(before.len(), 1, "{before:?}");
+        let told = &before[0]["params"];
+        assert_eq!(
+            (&told["progressToken"], &told["message"]),
+            (&json!(7), &json!(number.to_string()))
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! Frame by frame: what a server behind the gateway is told, and what its callers are.
+//!
+//! The servers are puppets: each test says what they say.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod driving;
+mod isolation;
+mod parking;
+mod telling;
+
+use std::fs;
+use std::time::Duration;
+
+use creole_acceptance::gateway::{Modern, Puppeteer, Show};
+use creole_acceptance::http::Listening;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Long enough to notice what should not happen.
+const A_MOMENT: Duration = Duration::from_millis(300);
+
+const ALICE: &str = "alice-secret-key-of-the-test";
+const BOB: &str = "bob-secret-key-of-the-test";
+
+/// A gateway that knows Alice and Bob.
+const KEYS: &str = r#"
+[server]
+name = "gateway"
+
+[auth]
+keys = [
+    { name = "alice", sha256 = "fdedecbe137a31fb1ee084b0a8a53f3a6247bff209ab14e288af55aac40e5ed8" },
+    { name = "bob", sha256 = "0a0ae130c452513bcca2c6b1d87601038383846f3313e4b24b768c6d9c64c8f0" },
+]
+"#;
+
+/// A gateway before puppets.
+struct Bridge {
+    puppets: Puppeteer,
+    gateway: Listening,
+    _folder: Option<TempDir>,
+}
+
+impl Bridge {
+    /// A gateway that lets everybody in.
+    fn new(show: Show) -> Self {
+        let puppets = Puppeteer::new(show);
+        let command = puppets.command();
+        let gateway = Listening::start(&["--", &command[0], &command[1]]).unwrap();
+        Self { puppets, gateway, _folder: None }
+    }
+
+    /// A gateway that lets Alice and Bob in.
+    fn with_keys(show: Show) -> Self {
+        let puppets = Puppeteer::new(show);
+        let command = puppets.command();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gateway.toml");
+        fs::write(&file, KEYS).unwrap();
+        let file = file.display().to_string();
+        let gateway = Listening::start(&[&file, "--", &command[0], &command[1]]).unwrap();
+        Self { puppets, gateway, _folder: Some(folder) }
+    }
+
+    fn modern(&self) -> Modern {
+        Modern::new(self.gateway.address())
+    }
+}
+
+/// A server of the handshake era with one tool.
+fn asking() -> Show {
+    Show::new("2025-06-18", json!({"tools": {}}), &["ask"])
+}
+
+fn form(message: &str) -> Value {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    json!({"message": message, "requestedSchema": schema})
+}
+
+/// What a person who filled in the form says.
+fn named(name: &str) -> Value {
+    json!({"action": "accept", "content": {"name": name}})
+}
+
+/// The only key of a result that asks one thing.
+#[track_caller]
+fn only_key(result: &Value) -> String {
+    assert_eq!(result["resultType"], "input_required", "{result}");
+    let asked = result["inputRequests"].as_object().unwrap();
+    assert_eq!(asked.len(), 1, "{result}");
+    asked.keys().next().unwrap().clone()
+}
+
+/// The text of the tool's answer.
+#[track_caller]
+fn text(answer: &Value) -> &str {
+    let result = &answer["result"];
+    assert_ne!(result["isError"], true, "{answer}");
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}

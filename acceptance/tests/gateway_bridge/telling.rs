@@ -1,0 +1,155 @@
+//! What servers of the handshake era are told of calls, and what they tell of them.
+
+use creole_acceptance::gateway::{Legacy, Show};
+use serde_json::{Value, json};
+
+use crate::{A_MOMENT, Bridge, asking, text};
+
+const RESERVED: &str = "io.modelcontextprotocol/";
+
+fn logging() -> Show {
+    Show::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"])
+}
+
+#[test]
+fn an_old_server_is_told_nothing_that_it_does_not_know() {
+    let bridge = Bridge::new(Show::new("2024-11-05", json!({"tools": {}}), &["ask"]));
+    let found = bridge.modern().request("server/discover", json!({}))["result"].clone();
+    assert_eq!(found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "puppet", "{found}");
+    let mut call = bridge.modern().begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    assert_eq!(called.message["params"], json!({"name": "ask", "arguments": {}}));
+    called.text("hello");
+    assert_eq!(text(&call.answer()), "hello");
+    let told: Vec<Value> = bridge.puppets.children().iter().flat_map(|it| it.told()).collect();
+    let told: Vec<_> = told.iter().filter(|it| it["method"] != "server/discover").collect();
+    let methods: Vec<_> = told.iter().filter_map(|it| it["method"].as_str()).collect();
+    assert!(methods.contains(&"initialize") && methods.contains(&"notifications/initialized"));
+    assert!(told.iter().all(|it| !it.to_string().contains(RESERVED)), "{told:?}");
+}
+
+#[test]
+fn errors_of_old_servers_mean_what_they_meant_there() {
+    let show = Show::new("2025-11-25", json!({"tools": {}, "resources": {}}), &["ask"])
+        .answering("resources/list", json!({"resources": [{"uri": "a://b", "name": "b"}]}));
+    let bridge = Bridge::new(show);
+    let mut read = bridge.modern().begin(&json!(1), "resources/read", json!({"uri": "a://b"}));
+    bridge.puppets.hears("resources/read").error(-32002, "gone", &json!({"uri": "a://b"}));
+    let answer = read.answer();
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert_eq!(answer["error"]["data"]["uri"], "a://b", "{answer}");
+    for code in [-32050, -32022, -32005] {
+        let mut call = bridge.modern().begin_call("ask", json!({}));
+        bridge.puppets.hears("tools/call").error(code, "its own", &Value::Null);
+        let answer = call.answer();
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        assert_eq!(answer["error"]["data"]["upstreamCode"], code, "{answer}");
+    }
+}
+
+#[test]
+fn messages_are_told_to_who_wants_them() {
+    let bridge = Bridge::new(logging());
+    for (wanted, heard) in [(None, vec![]), (Some("warning"), vec!["error"])] {
+        let meta = match wanted {
+            None => json!({}),
+            Some(level) => json!({"io.modelcontextprotocol/logLevel": level}),
+        };
+        let mut call = bridge.modern().with_meta(meta).begin_call("ask", json!({}));
+        let called = bridge.puppets.hears("tools/call");
+        for level in ["info", "error"] {
+            called.by.tells("notifications/message", &json!({"level": level, "data": level}));
+        }
+        called.text("said");
+        let (before, answer) = call.all();
+        assert_eq!(text(&answer), "said");
+        let levels: Vec<_> = before.iter().map(|it| it["params"]["level"].clone()).collect();
+        assert_eq!(levels, heard);
+    }
+    let told: Vec<Value> = bridge.puppets.children().iter().flat_map(|it| it.told()).collect();
+    let levels: Vec<_> = told
+        .iter()
+        .filter(|it| it["method"] == "logging/setLevel")
+        .map(|it| it["params"]["level"].clone())
+        .collect();
+    assert_eq!(levels, ["warning"]);
+}
+
+#[test]
+fn who_hangs_up_has_its_call_cancelled_and_the_late_answer_is_nobodys() {
+    let bridge = Bridge::new(asking());
+    let call = bridge.modern().begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    call.hang_up();
+    let cancelled = bridge.puppets.hears("notifications/cancelled");
+    assert_eq!(cancelled.message["params"]["requestId"], called.message["id"]);
+    assert_eq!(cancelled.by.pid, called.by.pid);
+    called.text("too late");
+    let mut call = bridge.modern().begin_call("ask", json!({}));
+    let next = bridge.puppets.hears("tools/call");
+    assert_ne!(next.message["id"], called.message["id"]);
+    next.text("in time");
+    assert_eq!(text(&call.answer()), "in time");
+}
+
+#[test]
+fn who_has_a_session_and_loses_a_stream_has_cancelled_nothing() {
+    let bridge = Bridge::new(asking());
+    let client = Legacy::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
+    let params = json!({"name": "ask", "arguments": {}, "_meta": {"progressToken": "t"}});
+    let call = client.begin(&json!("mine"), "tools/call", &params);
+    let called = bridge.puppets.hears("tools/call");
+    call.hang_up();
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "it may come back");
+    let cancel = json!({"requestId": "mine", "reason": "enough"});
+    client.tell(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}));
+    let cancelled = bridge.puppets.hears("notifications/cancelled");
+    assert_eq!(cancelled.message["params"]["requestId"], called.message["id"]);
+}
+
+#[test]
+fn a_question_that_belongs_to_nothing_is_refused_at_once() {
+    let bridge = Bridge::new(asking());
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let mut call = client.begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    called.text("done");
+    assert_eq!(text(&call.answer()), "done");
+    called.by.asks(json!("lonely"), "elicitation/create", crate::form("Anybody?"));
+    let refused = bridge.puppets.next().message;
+    assert_eq!(refused["id"], "lonely");
+    assert!(refused.get("error").is_some() || refused["result"]["action"] == "cancel", "{refused}");
+}
+
+#[test]
+fn a_resource_is_watched_once_for_all_and_left_when_nobody_watches() {
+    let capabilities = json!({"resources": {"subscribe": true}});
+    let show = Show::new("2025-06-18", capabilities, &[])
+        .answering("resources/list", json!({"resources": [{"uri": "a://b", "name": "b"}]}));
+    let bridge = Bridge::new(show);
+    let filter =
+        json!({"notifications": {"resourceSubscriptions": ["a://b"], "toolsListChanged": true}});
+    let mut first = bridge.modern().begin(&json!("one"), "subscriptions/listen", filter.clone());
+    let subscribed = bridge.puppets.hears("resources/subscribe");
+    assert_eq!(subscribed.message["params"], json!({"uri": "a://b"}));
+    subscribed.result(json!({}));
+    let ack = first.next();
+    assert_eq!(ack["method"], "notifications/subscriptions/acknowledged", "{ack}");
+    let mut second = bridge.modern().begin(&json!("two"), "subscriptions/listen", filter);
+    assert_eq!(second.next()["method"], "notifications/subscriptions/acknowledged");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "it is watched already");
+    subscribed.by.tells("notifications/resources/updated", &json!({"uri": "a://b"}));
+    for (listening, id) in [(&mut first, "one"), (&mut second, "two")] {
+        let told = listening.next();
+        assert_eq!(told["method"], "notifications/resources/updated");
+        assert_eq!(told["params"]["uri"], "a://b");
+        let named = &told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+        assert_eq!(named, id, "{told}");
+    }
+    first.hang_up();
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "somebody watches still");
+    second.hang_up();
+    let left = bridge.puppets.hears("resources/unsubscribe");
+    assert_eq!(left.message["params"], json!({"uri": "a://b"}));
+    left.result(json!({}));
+}

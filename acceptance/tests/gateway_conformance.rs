@@ -1,0 +1,200 @@
+//! The official conformance suite against another server, through the gateway.
+//!
+//! Each era of clients meets each era of servers, over a pipe and over HTTP. What the suite takes for an answer
+//! could be the text of an error, so what is listed and answered is also compared with what the server says to
+//! clients of its own. Where the suite cannot be installed that is told on stderr; where `CI=true` it is a
+//! failure.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(clippy::print_stdout, reason = "a test tells the score")]
+#![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
+
+use std::env;
+use std::net::SocketAddr;
+
+use creole_acceptance::conformance::{Status, Verdict, judge};
+use creole_acceptance::gateway::{Behind, Legacy, Modern, Speaks};
+use creole_acceptance::peers::{Suite, installed_suite};
+use serde_json::{Value, json};
+
+const LEGACY: &str = "2025-11-25";
+const MODERN: &str = "2026-07-28";
+
+/// It wants a question under the key of its own choice: a server of the handshake era has no keys to choose.
+const NEEDS_KEYS: &str = "input-required-result-basic-elicitation";
+
+/// It wants an error that says what the client lacks: a server of the handshake era says so in the text of a result.
+const NEEDS_CODES: &str = "server-stateless";
+const CODES: [&str; 2] =
+    ["sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400"];
+
+#[test]
+fn clients_and_servers_of_the_newest_revision_meet_over_a_pipe() {
+    let behind = Behind::child(Speaks::Modern).unwrap();
+    says_the_same(&behind, Speaks::Modern);
+    let Some(verdict) = judged(&behind, MODERN) else { return };
+    holds(&verdict, 37, 13);
+}
+
+#[test]
+fn clients_of_the_newest_revision_meet_servers_of_the_oldest_era_over_a_pipe() {
+    let behind = Behind::child(Speaks::Legacy).unwrap();
+    says_the_same(&behind, Speaks::Legacy);
+    let Some(verdict) = judged(&behind, MODERN) else { return };
+    holds_but_for_what_is_new(&verdict);
+}
+
+#[test]
+fn clients_with_a_handshake_meet_servers_of_the_newest_revision_over_a_pipe() {
+    let behind = Behind::child(Speaks::Modern).unwrap();
+    let Some(verdict) = judged(&behind, LEGACY) else { return };
+    holds(&verdict, 30, 3);
+}
+
+#[test]
+fn clients_and_servers_with_a_handshake_meet_over_a_pipe() {
+    let behind = Behind::child(Speaks::Legacy).unwrap();
+    let Some(verdict) = judged(&behind, LEGACY) else { return };
+    holds(&verdict, 30, 3);
+}
+
+#[test]
+fn clients_of_both_eras_meet_servers_of_the_newest_revision_over_http() {
+    let behind = Behind::listening(Speaks::Modern).unwrap();
+    says_the_same(&behind, Speaks::Modern);
+    let Some(verdict) = judged(&behind, MODERN) else { return };
+    holds(&verdict, 37, 13);
+    holds(&judged(&behind, LEGACY).unwrap(), 30, 3);
+}
+
+#[test]
+fn clients_of_both_eras_meet_servers_with_a_handshake_over_http() {
+    let behind = Behind::listening(Speaks::Legacy).unwrap();
+    says_the_same(&behind, Speaks::Legacy);
+    let Some(verdict) = judged(&behind, MODERN) else { return };
+    holds_but_for_what_is_new(&verdict);
+    holds(&judged(&behind, LEGACY).unwrap(), 30, 3);
+}
+
+/// Has the suite judge the gateway, and prints the score.
+fn judged(behind: &Behind, revision: &str) -> Option<Verdict> {
+    if !is_here() {
+        return None;
+    }
+    let verdict = judge(Suite::Newest, &behind.gateway.url(), &["--requirements", revision]);
+    let verdict = verdict.unwrap_or_else(|error| panic!("{error}\n{}", behind.gateway.log()));
+    println!("{}", verdict.table());
+    Some(verdict)
+}
+
+/// All that the revision requires holds, and all that does not count.
+#[track_caller]
+fn holds(verdict: &Verdict, scenarios: usize, not_scored: usize) {
+    assert_eq!(failing(verdict), Vec::<&str>::new(), "{}", verdict.table());
+    assert_eq!(verdict.score(true), (scenarios, scenarios), "{}", verdict.table());
+    assert_eq!(verdict.score(false), (not_scored, not_scored), "{}", verdict.table());
+}
+
+/// All that the newest revision requires holds, but for what a server of the handshake era cannot do.
+#[track_caller]
+fn holds_but_for_what_is_new(verdict: &Verdict) {
+    assert_eq!(failing(verdict), [NEEDS_KEYS, NEEDS_CODES], "{}", verdict.table());
+    assert_eq!(verdict.score(true), (35, 37), "{}", verdict.table());
+    let failures = verdict.of(Status::Failure).filter(|(scenario, _)| *scenario == NEEDS_CODES);
+    let failures: Vec<&str> = failures.map(|(_, check)| &*check.id).collect();
+    assert_eq!(failures, CODES, "{}", verdict.table());
+}
+
+/// The scenarios that count and do not hold.
+fn failing(verdict: &Verdict) -> Vec<&str> {
+    let scored = verdict.scenarios.keys().filter(|name| !verdict.not_scored.contains(*name));
+    scored.filter(|name| !verdict.holds(name)).map(String::as_str).collect()
+}
+
+/// What clients of both eras are told through the gateway is what the server tells those of its own.
+#[track_caller]
+fn says_the_same(behind: &Behind, speaks: Speaks) {
+    let alone = behind.alone().unwrap();
+    let direct = match speaks {
+        Speaks::Modern => modern(alone.address()),
+        Speaks::Legacy => legacy(alone.address()),
+    };
+    let through = behind.gateway.address();
+    for said in [modern(through), legacy(through)] {
+        for (ours, theirs) in said.iter().zip(&direct) {
+            assert_eq!(ours, theirs, "{}", behind.gateway.log());
+        }
+        assert_eq!(said.len(), direct.len());
+    }
+}
+
+/// What is asked of each server.
+fn asked() -> Vec<(&'static str, Value)> {
+    let call = |tool: &str, arguments: Value| {
+        ("tools/call", json!({"name": tool, "arguments": arguments}))
+    };
+    vec![
+        ("tools/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("prompts/list", json!({})),
+        call("test_simple_text", json!({})),
+        call("test_image_content", json!({})),
+        call("test_multiple_content_types", json!({})),
+        call("test_error_handling", json!({})),
+        call("test_structured", json!({})),
+        call("no_such_tool", json!({})),
+        ("resources/read", json!({"uri": "test://static-text"})),
+        ("resources/read", json!({"uri": "test://template/7/data"})),
+        ("resources/read", json!({"uri": "test://nothing"})),
+        ("prompts/get", json!({"name": "test_simple_prompt"})),
+        (
+            "prompts/get",
+            json!({"name": "test_prompt_with_arguments", "arguments": {"arg1": "a", "arg2": "b"}}),
+        ),
+        ("prompts/get", json!({"name": "no_such_prompt"})),
+    ]
+}
+
+fn modern(address: SocketAddr) -> Vec<Value> {
+    let client = Modern::new(address);
+    asked().into_iter().map(|(method, params)| gist(&client.request(method, params))).collect()
+}
+
+fn legacy(address: SocketAddr) -> Vec<Value> {
+    let client = Legacy::open(address, LEGACY, json!({}), None);
+    asked().into_iter().map(|(method, params)| gist(&client.request(method, &params))).collect()
+}
+
+/// What of an answer is the same in both eras.
+fn gist(answer: &Value) -> Value {
+    let names = |items: &Value| -> Vec<Value> {
+        let items = items.as_array().into_iter().flatten();
+        items
+            .map(|item| {
+                json!([item["name"], item["uri"], item["uriTemplate"], item["description"]])
+            })
+            .collect()
+    };
+    let result = &answer["result"];
+    for list in ["tools", "resources", "resourceTemplates", "prompts"] {
+        if result[list].is_array() {
+            return json!(names(&result[list]));
+        }
+    }
+    json!({
+        "content": result["content"], "contents": result["contents"], "messages": result["messages"],
+        "structured": result["structuredContent"], "isError": result["isError"] == true,
+        "error": answer["error"]["message"],
+    })
+}
+
+/// Whether the suite can be run; the test says aloud that it was not, and fails where nobody listens.
+fn is_here() -> bool {
+    let Err(missing) = installed_suite(Suite::Newest) else { return true };
+    let name = Suite::Newest.name();
+    assert!(env::var("CI").as_deref() != Ok("true"), "{name} is missing: {missing}");
+    eprintln!("NOT TESTED with {name}: {missing}");
+    false
+}

@@ -1,0 +1,67 @@
+//! Servers that say what nobody asked for.
+
+use creole_acceptance::gateway::{Puppeteer, Show};
+use serde_json::json;
+
+use crate::{A_MOMENT, answers_again, before, before_shell, heard, show};
+
+#[test]
+fn what_is_no_message_is_passed_over_and_reaches_nobody() {
+    let puppets = Puppeteer::new(show());
+    let gateway = before(&puppets);
+    let (mut call, called) = heard(&gateway, &puppets);
+    let noise = [
+        "Server listening on stdio\n",
+        "\u{1b}[32mready\u{1b}[0m\n",
+        "\n",
+        "[1,2,3]\n",
+        "{\"level\":\"info\"}\n",
+        "{\"jsonrpc\":\"2.0\",\"id\":987654,\"result\":{}}\n",
+        "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"error\":{\"code\":1,\"message\":\"m\"}}\n",
+        "{\"jsonrpc\":\"1.0\",\"id\":1}\n",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/what\"}\n",
+    ];
+    noise.iter().for_each(|line| called.by.writes(line));
+    called.text("after all");
+    let (before, answer) = call.all();
+    assert_eq!(before.len(), 0, "{before:?}");
+    assert_eq!(answer["result"]["content"][0]["text"], "after all");
+    // A request that nobody knows is refused, and never asked further.
+    called.by.asks(json!("r"), "what/ever", json!({}));
+    let refused = puppets.next().message;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("r"), &json!(-32601)));
+}
+
+#[test]
+fn a_server_of_the_stateless_era_cannot_ask() {
+    let found = json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
+    });
+    let tool = json!({"name": "work", "inputSchema": {"type": "object"}});
+    let tools =
+        json!({"resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "private"});
+    let show = Show::new("2026-07-28", json!({}), &[])
+        .answering("server/discover", found)
+        .answering("tools/list", tools);
+    let puppets = Puppeteer::new(show);
+    let gateway = before(&puppets);
+    let (mut call, called) = heard(&gateway, &puppets);
+    called.by.asks(json!(1), "elicitation/create", json!({"message": "m", "requestedSchema": {}}));
+    assert!(call.within(A_MOMENT).is_none(), "nobody is asked");
+    called.result(json!({"resultType": "complete", "content": [{"type": "text", "text": "ok"}]}));
+    let (before, answer) = call.all();
+    assert_eq!((before.len(), &answer["result"]["content"][0]["text"]), (0, &json!("ok")));
+}
+
+#[test]
+fn a_server_that_floods_its_stderr_is_heard_and_does_not_fill_the_log() {
+    let puppets = Puppeteer::new(show());
+    let flood = "(head -c 100000000 /dev/zero | tr '\\0' '\\377' >&2; yes 'too much' | head -n 2000000 >&2) &";
+    let gateway = before_shell(&puppets, &format!("{flood} PUPPET"));
+    for _ in 0..20 {
+        answers_again(&gateway, &puppets);
+    }
+    let log = gateway.log().len();
+    assert!(log < 4 << 20, "{log} bytes of log");
+}

@@ -1,0 +1,138 @@
+//! Servers that end, and those that do not.
+
+use std::fs;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use creole_acceptance::gateway::Puppeteer;
+use serde_json::json;
+
+use crate::{
+    A_MOMENT, answers_again, before, before_shell, client, heard, is_gone, is_named, kill,
+    number_in, show,
+};
+
+#[test]
+fn a_server_that_is_killed_in_a_call_is_named_and_started_again_and_the_call_is_not_repeated() {
+    let puppets = Puppeteer::new(show());
+    let gateway = before(&puppets);
+    let (mut call, called) = heard(&gateway, &puppets);
+    kill(called.by.pid);
+    is_named(&call.answer());
+    is_gone(called.by.pid);
+    assert!(puppets.within(A_MOMENT).is_none(), "nobody knows what it had done");
+    assert_ne!(answers_again(&gateway, &puppets), called.by.pid);
+}
+
+#[test]
+fn half_a_line_at_the_end_is_nothing() {
+    let puppets = Puppeteer::new(show());
+    let gateway = before(&puppets);
+    let (mut call, called) = heard(&gateway, &puppets);
+    let answer = json!({"jsonrpc": "2.0", "id": called.message["id"], "result": {"content": []}});
+    // All of it but the newline.
+    called.by.writes(&answer.to_string());
+    called.by.ends();
+    is_named(&call.answer());
+    answers_again(&gateway, &puppets);
+}
+
+#[test]
+fn half_a_line_and_then_nothing_is_waited_for_until_the_caller_leaves() {
+    let puppets = Puppeteer::new(show());
+    let gateway = before(&puppets);
+    let (mut call, called) = heard(&gateway, &puppets);
+    let id = &called.message["id"];
+    called.by.writes(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"resu"));
+    assert!(call.within(A_MOMENT).is_none());
+    call.hang_up();
+    puppets.hears("notifications/cancelled");
+    // The line goes on, to nobody, and the next call is answered.
+    called.by.writes("lt\":{\"content\":[]}}\n");
+    assert_eq!(answers_again(&gateway, &puppets), called.by.pid);
+}
+
+#[test]
+fn a_server_that_does_not_end_is_ended_with_all_its_children() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("grandchild");
+    let puppets = Puppeteer::new(show());
+    let script = format!("trap '' TERM; sleep 1000 & echo $! > {}; PUPPET", file.display());
+    let mut gateway = before_shell(&puppets, &script);
+    let child = answers_again(&gateway, &puppets);
+    let grandchild = number_in(&file);
+    gateway.stop().unwrap();
+    is_gone(child);
+    is_gone(grandchild);
+}
+
+#[test]
+fn a_server_that_closes_its_stdout_is_ended_and_started_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mouth");
+    let puppets = Puppeteer::new(show());
+    let script = format!("PUPPET | sh -c 'echo $$ > {}; exec cat'", file.display());
+    let gateway = before_shell(&puppets, &script);
+    let (mut call, called) = heard(&gateway, &puppets);
+    kill(number_in(&file));
+    is_named(&call.answer());
+    is_gone(called.by.pid);
+    assert_ne!(answers_again(&gateway, &puppets), called.by.pid);
+}
+
+#[test]
+fn a_server_that_never_starts_is_not_started_over_and_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("starts");
+    let puppets = Puppeteer::new(show());
+    let gateway = before_shell(&puppets, &format!("echo >> {}; exit 1", file.display()));
+    let began = Instant::now();
+    let mut calls = 0;
+    while began.elapsed() < Duration::from_secs(4) {
+        let answer = client(&gateway).call("work", json!({}));
+        // Nobody knows what tools it would have.
+        assert!(answer.get("error").is_some(), "{answer}");
+        calls += 1;
+    }
+    let starts = fs::read_to_string(&file).unwrap().lines().count();
+    assert!(starts <= 10, "started {starts} times in {calls} calls");
+    let told = client(&gateway).request("server/discover", json!({}));
+    is_named(&told);
+}
+
+#[test]
+fn a_hundred_calls_to_a_server_that_is_killed_are_a_hundred_answers() {
+    let puppets = Puppeteer::new(show());
+    let gateway = before(&puppets);
+    let (tells, told) = channel();
+    for number in 0..100 {
+        let (tells, client) = (tells.clone(), client(&gateway));
+        thread::spawn(move || {
+            let answer = client.call("work", json!({"number": number}));
+            tells.send((number, answer)).unwrap();
+        });
+    }
+    let called: Vec<_> = (0..100).map(|_| puppets.hears("tools/call")).collect();
+    let child = called[0].by.pid;
+    assert!(called.iter().all(|call| call.by.pid == child), "one caller has one conversation");
+    for call in &called[..30] {
+        call.text(&call.message["params"]["arguments"]["number"].to_string());
+    }
+    let mut answered = 0;
+    for _ in 0..30 {
+        let (number, answer) = told.recv().unwrap();
+        let text = answer["result"]["content"][0]["text"].as_str().map(str::to_owned);
+        assert_eq!(text, Some(format!("{number}")), "{answer}");
+        answered += 1;
+    }
+    kill(child);
+    for _ in 30..100 {
+        let (_, answer) = told.recv().unwrap();
+        is_named(&answer);
+        answered += 1;
+    }
+    assert_eq!(answered, 100);
+    is_gone(child);
+    assert_ne!(answers_again(&gateway, &puppets), child);
+}

@@ -1,0 +1,109 @@
+//! Servers behind the gateway that die, hang, babble or never start.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod babble;
+mod deaths;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use creole_acceptance::gateway::{Heard, Modern, Puppeteer, Show};
+use creole_acceptance::http::Listening;
+use serde_json::{Value, json};
+
+/// How long anything may take: only a gateway that hangs takes longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Long enough to notice what should not happen.
+const A_MOMENT: Duration = Duration::from_millis(300);
+
+fn show() -> Show {
+    Show::new("2025-06-18", json!({"tools": {}}), &["work"])
+}
+
+/// A gateway before a puppet.
+fn before(puppets: &Puppeteer) -> Listening {
+    let command = puppets.command();
+    Listening::start(&["--", &command[0], &command[1]]).unwrap()
+}
+
+/// A gateway before a shell whose script starts a puppet where it says `PUPPET`.
+fn before_shell(puppets: &Puppeteer, script: &str) -> Listening {
+    let script = script.replace("PUPPET", &puppets.command().join(" "));
+    Listening::start(&["--", "sh", "-c", &script]).unwrap()
+}
+
+fn client(gateway: &Listening) -> Modern {
+    Modern::new(gateway.address())
+}
+
+/// A call that the server behind has heard of.
+#[track_caller]
+fn heard(
+    gateway: &Listening,
+    puppets: &Puppeteer,
+) -> (creole_acceptance::gateway::Answering, Heard) {
+    let call = client(gateway).begin_call("work", json!({}));
+    (call, puppets.hears("tools/call"))
+}
+
+/// The error of a server that is not there, which names it and nothing of how it is started.
+#[track_caller]
+fn is_named(answer: &Value) {
+    let error = &answer["error"];
+    assert_eq!(error["code"], -32603, "{answer}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("puppet") || message.contains("sh"), "{message}");
+    assert!(!message.contains("127.0.0.1:"), "the command line is nobody's business: {message}");
+}
+
+/// Calls until the server was started again, and gives the call that it heard of.
+#[track_caller]
+fn answers_again(gateway: &Listening, puppets: &Puppeteer) -> u32 {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        let mut call = client(gateway).begin_call("work", json!({}));
+        if let Some(heard) = puppets.within(A_MOMENT) {
+            assert_eq!(heard.message["method"], "tools/call");
+            heard.text("back");
+            assert_eq!(call.answer()["result"]["content"][0]["text"], "back");
+            return heard.by.pid;
+        }
+        is_named(&call.answer());
+    }
+    panic!("it was not started again: {}", gateway.log());
+}
+
+fn kill(pid: u32) {
+    let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+    assert!(killed.success());
+}
+
+/// Waits until a process is gone, also from the table of processes.
+#[track_caller]
+fn is_gone(pid: u32) {
+    let began = Instant::now();
+    while Path::new(&format!("/proc/{pid}")).exists() {
+        assert!(began.elapsed() < PATIENCE, "{pid} is still there");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The number that a script wrote into a file.
+#[track_caller]
+fn number_in(file: &Path) -> u32 {
+    let began = Instant::now();
+    loop {
+        let number = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
+        if let Some(number) = number {
+            return number;
+        }
+        assert!(began.elapsed() < PATIENCE, "{} was not written", file.display());
+        thread::sleep(Duration::from_millis(10));
+    }
+}

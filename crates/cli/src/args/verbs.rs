@@ -1,0 +1,197 @@
+//! The command lines of the verbs that use another server.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args as Group;
+use creole::proto::dialect::BUILTIN;
+use creole::proto::model::{Level, ListKind};
+
+/// `creole list`.
+#[derive(Debug, Group)]
+#[command(after_help = LIST_EXAMPLES, override_usage = LIST_USAGE)]
+pub(crate) struct ListArgs {
+    /// The URL of the server, unless `--preset` or `--` names one, and then what to list: tools, resources,
+    /// templates or prompts. Without: all that the server has.
+    #[arg(value_name = "URL, KIND", num_args = 0..=2)]
+    pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) peer: PeerArgs,
+}
+
+const LIST_USAGE: &str = "\
+creole list <URL | --preset <NAME>> [KIND] [OPTIONS]
+       creole list [KIND] [OPTIONS] -- <COMMAND> [ARGS]...";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  creole list https://example.com/mcp
+  creole list --preset default tools
+  creole list tools --json -- npx -y @modelcontextprotocol/server-everything";
+
+/// `creole call`.
+#[derive(Debug, Group)]
+#[command(after_help = CALL_EXAMPLES, override_usage = CALL_USAGE)]
+pub(crate) struct CallArgs {
+    /// The URL of the server, unless `--preset` or `--` names one, and then the name of the tool.
+    #[arg(value_name = "URL, TOOL", num_args = 0..=2)]
+    pub(crate) words: Vec<String>,
+    /// An argument. Its value is read as the tool's schema says: a number, true or false, JSON for lists and
+    /// objects, and text otherwise.
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    pub(crate) arguments: Vec<String>,
+    /// All arguments at once, as a JSON object that is sent unchecked; `-` reads it from stdin.
+    #[arg(long = "args", value_name = "OBJECT", conflicts_with = "arguments")]
+    pub(crate) object: Option<String>,
+    #[command(flatten)]
+    pub(crate) peer: PeerArgs,
+}
+
+const CALL_USAGE: &str = "\
+creole call <URL | --preset <NAME>> <TOOL> [OPTIONS]
+       creole call <TOOL> [OPTIONS] -- <COMMAND> [ARGS]...";
+
+const CALL_EXAMPLES: &str = "\
+Examples:
+  creole call --preset default hello --arg name=World
+  creole call https://example.com/mcp add --arg a=2 --arg b=3
+  creole call add --args '{\"a\":2,\"b\":3}' --json -- npx -y @modelcontextprotocol/server-everything
+
+It ends with 0 if the tool did its work, with 1 if it failed, and with 2 if the command line is wrong. A tool
+that asks something is answered at the terminal; where there is none, the answer is no.";
+
+/// `creole read`.
+#[derive(Debug, Group)]
+#[command(after_help = READ_EXAMPLES, override_usage = READ_USAGE)]
+pub(crate) struct ReadArgs {
+    /// The URL of the server, unless `--preset` or `--` names one, and then the URI of the resource.
+    #[arg(value_name = "URL, URI", num_args = 0..=2)]
+    pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) peer: PeerArgs,
+}
+
+const READ_USAGE: &str = "\
+creole read <URL | --preset <NAME>> <URI> [OPTIONS]
+       creole read <URI> [OPTIONS] -- <COMMAND> [ARGS]...";
+
+const READ_EXAMPLES: &str = "\
+Examples:
+  creole read --preset default creole://guide
+  creole read https://example.com/mcp file:///logo.png > logo.png
+  creole read demo://resource/1 --json -- npx -y @modelcontextprotocol/server-everything";
+
+/// `creole prompt`.
+#[derive(Debug, Group)]
+#[command(after_help = PROMPT_EXAMPLES, override_usage = PROMPT_USAGE)]
+pub(crate) struct PromptArgs {
+    /// The URL of the server, unless `--preset` or `--` names one, and then the name of the prompt.
+    #[arg(value_name = "URL, NAME", num_args = 0..=2)]
+    pub(crate) words: Vec<String>,
+    /// An argument; arguments of prompts are text.
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    pub(crate) arguments: Vec<String>,
+    #[command(flatten)]
+    pub(crate) peer: PeerArgs,
+}
+
+const PROMPT_USAGE: &str = "\
+creole prompt <URL | --preset <NAME>> <NAME> [OPTIONS]
+       creole prompt <NAME> [OPTIONS] -- <COMMAND> [ARGS]...";
+
+const PROMPT_EXAMPLES: &str = "\
+Examples:
+  creole prompt --preset default plan_task --arg goal='Ship it'
+  creole prompt https://example.com/mcp review --arg file=main.rs --json";
+
+/// `creole check`.
+#[derive(Debug, Group)]
+#[command(after_help = CHECK_EXAMPLES, override_usage = CHECK_USAGE)]
+pub(crate) struct CheckArgs {
+    /// The URL of the server, unless `--preset` or `--` names one.
+    #[arg(value_name = "URL", num_args = 0..=1)]
+    pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) peer: PeerArgs,
+}
+
+const CHECK_USAGE: &str = "\
+creole check <URL | --preset <NAME>> [OPTIONS]
+       creole check [OPTIONS] -- <COMMAND> [ARGS]...";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  creole check https://example.com/mcp
+  creole check --json -- npx -y @modelcontextprotocol/server-everything
+
+No tool is called. It ends with 0 whatever it finds, and with 1 if the server cannot be spoken to.";
+
+/// `creole import`.
+#[derive(Debug, Group)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub(crate) struct ImportArgs {
+    /// The file of another client: JSON with `mcpServers` or `servers`, comments allowed.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The file to write, which must not be there yet. Without: stdout.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  creole import claude_desktop_config.json
+  creole import .vscode/mcp.json --output creole.toml
+  creole config check creole.toml
+
+What looks like a secret is not written down: it becomes ${NAME}, to be set in the environment.";
+
+/// Another server, and how it is spoken to.
+#[derive(Debug, Group)]
+pub(crate) struct PeerArgs {
+    /// Serve a configuration that ships inside, within this process, and use that.
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    pub(crate) preset: Option<String>,
+    /// A header of every request, such as `Authorization: Bearer ${TOKEN}`; `${NAME}` stands for an entry of
+    /// the environment.
+    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with_all = ["command", "preset"])]
+    pub(crate) headers: Vec<String>,
+    /// An entry of the environment for the program, which otherwise gets only what every program needs; `NAME`
+    /// alone hands on the one that is set here.
+    #[arg(long = "env", value_name = "NAME[=VALUE]", requires = "command")]
+    pub(crate) environment: Vec<String>,
+    /// How the server speaks, if it is not by the specification.
+    #[arg(long, value_name = "NAME", value_parser = BUILTIN.to_vec(), conflicts_with = "preset")]
+    pub(crate) dialect: Option<String>,
+    /// How long the server may be silent, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
+    /// Tell the server about the current directory, if it asks.
+    #[arg(long)]
+    pub(crate) root: bool,
+    /// The least serious messages of the server that are shown on stderr.
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
+    pub(crate) level: Level,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// A program to start, which serves on its standard streams.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Reads the name of a log level.
+fn level(text: &str) -> Result<Level, String> {
+    Level::named(text).ok_or_else(|| {
+        "the levels are debug, info, notice, warning, error, critical, alert, emergency".to_owned()
+    })
+}
+
+/// What each list is called on the command line.
+pub(crate) const KINDS: [(&str, ListKind); 4] = [
+    ("tools", ListKind::Tools),
+    ("resources", ListKind::Resources),
+    ("templates", ListKind::Templates),
+    ("prompts", ListKind::Prompts),
+];

@@ -1,0 +1,116 @@
+//! `creole call`: one call of a tool.
+
+use std::io::{self, Read};
+
+use creole::client::Client;
+use creole::proto::model::ListKind;
+use creole::proto::wire::Raw;
+use serde_json::{Value, json};
+
+use super::one_word;
+use crate::args::CallArgs;
+use crate::failure::Failure;
+use crate::render::{blocks, for_stdout};
+use crate::session::{failed, with_client};
+use crate::{arguments, output, target};
+
+/// The most bytes of stdin that are read for arguments.
+const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// Runs the verb.
+pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
+    let (place, rest) = target::peer(&args.words, &args.peer)?;
+    let tool = one_word(rest, "the tool", "creole list")?;
+    let name = place.name().to_owned();
+    let object = args.object.as_deref().map(object).transpose()?;
+    for entry in &args.arguments {
+        arguments::split(entry)?;
+    }
+    let result = with_client(place, &args.peer, async |client| {
+        let schema = schema(client, &name, tool).await?;
+        let arguments = match &object {
+            Some(object) => object.clone(),
+            None => arguments::typed(tool, &schema, &args.arguments)?,
+        };
+        client.call_tool(tool, &arguments).await.map_err(|fault| failed(&name, &fault))
+    })?;
+    show(tool, &result, args.peer.json)
+}
+
+/// The arguments that are given as one object.
+fn object(text: &str) -> Result<Value, Failure> {
+    let mut stdin = String::new();
+    let text = match text {
+        "-" => {
+            let read = io::stdin().lock().take(LONGEST).read_to_string(&mut stdin);
+            read.map_err(|error| Failure::Usage(format!("stdin cannot be read: {error}")))?;
+            &stdin
+        }
+        text => text,
+    };
+    match serde_json::from_str(text) {
+        Ok(object @ Value::Object(_)) => Ok(object),
+        Ok(_) => {
+            Err(Failure::Usage("`--args` takes a JSON object, such as `{\"a\":1}`".to_owned()))
+        }
+        Err(error) => Err(Failure::Usage(format!("`--args` takes a JSON object: {error}"))),
+    }
+}
+
+/// The schema of the tool's arguments. Listing also tells which of them are repeated in headers.
+async fn schema(client: &Client, name: &str, tool: &str) -> Result<Value, Failure> {
+    let tools = client.list(ListKind::Tools).await.map_err(|fault| failed(name, &fault))?;
+    let Some(found) = tools.iter().find(|item| item.name() == tool) else {
+        let known: Vec<&str> = tools.iter().map(|item| item.name()).collect();
+        return Err(Failure::Call(super::no_such(name, "tool", tool, &known)));
+    };
+    let rules = client.connection().greeting().rules;
+    let definition: Value = serde_json::from_str(found.text(rules)).unwrap_or_default();
+    Ok(definition["inputSchema"].clone())
+}
+
+/// Shows what the tool answered. One that failed has no data to show, but a reason.
+fn show(tool: &str, result: &Raw, as_json: bool) -> Result<(), Failure> {
+    let read: Value = result.decode().unwrap_or(json!({}));
+    let is_error = read["isError"] == true;
+    if as_json {
+        output::data(&format!("{}\n", result.as_str()))?;
+    }
+    let text = text(&read);
+    match (is_error, as_json) {
+        (true, _) => Err(Failure::Call(match text.trim() {
+            "" => format!("the tool `{tool}` failed and does not say why"),
+            text => format!("the tool `{tool}` failed: {}", output::printable(text)),
+        })),
+        (false, true) => Ok(()),
+        (false, false) => output::data(&for_stdout(&text)),
+    }
+}
+
+/// The content, or where there is none, the structured content.
+fn text(result: &Value) -> String {
+    let has_content = result["content"].as_array().is_some_and(|content| !content.is_empty());
+    match result.get("structuredContent") {
+        Some(structured) if !has_content => format!("{structured:#}"),
+        _ => blocks(&result["content"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structured_content_speaks_where_nothing_else_does() {
+        assert_eq!(text(&json!({"content": [], "structuredContent": 5})), "5");
+        let both = json!({"content": [{"type": "text", "text": "five"}], "structuredContent": 5});
+        assert_eq!(text(&both), "five");
+    }
+
+    #[test]
+    fn only_an_object_holds_arguments() {
+        assert_eq!(object("{\"a\":1}").unwrap(), json!({"a": 1}));
+        assert!(object("[1]").unwrap_err().to_string().contains("JSON object"));
+        assert!(object("{").unwrap_err().to_string().contains("EOF"));
+    }
+}

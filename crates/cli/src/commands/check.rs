@@ -1,0 +1,48 @@
+//! `creole check`: how a server speaks, what other clients get of it, and what is wrong with what it lists.
+
+mod fidelity;
+mod lint;
+mod report;
+
+use creole::client::Client;
+use creole::proto::fault::FaultKind;
+
+use self::report::Report;
+use super::list::{Listed, offered, texts};
+use crate::args::CheckArgs;
+use crate::failure::Failure;
+use crate::render::for_stdout;
+use crate::session::{failed, with_client};
+use crate::{output, target};
+
+/// Runs the verb.
+pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
+    let (place, _) = target::peer(&args.words, &args.peer)?;
+    let name = place.name().to_owned();
+    let way = report::way(&place);
+    let report = with_client(place, &args.peer, async |client| {
+        let lists = lists(client, &name).await?;
+        Ok(Report::new(client, way, &lists))
+    })?;
+    match args.peer.json {
+        true => output::data(&format!("{}\n", report.json())),
+        false => output::data(&for_stdout(&report.text())),
+    }
+}
+
+/// Every list that the server says it has, with the tools that are not to be used. One that the server does not
+/// know after all is told of.
+async fn lists(client: &Client, name: &str) -> Result<Vec<Listed>, Failure> {
+    let mut lists = Vec::new();
+    for kind in offered(client) {
+        match client.list_all(kind).await {
+            Ok(items) => lists.push((kind, texts(client, &items))),
+            Err(fault) if fault.kind == FaultKind::MethodNotFound => {
+                let method = creole::proto::op::Operation::List(kind, None).method();
+                output::talk(&format!("creole: `{name}` does not know `{method}`"));
+            }
+            Err(fault) => return Err(failed(name, &fault)),
+        }
+    }
+    Ok(lists)
+}

@@ -1,0 +1,227 @@
+//! What a client of each revision gets of a server, when this gateway stands between: asked of the rules of the
+//! two, and never of their versions.
+
+use creole::proto::model::ServerCapabilities;
+use creole::proto::revision::{Elicitation, Revision, Rules, Structured, Tasks};
+
+/// What becomes of something on its way to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The server has no such thing.
+    Absent,
+    /// It arrives as it is.
+    Same,
+    /// It arrives whole, in another form.
+    Translated,
+    /// Less of it arrives.
+    Degraded,
+    /// The client cannot have it, and whoever asks is told so.
+    Refused,
+}
+
+impl Fate {
+    /// The word for tables.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Absent => "-",
+            Self::Same => "same",
+            Self::Translated => "translated",
+            Self::Degraded => "degraded",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// What becomes of something, and how.
+pub(super) type Verdict = (Fate, &'static str);
+
+const ABSENT: Verdict = (Fate::Absent, "");
+const SAME: Verdict = (Fate::Same, "");
+
+/// One thing that revisions differ in.
+pub(super) struct Feature {
+    /// What it is called.
+    pub(super) name: &'static str,
+    judge: fn(&Rules, &Rules, &ServerCapabilities) -> Verdict,
+}
+
+impl Feature {
+    /// What a client with these rules gets of it.
+    pub(super) fn verdict(
+        &self,
+        server: &Rules,
+        client: &Rules,
+        can: &ServerCapabilities,
+    ) -> Verdict {
+        (self.judge)(server, client, can)
+    }
+}
+
+/// The things that are looked at.
+pub(super) const FEATURES: [Feature; 8] = [
+    Feature { name: "elicitation", judge: elicitation },
+    Feature { name: "sampling", judge: sampling },
+    Feature { name: "structured results", judge: structured },
+    Feature { name: "audio", judge: audio },
+    Feature { name: "resource links", judge: links },
+    Feature { name: "tasks", judge: tasks },
+    Feature { name: "log level", judge: log_level },
+    Feature { name: "subscriptions", judge: subscriptions },
+];
+
+/// The rules of every revision that a client may speak.
+pub(super) fn clients() -> impl Iterator<Item = &'static Rules> {
+    Revision::ALL.into_iter().map(Revision::rules)
+}
+
+/// How questions of the server reach the client.
+fn asking(server: &Rules, client: &Rules) -> Verdict {
+    match server.asking == client.asking {
+        true => SAME,
+        false => (
+            Fate::Translated,
+            "a question in the middle of a call becomes `input_required` and back",
+        ),
+    }
+}
+
+fn elicitation(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
+    let pages = |rules: &Rules| {
+        matches!(rules.elicitation, Elicitation::FormAndNamedUrl | Elicitation::FormAndUrl)
+    };
+    match (server.elicitation, client.elicitation) {
+        (Elicitation::Absent, _) => ABSENT,
+        (_, Elicitation::Absent) => {
+            (Fate::Refused, "the client shows no forms, and the server is told so")
+        }
+        _ if pages(server) && !pages(client) => {
+            (Fate::Degraded, "forms are simplified, and pages to visit are refused")
+        }
+        _ => asking(server, client),
+    }
+}
+
+fn sampling(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
+    match server.sampling_details && !client.sampling_details {
+        true => (Fate::Degraded, "sampling with tools is refused"),
+        false => asking(server, client),
+    }
+}
+
+fn structured(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
+    match (server.structured, client.structured) {
+        (Structured::Absent, _) => ABSENT,
+        (_, Structured::Absent) => (Fate::Degraded, "the data arrives as text, without a schema"),
+        (Structured::Any, Structured::Object) => {
+            (Fate::Translated, "what is no object is wrapped in one")
+        }
+        _ => SAME,
+    }
+}
+
+fn audio(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
+    match (server.audio, client.audio) {
+        (false, _) => ABSENT,
+        (true, true) => SAME,
+        (true, false) => (Fate::Degraded, "sound arrives as an embedded resource"),
+    }
+}
+
+fn links(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
+    match (server.resource_links, client.resource_links) {
+        (false, _) => ABSENT,
+        (true, true) => SAME,
+        (true, false) => (Fate::Degraded, "a link arrives as text"),
+    }
+}
+
+fn tasks(server: &Rules, client: &Rules, can: &ServerCapabilities) -> Verdict {
+    match (server.tasks, client.tasks) {
+        _ if !can.tasks => ABSENT,
+        (Tasks::Absent, _) => ABSENT,
+        (_, Tasks::Absent) => (Fate::Degraded, "the call waits until the task is over"),
+        (ours, theirs) if ours == theirs => SAME,
+        _ => (Fate::Translated, "tasks of the core become those of the extension and back"),
+    }
+}
+
+fn log_level(server: &Rules, client: &Rules, can: &ServerCapabilities) -> Verdict {
+    match (can.logging, server.session_log_level == client.session_log_level) {
+        (false, _) => ABSENT,
+        (true, true) => SAME,
+        (true, false) => {
+            (Fate::Translated, "the level of a session becomes that of each request and back")
+        }
+    }
+}
+
+fn subscriptions(server: &Rules, client: &Rules, can: &ServerCapabilities) -> Verdict {
+    match server.unsolicited_changes == client.unsolicited_changes {
+        _ if !can.subscribe && !can.list_changed => ABSENT,
+        true => SAME,
+        false => {
+            (Fate::Translated, "`resources/subscribe` becomes `subscriptions/listen` and back")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use creole::proto::revision::Era;
+
+    use super::*;
+
+    fn everything() -> ServerCapabilities {
+        ServerCapabilities {
+            tasks: true,
+            logging: true,
+            subscribe: true,
+            list_changed: true,
+            ..ServerCapabilities::default()
+        }
+    }
+
+    fn fates(server: &Rules, client: &Rules) -> Vec<&'static str> {
+        let fate = |feature: &Feature| feature.verdict(server, client, &everything()).0.word();
+        FEATURES.iter().map(fate).collect()
+    }
+
+    #[test]
+    fn a_client_of_the_servers_own_revision_gets_all_that_it_has() {
+        for rules in clients() {
+            let all = fates(rules, rules);
+            assert!(all.iter().all(|fate| ["same", "-"].contains(fate)), "{} {all:?}", rules.name);
+        }
+    }
+
+    #[test]
+    fn an_old_client_gets_less_of_a_new_server_and_a_new_client_all_of_an_old_one() {
+        let (newest, oldest) = (Revision::newest(Era::Stateless), Revision::ALL[0]);
+        assert_eq!(
+            fates(newest.rules(), oldest.rules()),
+            [
+                "refused",
+                "degraded",
+                "degraded",
+                "degraded",
+                "degraded",
+                "degraded",
+                "translated",
+                "translated"
+            ]
+        );
+        assert_eq!(
+            fates(oldest.rules(), newest.rules()),
+            ["-", "translated", "-", "-", "-", "-", "translated", "translated"]
+        );
+    }
+
+    #[test]
+    fn what_the_server_does_not_offer_is_absent() {
+        let rules = Revision::newest(Era::Stateless).rules();
+        for feature in &FEATURES[5..] {
+            let verdict = feature.verdict(rules, rules, &ServerCapabilities::default());
+            assert_eq!(verdict.0, Fate::Absent, "{}", feature.name);
+        }
+    }
+}

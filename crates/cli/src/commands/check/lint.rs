@@ -1,0 +1,87 @@
+//! What is wrong with the names and schemas that a server lists.
+
+mod names;
+mod schemas;
+
+use creole::proto::model::ListKind;
+use serde_json::Value;
+
+use super::Listed;
+
+/// The most findings that are told.
+const MOST: usize = 200;
+
+/// Something that is wrong.
+#[derive(Debug, PartialEq)]
+pub(super) struct Finding {
+    /// What it is about.
+    pub(super) item: String,
+    /// What is wrong, and what to do.
+    pub(super) problem: String,
+}
+
+/// All that is wrong, in the order of the lists.
+pub(super) fn lint(lists: &[Listed]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (kind, items) in lists {
+        let items: Vec<Value> =
+            items.iter().filter_map(|item| serde_json::from_str(item).ok()).collect();
+        let what = match kind {
+            ListKind::Tools => "tool",
+            ListKind::Prompts => "prompt",
+            ListKind::Templates => "template",
+            ListKind::Resources | ListKind::Skills => "resource",
+        };
+        let mut add = |name: &str, problem: String| {
+            findings.push(Finding { item: format!("{what} `{name}`"), problem });
+        };
+        let named: Vec<&str> = items.iter().filter_map(|item| item[kind.key()].as_str()).collect();
+        match kind {
+            ListKind::Tools | ListKind::Prompts => names::lint(&named, &mut add),
+            _ => names::duplicates(&named, &mut add),
+        }
+        for item in &items {
+            let name = item[kind.key()].as_str().unwrap_or_default();
+            if !matches!(kind, ListKind::Resources) && is_blank(&item["description"]) {
+                add(name, "has no description: models choose by it".to_owned());
+            }
+            if *kind == ListKind::Tools {
+                schemas::lint(item, &mut |problem| add(name, problem));
+            }
+        }
+    }
+    findings.truncate(MOST);
+    findings
+}
+
+fn is_blank(text: &Value) -> bool {
+    text.as_str().is_none_or(|text| text.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(items: &[&str]) -> Vec<String> {
+        let items = items.iter().map(|item| (*item).to_owned()).collect();
+        let told = |finding: Finding| format!("{} {}", finding.item, finding.problem);
+        lint(&[(ListKind::Tools, items)]).into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_tool_that_is_right_has_no_findings() {
+        let right = r#"{"name":"add","description":"Adds","inputSchema":{"type":"object"}}"#;
+        assert_eq!(problems(&[right]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_finding_names_its_item() {
+        let twice = r#"{"name":"add","description":" ","inputSchema":{"type":"object"}}"#;
+        let expected = [
+            "tool `add` is listed twice: clients see only one of them",
+            "tool `add` has no description: models choose by it",
+            "tool `add` has no description: models choose by it",
+        ];
+        assert_eq!(problems(&[twice, twice]), expected);
+    }
+}

@@ -1,0 +1,101 @@
+//! Names that some clients refuse or that people and models mistake for one another.
+
+use std::collections::BTreeMap;
+
+/// The longest name that every client takes.
+const LONGEST: usize = 64;
+
+/// Looks at the names of one list.
+pub(super) fn lint(names: &[&str], add: &mut impl FnMut(&str, String)) {
+    duplicates(names, add);
+    for name in names {
+        if name.is_empty() {
+            add(name, "has an empty name".to_owned());
+        }
+        let odd: String = name.chars().filter(|letter| !is_safe(*letter)).collect();
+        if !odd.is_empty() {
+            let odd: String = odd.escape_debug().collect();
+            add(name, format!("has `{odd}` in its name: some clients take only A-Z a-z 0-9 _ -"));
+        }
+        let length = name.chars().count();
+        if length > LONGEST {
+            add(name, format!("has a name of {length} letters: some clients take only {LONGEST}"));
+        }
+    }
+    look_alikes(names, add);
+}
+
+fn is_safe(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_' || letter == '-'
+}
+
+/// Names that are listed more than once.
+pub(super) fn duplicates(names: &[&str], add: &mut impl FnMut(&str, String)) {
+    let mut counted: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in names {
+        let count = counted.entry(name).or_default();
+        *count += 1;
+        if *count == 2 {
+            add(name, "is listed twice: clients see only one of them".to_owned());
+        }
+    }
+}
+
+/// Names that differ only in what is hardly seen.
+fn look_alikes(names: &[&str], add: &mut impl FnMut(&str, String)) {
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for name in names {
+        match seen.get(&skeleton(name)) {
+            Some(first) if first != name => add(name, format!("looks like `{first}`")),
+            Some(_) => {}
+            None => _ = seen.insert(skeleton(name), name),
+        }
+    }
+}
+
+/// What is left of a name for a hasty reader.
+fn skeleton(name: &str) -> String {
+    let plain = |letter: char| match letter {
+        '_' | '-' | '.' | '/' | ' ' => None,
+        '0' => Some('o'),
+        '1' | 'I' | '|' => Some('l'),
+        'а' => Some('a'),
+        'е' => Some('e'),
+        'о' => Some('o'),
+        'р' => Some('p'),
+        'с' => Some('c'),
+        letter => Some(letter.to_ascii_lowercase()),
+    };
+    name.chars().filter_map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(names: &[&str]) -> Vec<String> {
+        let mut found = Vec::new();
+        lint(names, &mut |name, problem| found.push(format!("{name} {problem}")));
+        found
+    }
+
+    #[test]
+    fn names_that_every_client_takes_are_right() {
+        assert_eq!(problems(&["read_file", "write-file", "list2"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_clients_refuse_is_found() {
+        assert!(problems(&["a.b"])[0].contains("has `.` in its name"));
+        assert!(problems(&["ünï\u{200b}"])[0].contains("`üï\\u{200b}`"));
+        assert!(problems(&[&"x".repeat(65)])[0].contains("65 letters"));
+        assert!(problems(&[""])[0].contains("empty name"));
+    }
+
+    #[test]
+    fn names_that_look_alike_are_found() {
+        assert_eq!(problems(&["get_task", "getTask"]), ["getTask looks like `get_task`"]);
+        assert_eq!(problems(&["l0g", "log"]), ["log looks like `l0g`"]);
+        assert_eq!(problems(&["a", "a"]), ["a is listed twice: clients see only one of them"]);
+    }
+}

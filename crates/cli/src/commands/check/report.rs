@@ -1,0 +1,277 @@
+//! What was found out about a server, for people and for programs.
+
+use std::collections::BTreeMap;
+
+use creole::client::{Client, Found, Way};
+use creole::proto::client::Greeting;
+use creole::proto::dialect::{BUILTIN, VersionAnswer, builtin};
+use creole::proto::model::ServerCapabilities;
+use creole::proto::revision::{Era, Revision};
+use serde_json::{Map, Value, json};
+
+use super::Listed;
+use super::fidelity::{FEATURES, Fate, clients};
+use super::lint::{Finding, lint};
+use crate::args::KINDS;
+use crate::render::first_line;
+use crate::target::Place;
+
+/// How a server is reached.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reach {
+    Child,
+    Http,
+    Here,
+}
+
+/// How a place is reached.
+pub(super) fn way(place: &Place<'_>) -> Reach {
+    match place {
+        Place::Way(Way::Child(_)) => Reach::Child,
+        Place::Way(Way::Http(_)) => Reach::Http,
+        Place::Preset(_) => Reach::Here,
+    }
+}
+
+/// What was found out.
+pub(super) struct Report {
+    identity: Value,
+    era: Era,
+    revision: &'static str,
+    version: String,
+    versions: Vec<String>,
+    transport: &'static str,
+    dialect: String,
+    offers: Vec<&'static str>,
+    counts: Vec<(&'static str, usize)>,
+    noise: u64,
+    fidelity: Vec<Row>,
+    findings: Vec<Finding>,
+}
+
+/// What the clients of each revision get of one thing.
+struct Row {
+    feature: &'static str,
+    verdicts: Vec<(&'static str, Fate, &'static str)>,
+}
+
+impl Report {
+    pub(super) fn new(client: &Client, reach: Reach, lists: &[Listed]) -> Self {
+        let connection = client.connection();
+        let greeting = connection.greeting();
+        let (rules, card) = (greeting.rules, &greeting.card);
+        let counts = KINDS.iter().filter_map(|(name, kind)| {
+            let (_, items) = lists.iter().find(|(listed, _)| listed == kind)?;
+            Some((*name, items.len()))
+        });
+        let identity = greeting.identity.as_ref().and_then(|identity| identity.decode().ok());
+        let versions = match greeting.supported.is_empty() {
+            true => vec![greeting.version.clone()],
+            false => greeting.supported.clone(),
+        };
+        Self {
+            identity: identity.unwrap_or(Value::Null),
+            era: rules.era,
+            revision: rules.name,
+            version: greeting.version.clone(),
+            versions,
+            transport: transport(reach, client.found()),
+            dialect: dialect(greeting),
+            offers: offers(card.capabilities),
+            counts: counts.collect(),
+            noise: connection.noise(),
+            fidelity: FEATURES
+                .iter()
+                .map(|feature| Row {
+                    feature: feature.name,
+                    verdicts: clients()
+                        .map(|client| {
+                            let (fate, how) = feature.verdict(rules, client, &card.capabilities);
+                            (client.name, fate, how)
+                        })
+                        .collect(),
+                })
+                .collect(),
+            findings: lint(lists),
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let counts: Map<String, Value> =
+            self.counts.iter().map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
+        let row = |row: &Row| {
+            let verdict = |(client, fate, how): &(&str, Fate, &str)| {
+                let fate = match fate {
+                    Fate::Absent => "absent",
+                    fate => fate.word(),
+                };
+                ((*client).to_owned(), json!({"fate": fate, "how": how}))
+            };
+            let verdicts: Map<String, Value> = row.verdicts.iter().map(verdict).collect();
+            (row.feature.to_owned(), Value::Object(verdicts))
+        };
+        let finding = |finding: &Finding| json!({"item": finding.item, "problem": finding.problem});
+        json!({
+            "server": self.identity,
+            "era": era(self.era),
+            "revision": self.revision,
+            "versions": self.versions,
+            "transport": self.transport,
+            "dialect": self.dialect,
+            "offers": self.offers,
+            "counts": counts,
+            "noise": self.noise,
+            "clients": self.fidelity.iter().map(row).collect::<Map<_, _>>(),
+            "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
+        })
+    }
+
+    pub(super) fn text(&self) -> String {
+        let counts: Vec<String> = self.counts.iter().map(counted).collect();
+        let mut lines = vec![
+            format!("server     {}", self.who()),
+            format!("speaks     {}", self.speaks()),
+            format!("transport  {}", self.transport),
+            format!("dialect    {}", self.dialect),
+            format!("offers     {}", listed(&self.offers)),
+            format!("lists      {}", listed(&counts)),
+        ];
+        if self.noise > 0 {
+            lines.push(format!(
+                "noise      {} messages or lines that mean nothing: a server must write only MCP to stdout",
+                self.noise
+            ));
+        }
+        lines.push(String::new());
+        lines.extend(self.table());
+        lines.push(String::new());
+        lines.extend(self.found());
+        lines.join("\n")
+    }
+
+    fn who(&self) -> String {
+        let text = |key: &str| self.identity[key].as_str().map(first_line);
+        let title = text("title").map(|title| format!(" ({title})")).unwrap_or_default();
+        match text("name") {
+            Some(name) => format!("{name} {}{title}", text("version").unwrap_or_default()),
+            None => "does not say who it is".to_owned(),
+        }
+    }
+
+    /// The version that was spoken, how, and the others that the server names.
+    fn speaks(&self) -> String {
+        let others: Vec<&str> = self.versions.iter().map(String::as_str).collect();
+        let others: Vec<&str> =
+            others.into_iter().filter(|version| *version != self.version).collect();
+        let also = match others.is_empty() {
+            true => String::new(),
+            false => format!("; also {}", others.join(", ")),
+        };
+        format!("{} by {}{also}", first_line(&self.version), era_in_words(self.era))
+    }
+
+    /// What clients get, and below how.
+    fn table(&self) -> Vec<String> {
+        let heads: String = clients().map(|client| format!("  {:10}", client.name)).collect();
+        let mut lines = vec![
+            "What a client of each revision gets through Creole:".to_owned(),
+            format!("{:18}{heads}", ""),
+        ];
+        let mut notes: BTreeMap<&str, &str> = BTreeMap::new();
+        for row in &self.fidelity {
+            let cells: String =
+                row.verdicts.iter().map(|(_, fate, _)| format!("  {:10}", fate.word())).collect();
+            lines.push(format!("{:18}{cells}", row.feature).trim_end().to_owned());
+            for (_, _, how) in row.verdicts.iter().filter(|(_, _, how)| !how.is_empty()) {
+                notes.entry(how).or_insert(row.feature);
+            }
+        }
+        let in_order = self.fidelity.iter().flat_map(|row| {
+            notes
+                .iter()
+                .filter(|(_, feature)| **feature == row.feature)
+                .map(|(how, feature)| format!("  {feature}: {how}"))
+        });
+        lines.extend(in_order);
+        lines
+    }
+
+    fn found(&self) -> Vec<String> {
+        if self.findings.is_empty() {
+            return vec!["Nothing is wrong with its names and schemas.".to_owned()];
+        }
+        let told = |finding: &Finding| first_line(&format!("{} {}", finding.item, finding.problem));
+        let heading = format!("findings ({})", self.findings.len());
+        let findings = self.findings.iter().map(|finding| format!("  {}", told(finding)));
+        std::iter::once(heading).chain(findings).collect()
+    }
+}
+
+fn counted((name, count): &(&'static str, usize)) -> String {
+    match count {
+        1 => format!("1 {}", name.trim_end_matches('s')),
+        count => format!("{count} {name}"),
+    }
+}
+
+fn listed(words: &[impl AsRef<str>]) -> String {
+    match words {
+        [] => "nothing".to_owned(),
+        words => words.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn era(era: Era) -> &'static str {
+    match era {
+        Era::Handshake => "handshake",
+        Era::Stateless => "stateless",
+    }
+}
+
+fn era_in_words(era: Era) -> &'static str {
+    match era {
+        Era::Handshake => "handshake",
+        Era::Stateless => "requests that stand alone",
+    }
+}
+
+fn transport(reach: Reach, found: Found) -> &'static str {
+    match (reach, found) {
+        (Reach::Child, _) => "stdio",
+        (Reach::Here, _) => "within this process",
+        (Reach::Http, Found::OldSse) => "HTTP+SSE",
+        (Reach::Http, _) => "Streamable HTTP",
+    }
+}
+
+/// The dialect that the server seems to speak. Only what the specification does not have is a sign of another.
+fn dialect(greeting: &Greeting) -> String {
+    let known = BUILTIN.iter().filter_map(|name| builtin(name)).find(
+        |dialect| matches!(&dialect.version, VersionAnswer::Fixed(fixed) if *fixed == greeting.version),
+    );
+    if Revision::named(&greeting.version).is_none() {
+        return known.map_or_else(|| "unknown".to_owned(), |dialect| dialect.name.into_owned());
+    }
+    let capabilities: Value = greeting.capabilities.decode().unwrap_or(Value::Null);
+    let is_boolean =
+        capabilities.as_object().is_some_and(|all| all.values().any(Value::is_boolean));
+    match is_boolean {
+        true => "spec, but with booleans for capabilities".to_owned(),
+        false => "spec".to_owned(),
+    }
+}
+
+fn offers(can: ServerCapabilities) -> Vec<&'static str> {
+    let all = [
+        (can.tools, "tools"),
+        (can.resources, "resources"),
+        (can.prompts, "prompts"),
+        (can.completions, "completions"),
+        (can.logging, "log messages"),
+        (can.list_changed, "lists that change"),
+        (can.subscribe, "subscriptions"),
+        (can.tasks, "tasks"),
+        (can.skills, "skills"),
+    ];
+    all.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
+}

@@ -1,0 +1,181 @@
+//! `creole import`: a configuration of the servers that another client has configured.
+
+mod entry;
+mod vault;
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
+use serde_json::{Map, Value};
+
+use self::entry::table;
+use self::vault::Vault;
+use crate::args::ImportArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// The largest file that is read.
+const LARGEST: u64 = 1024 * 1024;
+
+/// The deepest nesting: the parser calls itself for each level.
+const DEEPEST: usize = 64;
+
+/// The members that hold servers: of Claude Desktop and Cursor, of VS Code, and of its settings.
+const PLACES: [&str; 4] = ["/mcpServers", "/servers", "/mcp/servers", "/mcp/mcpServers"];
+
+/// Runs the verb.
+pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    let document = parse(&args.file, &read(&args.file)?)?;
+    let servers = servers(&args.file, &document)?;
+    let mut vault = Vault::default();
+    let text = configuration(&args.file, servers, &mut vault);
+    match &args.output {
+        None => output::data(&text)?,
+        Some(file) => write(file, &text)?,
+    }
+    for note in vault.notes() {
+        output::talk(&format!("creole: {note}"));
+    }
+    if let Some(file) = &args.output {
+        let shown = file.display();
+        output::talk(&format!("creole: wrote {shown}; `creole config check {shown}` checks it"));
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    let refused = |why: &str| Failure::Usage(format!("`{}` {why}", file.display()));
+    let opened = fs::File::open(file).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => refused("is not there"),
+        _ => refused(&format!("cannot be read: {error}")),
+    })?;
+    let mut bytes = Vec::new();
+    opened
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| refused(&format!("cannot be read: {error}")))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(refused("is larger than 1 MB, so it is no configuration of a client"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| refused("is not UTF-8 text"))?;
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
+}
+
+/// Reads JSON with comments and trailing commas.
+fn parse(file: &Path, text: &str) -> Result<Value, Failure> {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    let shown = file.display();
+    if deepest > DEEPEST {
+        return Err(Failure::Usage(format!("`{shown}` is nested deeper than {DEEPEST} levels")));
+    }
+    let options = ParseOptions { allow_missing_commas: false, ..ParseOptions::default() };
+    parse_to_serde_value::<Value>(text, &options)
+        .map_err(|error| Failure::Usage(format!("`{shown}` is not JSON: {error}")))
+}
+
+fn servers<'a>(file: &Path, document: &'a Value) -> Result<&'a Map<String, Value>, Failure> {
+    let found = PLACES.iter().find_map(|place| document.pointer(place)?.as_object());
+    let shown = file.display();
+    match found {
+        None => Err(Failure::Usage(format!(
+            "`{shown}` has neither `mcpServers` nor `servers`: it is no configuration of MCP servers that is \
+             known here"
+        ))),
+        Some(servers) if servers.is_empty() => {
+            Err(Failure::Usage(format!("`{shown}` has no servers to import")))
+        }
+        Some(servers) => Ok(servers),
+    }
+}
+
+/// The configuration as TOML.
+fn configuration(file: &Path, servers: &Map<String, Value>, vault: &mut Vault) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let name: String = name.chars().filter(|letter| !letter.is_control()).collect();
+    let mut text =
+        format!("# The servers of {name}, by `creole import`.\n\n[server]\nname = \"creole\"\n");
+    let mut used = Vec::new();
+    for (given, server) in servers {
+        let name = own_name(given, &used);
+        if name != *given {
+            vault.note(format!("`{given}` is called `{name}` here"));
+        }
+        if let Some(table) = table(&name, server, vault) {
+            text.push('\n');
+            text.push_str(&table);
+            used.push(name);
+        }
+    }
+    text
+}
+
+/// A name that a table may have: letters, digits, `-` and single `_`; and no other table has.
+fn own_name(given: &str, used: &[String]) -> String {
+    let mut name = String::new();
+    for letter in given.chars().take(48) {
+        let letter = if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
+        let repeats = !letter.is_ascii_alphanumeric() && name.ends_with(letter);
+        if !repeats {
+            name.push(letter);
+        }
+    }
+    let name = name.trim_matches(|letter| letter == '-' || letter == '_');
+    let name = if name.is_empty() { "server" } else { name };
+    let mut names = (2..).map(|number| format!("{name}-{number}"));
+    let is_free = |name: &String| !used.contains(name);
+    let first = Some(name.to_owned()).filter(is_free);
+    first.or_else(|| names.find(is_free)).unwrap_or_default()
+}
+
+/// Writes a file that there is not yet.
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    let shown = file.display();
+    let opened = OpenOptions::new().write(true).create_new(true).open(file);
+    let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::Usage(format!(
+            "`{shown}` is there already and is not overwritten: name another file, or move it away"
+        )),
+        _ => Failure::Call(format!("`{shown}` cannot be written: {error}")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_such_as_tables_may_have() {
+        assert_eq!(own_name("github", &[]), "github");
+        assert_eq!(own_name("My Server (2)", &[]), "My-Server-2");
+        assert_eq!(own_name("a__b", &[]), "a_b");
+        assert_eq!(own_name("日本", &[]), "server");
+        assert_eq!(own_name("a b", &["a-b".to_owned()]), "a-b-2");
+    }
+
+    #[test]
+    fn comments_and_trailing_commas_are_read() {
+        let text = "{ // servers\n \"servers\": { \"a\": { \"command\": \"x\", }, }, /* end */ }";
+        let document = parse(Path::new("mcp.json"), text).unwrap();
+        assert_eq!(servers(Path::new("mcp.json"), &document).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_configuration_is_refused() {
+        let file = Path::new("x.json");
+        assert!(parse(file, "{").is_err());
+        assert!(parse(file, &"[".repeat(100_000)).unwrap_err().to_string().contains("deeper"));
+        let told = servers(file, &serde_json::json!({"other": {}})).unwrap_err().to_string();
+        assert!(told.contains("neither `mcpServers` nor `servers`"), "{told}");
+    }
+}

@@ -1,0 +1,146 @@
+//! One server of another client's configuration as a table.
+
+use serde_json::{Map, Value};
+
+use super::vault::Vault;
+
+/// Members that mean something here, or nothing that would have to be told.
+const KNOWN: [&str; 13] = [
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "serverUrl",
+    "httpUrl",
+    "headers",
+    "type",
+    "transport",
+    "disabled",
+    "enabled",
+    "name",
+];
+
+/// The table of one server; nothing if it cannot be reached by what it says.
+pub(super) fn table(name: &str, server: &Value, vault: &mut Vault) -> Option<String> {
+    let mut lines = vec![format!("[upstreams.{name}]")];
+    let url = ["url", "serverUrl", "httpUrl"].iter().find_map(|key| server[*key].as_str());
+    match (server["command"].as_str(), url) {
+        (Some(command), _) => lines.extend(program(name, command, server, vault)),
+        (None, Some(url)) => {
+            lines.push(format!("url = {}", quoted(&vault.url(name, url))));
+            lines.extend(entries("headers", &server["headers"], |key, value| {
+                vault.header(name, key, value)
+            }));
+        }
+        (None, None) => {
+            vault.note(format!("`{name}` has neither `command` nor `url` and is left out"));
+            return None;
+        }
+    }
+    if server["disabled"] == true || server["enabled"] == false {
+        lines.push("enabled = false".to_owned());
+    }
+    let unknown: Vec<String> = members(server)
+        .filter(|(key, _)| !KNOWN.contains(&key.as_str()))
+        .map(|(key, _)| format!("`{key}`"))
+        .collect();
+    if !unknown.is_empty() {
+        vault
+            .note(format!("{} of `{name}` means nothing here and is left out", unknown.join(", ")));
+    }
+    lines.push(String::new());
+    Some(lines.join("\n"))
+}
+
+fn program(name: &str, command: &str, server: &Value, vault: &mut Vault) -> Vec<String> {
+    let mut words = vec![quoted(&vault.text(name, command))];
+    let args = server["args"].as_array().into_iter().flatten().filter_map(plain);
+    words.extend(args.map(|arg| quoted(&vault.argument(name, &arg))));
+    let mut lines = vec![format!("command = [{}]", words.join(", "))];
+    if let Some(folder) = server["cwd"].as_str() {
+        lines.push(format!("cwd = {}", quoted(&vault.text(name, folder))));
+    }
+    lines.extend(entries("env", &server["env"], |key, value| vault.variable(name, key, value)));
+    lines
+}
+
+/// An inline table of texts; nothing if there are none.
+fn entries(
+    key: &str,
+    table: &Value,
+    mut written: impl FnMut(&str, &str) -> String,
+) -> Option<String> {
+    let entries: Vec<String> = members(table)
+        .filter_map(|(key, value)| Some((key, plain(value)?)))
+        .map(|(key, value)| format!("{} = {}", quoted(key), quoted(&written(key, &value))))
+        .collect();
+    (!entries.is_empty()).then(|| format!("{key} = {{ {} }}", entries.join(", ")))
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flat_map(Map::iter)
+}
+
+/// A text, or a number or boolean as text: environments know nothing else.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+/// A basic string of TOML: what JSON escapes, TOML reads, and one letter more has to be escaped.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn written(server: &Value) -> (Option<String>, Vec<String>) {
+        let mut vault = Vault::default();
+        (table("srv", server, &mut vault), vault.notes())
+    }
+
+    #[test]
+    fn a_program_keeps_its_words() {
+        let server = json!({
+            "type": "stdio", "command": "npx", "args": ["-y", "a b \"c\"", 5],
+            "env": {"PORT": 80}, "cwd": "data", "disabled": true
+        });
+        let expected = "\
+[upstreams.srv]
+command = [\"npx\", \"-y\", \"a b \\\"c\\\"\", \"5\"]
+cwd = \"data\"
+env = { \"PORT\" = \"80\" }
+enabled = false
+";
+        assert_eq!(written(&server), (Some(expected.to_owned()), vec![]));
+    }
+
+    #[test]
+    fn an_address_keeps_its_headers() {
+        let server = json!({"serverUrl": "https://example.com/mcp", "headers": {"X-Team": "a"}});
+        let expected = "\
+[upstreams.srv]
+url = \"https://example.com/mcp\"
+headers = { \"X-Team\" = \"a\" }
+";
+        assert_eq!(written(&server), (Some(expected.to_owned()), vec![]));
+    }
+
+    #[test]
+    fn what_is_left_out_is_told() {
+        let (table, notes) = written(&json!({"command": "x", "autoApprove": [], "envFile": "e"}));
+        assert!(table.is_some());
+        assert_eq!(notes, ["`autoApprove`, `envFile` of `srv` means nothing here and is left out"]);
+        let (table, notes) = written(&json!({"type": "http"}));
+        assert_eq!(table, None);
+        assert!(notes[0].contains("neither `command` nor `url`"));
+    }
+}

@@ -1,0 +1,262 @@
+//! Values that are not written down: what looks like a secret becomes an entry of the environment, and so do the
+//! references of other clients.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Parts of names whose values are secrets.
+const SECRET_NAMES: [&str; 9] = [
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "APIKEY",
+    "API_KEY",
+    "CREDENTIAL",
+    "COOKIE",
+    "AUTHORIZATION",
+];
+
+/// What well-known secrets begin with.
+const SECRET_BEGINNINGS: [&str; 10] =
+    ["sk-", "sk_", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "eyJ"];
+
+/// The shortest text that may be a secret by its looks alone.
+const LONG: usize = 32;
+
+/// What is taken out, and what there is to tell of it.
+#[derive(Debug, Default)]
+pub(super) struct Vault {
+    /// The entries of the environment that stand for secrets, with them.
+    kept: BTreeMap<String, String>,
+    /// The entries that other clients would have known.
+    wanted: BTreeSet<String>,
+    notes: Vec<String>,
+}
+
+impl Vault {
+    pub(super) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// All there is to tell.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        if !self.kept.is_empty() {
+            let names: Vec<&str> = self.kept.keys().map(String::as_str).collect();
+            notes.push(format!(
+                "secrets are not written down; set them in the environment of creole: {}",
+                names.join(", ")
+            ));
+        }
+        if !self.wanted.is_empty() {
+            let names: Vec<&str> = self.wanted.iter().map(String::as_str).collect();
+            notes.push(format!("the environment of creole also needs: {}", names.join(", ")));
+        }
+        notes
+    }
+
+    /// A text with the references of other clients turned into ours.
+    pub(super) fn text(&mut self, server: &str, text: &str) -> String {
+        let mut mapped = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            mapped.push_str(before);
+            let Some((reference, tail)) = after.split_once('}') else {
+                mapped.push_str("$${");
+                rest = after;
+                continue;
+            };
+            mapped.push_str(&self.reference(server, reference));
+            rest = tail;
+        }
+        mapped.push_str(rest);
+        mapped
+    }
+
+    fn reference(&mut self, server: &str, reference: &str) -> String {
+        let name = match reference.split_once(':') {
+            None if reference == "userHome" => "HOME".to_owned(),
+            None if reference == "workspaceFolder" => "WORKSPACE_FOLDER".to_owned(),
+            None if is_name(reference) => reference.to_owned(),
+            Some(("env", name)) if is_name(name) => name.to_owned(),
+            Some(("input", id)) => entry_name(&[id]),
+            Some((name, default)) if is_name(name) && default.starts_with('-') => {
+                return format!("${{{reference}}}");
+            }
+            _ => {
+                self.note(format!(
+                    "`${{{reference}}}` of `{server}` is not known here and stays text"
+                ));
+                return format!("$${{{reference}}}");
+            }
+        };
+        self.wanted.insert(name.clone());
+        format!("${{{name}}}")
+    }
+
+    /// A variable of a program.
+    pub(super) fn variable(&mut self, server: &str, key: &str, value: &str) -> String {
+        match is_plain(value) && (is_secret_name(key) || is_secret(value)) {
+            true => {
+                self.keep(std::iter::once(entry_name(&[key])).chain(names_of(server, key)), value)
+            }
+            false => self.text(server, value),
+        }
+    }
+
+    /// A header. What says how to read the rest is no secret.
+    pub(super) fn header(&mut self, server: &str, key: &str, value: &str) -> String {
+        let (scheme, rest) = match value.split_once(' ') {
+            Some((scheme @ ("Bearer" | "Basic" | "Token" | "bearer"), rest)) => (scheme, rest),
+            _ => ("", value),
+        };
+        if !is_plain(value) || !(is_secret_name(key) || !scheme.is_empty() || is_secret(rest)) {
+            return self.text(server, value);
+        }
+        let key = if key.eq_ignore_ascii_case("authorization") { "TOKEN" } else { key };
+        let kept = self.keep(names_of(server, key), rest);
+        format!("{scheme} {kept}").trim_start().to_owned()
+    }
+
+    /// An argument of a program, which is a secret by its looks or by what stands before its `=`.
+    pub(super) fn argument(&mut self, server: &str, argument: &str) -> String {
+        let (option, value) = match argument.split_once('=') {
+            Some((option, value)) if option.starts_with('-') => (option, value),
+            _ => ("", argument),
+        };
+        let is_named = !option.is_empty() && is_secret_name(option) && !value.is_empty();
+        if !is_plain(argument) || !(is_named || is_secret(value)) {
+            return self.text(server, argument);
+        }
+        let key = if option.is_empty() { "SECRET" } else { option };
+        let kept = self.keep(names_of(server, key), value);
+        if option.is_empty() { kept } else { format!("{option}={kept}") }
+    }
+
+    /// An address; the values of its query are secrets by their names or looks.
+    pub(super) fn url(&mut self, server: &str, url: &str) -> String {
+        let Some((place, query)) = url.split_once('?').filter(|_| is_plain(url)) else {
+            return self.text(server, url);
+        };
+        let mut parts = Vec::new();
+        for part in query.split('&') {
+            match part.split_once('=') {
+                Some((key, value)) if is_secret_name(key) || is_secret(value) => {
+                    let kept = self.keep(names_of(server, key), value);
+                    parts.push(format!("{key}={kept}"));
+                }
+                _ => parts.push(part.to_owned()),
+            }
+        }
+        format!("{place}?{}", parts.join("&"))
+    }
+
+    /// Keeps a secret under the first of these names that does not stand for another one; the reference to it.
+    fn keep(&mut self, names: impl IntoIterator<Item = String>, secret: &str) -> String {
+        let is_free = |name: &String| self.kept.get(name).is_none_or(|kept| kept == secret);
+        let name = names.into_iter().find(is_free).unwrap_or_default();
+        self.kept.insert(name.clone(), secret.to_owned());
+        format!("${{{name}}}")
+    }
+}
+
+/// Names for a secret of a server, without end.
+fn names_of(server: &str, key: &str) -> impl Iterator<Item = String> {
+    let first = entry_name(&[server, key]);
+    let others = (2..).map({
+        let first = first.clone();
+        move |number: u32| format!("{first}_{number}")
+    });
+    std::iter::once(first).chain(others)
+}
+
+fn is_plain(value: &str) -> bool {
+    !value.is_empty() && !value.contains("${")
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_uppercase().replace('-', "_");
+    let ends = ["_KEY", "_PAT", "_PASS", "_AUTH"].iter().any(|end| name.ends_with(end));
+    ends || name == "KEY" || SECRET_NAMES.iter().any(|part| name.contains(part))
+}
+
+/// Whether a text looks like a secret: by how it begins, or long, of one piece and of letters and digits.
+fn is_secret(value: &str) -> bool {
+    if SECRET_BEGINNINGS.iter().any(|begin| value.starts_with(begin)) && value.len() >= LONG / 2 {
+        return true;
+    }
+    let of_one_piece = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+=".contains(&byte);
+    value.len() >= LONG
+        && value.bytes().all(of_one_piece)
+        && value.bytes().any(|byte| byte.is_ascii_digit())
+        && value.bytes().any(|byte| byte.is_ascii_alphabetic())
+}
+
+/// A name for an entry of the environment.
+fn entry_name(parts: &[&str]) -> String {
+    let joined = parts.join("_");
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let name: String = joined.trim_start_matches('-').chars().map(letter).collect();
+    let name = name.to_ascii_uppercase();
+    let mut name = name.trim_matches('_').to_owned();
+    while name.contains("__") {
+        name = name.replace("__", "_");
+    }
+    if is_name(&name) { name } else { format!("_{name}") }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_letter = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
+    name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit()) && name.bytes().all(is_letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_of_other_clients_become_ours() {
+        let mut vault = Vault::default();
+        let mut text = |text: &str| vault.text("srv", text);
+        assert_eq!(text("${env:HOME}/x"), "${HOME}/x");
+        assert_eq!(text("${input:api-key}"), "${API_KEY}");
+        assert_eq!(text("${TEAM}"), "${TEAM}");
+        assert_eq!(text("${TEAM:-blue}"), "${TEAM:-blue}");
+        assert_eq!(text("${workspaceFolder}/a"), "${WORKSPACE_FOLDER}/a");
+        assert_eq!(text("${command:pick}"), "$${command:pick}");
+        assert_eq!(text("a ${ b"), "a $${ b");
+        let notes = vault.notes();
+        assert!(notes[0].contains("`${command:pick}` of `srv`"), "{notes:?}");
+        assert!(notes[1].ends_with("API_KEY, HOME, TEAM, WORKSPACE_FOLDER"), "{notes:?}");
+    }
+
+    #[test]
+    fn secrets_are_known_by_name_or_looks() {
+        let mut vault = Vault::default();
+        assert_eq!(vault.variable("a", "GITHUB_TOKEN", "x1"), "${GITHUB_TOKEN}");
+        assert_eq!(vault.variable("b", "GITHUB_TOKEN", "x1"), "${GITHUB_TOKEN}");
+        assert_eq!(vault.variable("c", "GITHUB_TOKEN", "x2"), "${C_GITHUB_TOKEN}");
+        assert_eq!(vault.variable("a", "MODE", "fast"), "fast");
+        assert_eq!(vault.variable("a", "ID", "ghp_0123456789abcdef"), "${ID}");
+        assert_eq!(vault.variable("a", "TOKEN_OF", "${env:T}"), "${T}");
+        assert_eq!(vault.header("gh", "Authorization", "Bearer abc"), "Bearer ${GH_TOKEN}");
+        assert_eq!(vault.header("gh", "X-Api-Key", "abc"), "${GH_X_API_KEY}");
+        assert_eq!(vault.header("gh", "X-Team", "blue"), "blue");
+        assert_eq!(vault.argument("gh", "--api-key=abc"), "--api-key=${GH_API_KEY}");
+        assert_eq!(vault.argument("gh", "--mode=abc"), "--mode=abc");
+        let long = "0123456789abcdef0123456789abcdef";
+        assert_eq!(vault.argument("gh", long), "${GH_SECRET}");
+        assert_eq!(
+            vault.url("gh", "https://a/b?x=1&api_key=k"),
+            "https://a/b?x=1&api_key=${GH_API_KEY_2}"
+        );
+        assert!(vault.notes()[0].contains("C_GITHUB_TOKEN, GH_API_KEY"));
+    }
+
+    #[test]
+    fn nothing_that_was_kept_is_told() {
+        let mut vault = Vault::default();
+        vault.variable("a", "PASSWORD", "hunter2");
+        assert!(!vault.notes().concat().contains("hunter2"));
+    }
+}

@@ -1,0 +1,191 @@
+//! `creole list`: what a server has.
+
+use std::sync::Arc;
+
+use creole::client::Client;
+use creole::proto::fault::FaultKind;
+use creole::proto::model::{Definition, ListKind};
+use serde_json::Value;
+
+use crate::args::{KINDS, ListArgs};
+use crate::failure::Failure;
+use crate::render::{first_line, for_stdout};
+use crate::session::{failed, with_client};
+use crate::{output, target};
+
+/// The widest column of names.
+const WIDEST: usize = 32;
+
+/// Runs the verb.
+pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
+    let (place, rest) = target::peer(&args.words, &args.peer)?;
+    let wanted = match rest {
+        [] => None,
+        [word] => Some(kind(word)?),
+        [_, extra, ..] => return Err(Failure::Usage(format!("`{extra}` is one word too many"))),
+    };
+    let name = place.name().to_owned();
+    let lists = with_client(place, &args.peer, async |client| match wanted {
+        Some(kind) => Ok(vec![(kind, list(client, &name, kind).await?)]),
+        None => all(client, &name).await,
+    })?;
+    match args.peer.json {
+        true => output::data(&json(&lists)),
+        false => output::data(&for_stdout(&text(&lists))),
+    }
+}
+
+fn kind(word: &str) -> Result<ListKind, Failure> {
+    KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind).ok_or_else(|| {
+        let what =
+            format!("`{word}` cannot be listed; write tools, resources, templates or prompts");
+        Failure::Usage(what)
+    })
+}
+
+/// A list of a server, each item as it wrote it.
+pub(crate) type Listed = (ListKind, Vec<String>);
+
+async fn list(client: &Client, name: &str, kind: ListKind) -> Result<Vec<String>, Failure> {
+    let items = client.list(kind).await.map_err(|fault| failed(name, &fault))?;
+    Ok(texts(client, &items))
+}
+
+/// The items as the server wrote them.
+pub(crate) fn texts(client: &Client, items: &[Arc<Definition>]) -> Vec<String> {
+    let rules = client.connection().greeting().rules;
+    items.iter().map(|item| item.text(rules).to_owned()).collect()
+}
+
+/// Every list that the server says it has. One that it then does not know is empty.
+async fn all(client: &Client, name: &str) -> Result<Vec<Listed>, Failure> {
+    let mut lists = Vec::new();
+    for kind in offered(client) {
+        match client.list(kind).await {
+            Ok(items) => lists.push((kind, texts(client, &items))),
+            Err(fault) if fault.kind == FaultKind::MethodNotFound => {}
+            Err(fault) => return Err(failed(name, &fault)),
+        }
+    }
+    Ok(lists)
+}
+
+/// The kinds of lists that the server says it has.
+pub(crate) fn offered(client: &Client) -> impl Iterator<Item = ListKind> {
+    let can = client.connection().greeting().card.capabilities;
+    KINDS.iter().map(|(_, kind)| *kind).filter(move |kind| match kind {
+        ListKind::Tools => can.tools,
+        ListKind::Resources | ListKind::Templates => can.resources,
+        ListKind::Prompts => can.prompts,
+        ListKind::Skills => false,
+    })
+}
+
+/// One document with a member for each list.
+fn json(lists: &[Listed]) -> String {
+    let member = |(kind, items): &Listed| format!("\"{}\":[{}]", kind.member(), items.join(","));
+    let members: Vec<String> = lists.iter().map(member).collect();
+    format!("{{{}}}\n", members.join(","))
+}
+
+fn text(lists: &[Listed]) -> String {
+    let mut lines = Vec::new();
+    for (kind, items) in lists {
+        let items: Vec<Value> =
+            items.iter().filter_map(|item| serde_json::from_str(item).ok()).collect();
+        let name = KINDS.iter().find(|(_, known)| known == kind).map_or("", |(name, _)| name);
+        lines.push(format!("{name} ({})", items.len()));
+        let label = |item: &Value| label(*kind, item);
+        let width = items.iter().map(|item| label(item).chars().count()).max().unwrap_or(0);
+        let width = width.min(WIDEST);
+        for item in &items {
+            let about = about(*kind, item);
+            lines.push(format!("  {:width$}  {about}", label(item)).trim_end().to_owned());
+            lines.extend(parameters(*kind, item).map(|line| format!("  {:width$}  {line}", "")));
+        }
+    }
+    lines.join("\n")
+}
+
+/// What an item is asked for by.
+fn label(kind: ListKind, item: &Value) -> String {
+    let key = if kind == ListKind::Templates { "uriTemplate" } else { kind.key() };
+    first_line(item[key].as_str().unwrap_or_default())
+}
+
+fn about(kind: ListKind, item: &Value) -> String {
+    let text = |key: &str| item[key].as_str();
+    let name = text("title").or_else(|| text("name"));
+    let described = text("description").map(first_line);
+    match kind {
+        ListKind::Resources | ListKind::Templates => {
+            let parts = [name.map(first_line), described];
+            parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+        }
+        _ => described.or_else(|| text("title").map(first_line)).unwrap_or_default(),
+    }
+}
+
+/// The arguments of a tool or a prompt; what may be left out has a question mark.
+fn parameters(kind: ListKind, item: &Value) -> Option<String> {
+    let parameters: Vec<String> = match kind {
+        ListKind::Tools => {
+            let schema = &item["inputSchema"];
+            let required = schema["required"].as_array();
+            let is_required =
+                |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+            let properties = schema["properties"].as_object()?;
+            properties
+                .iter()
+                .map(|(name, of)| {
+                    let kind = of["type"].as_str().map(|kind| format!(" {kind}"));
+                    parameter(name, is_required(name), kind)
+                })
+                .collect()
+        }
+        ListKind::Prompts => item["arguments"]
+            .as_array()?
+            .iter()
+            .filter_map(|argument| {
+                let is_required = argument["required"] == true;
+                Some(parameter(argument["name"].as_str()?, is_required, None))
+            })
+            .collect(),
+        _ => return None,
+    };
+    (!parameters.is_empty()).then(|| parameters.join(", "))
+}
+
+fn parameter(name: &str, is_required: bool, kind: Option<String>) -> String {
+    let mark = if is_required { "" } else { "?" };
+    first_line(&format!("{name}{mark}{}", kind.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADD: &str = r#"{"name":"add","description":"Adds.\nMore.","inputSchema":{"properties":{"a":{"type":"integer"},"b":{}},"required":["a"]}}"#;
+
+    #[test]
+    fn a_list_is_a_table_of_names() {
+        let lists = [
+            (ListKind::Tools, vec![ADD.to_owned(), r#"{"name":"subtract"}"#.to_owned()]),
+            (ListKind::Resources, vec![r#"{"uri":"a:b","name":"n","description":"d"}"#.to_owned()]),
+        ];
+        let expected = "\
+tools (2)
+  add       Adds.
+            a integer, b?
+  subtract
+resources (1)
+  a:b  n: d";
+        assert_eq!(text(&lists), expected);
+    }
+
+    #[test]
+    fn json_has_the_items_as_they_were_written() {
+        let lists = [(ListKind::Templates, vec![r#"{"name": 1.0}"#.to_owned()])];
+        assert_eq!(json(&lists), "{\"resourceTemplates\":[{\"name\": 1.0}]}\n");
+    }
+}

@@ -1,0 +1,93 @@
+//! `creole prompt`: one prompt, rendered.
+
+use std::collections::BTreeMap;
+
+use creole::client::Client;
+use creole::proto::model::ListKind;
+use serde_json::{Value, json};
+
+use super::{no_such, one_word};
+use crate::args::PromptArgs;
+use crate::failure::Failure;
+use crate::render::{block, for_stdout};
+use crate::session::{failed, with_client};
+use crate::{arguments, output, target};
+
+/// Runs the verb.
+pub(crate) fn run(args: &PromptArgs) -> Result<(), Failure> {
+    let (place, rest) = target::peer(&args.words, &args.peer)?;
+    let prompt = one_word(rest, "the prompt", "creole list")?;
+    let name = place.name().to_owned();
+    let pairs = args.arguments.iter().map(|entry| arguments::split(entry));
+    let given: BTreeMap<&str, &str> = pairs.collect::<Result<_, _>>()?;
+    let result = with_client(place, &args.peer, async |client| {
+        check(client, &name, prompt, &given).await?;
+        client.get_prompt(prompt, &given).await.map_err(|fault| failed(&name, &fault))
+    })?;
+    if args.peer.json {
+        return output::data(&format!("{}\n", result.as_str()));
+    }
+    output::data(&for_stdout(&text(&result.decode().unwrap_or(json!({})))))
+}
+
+/// Whether the prompt is there and has what it needs.
+async fn check(
+    client: &Client,
+    name: &str,
+    prompt: &str,
+    given: &BTreeMap<&str, &str>,
+) -> Result<(), Failure> {
+    let prompts = client.list(ListKind::Prompts).await.map_err(|fault| failed(name, &fault))?;
+    let Some(found) = prompts.iter().find(|item| item.name() == prompt) else {
+        let known: Vec<&str> = prompts.iter().map(|item| item.name()).collect();
+        return Err(Failure::Call(no_such(name, "prompt", prompt, &known)));
+    };
+    let rules = client.connection().greeting().rules;
+    let definition: Value = serde_json::from_str(found.text(rules)).unwrap_or_default();
+    match missing(&definition, given) {
+        missing if missing.is_empty() => Ok(()),
+        missing => {
+            Err(Failure::Usage(format!("the prompt `{prompt}` also needs {}", missing.join(" "))))
+        }
+    }
+}
+
+fn missing(definition: &Value, given: &BTreeMap<&str, &str>) -> Vec<String> {
+    let arguments = definition["arguments"].as_array().into_iter().flatten();
+    arguments
+        .filter(|argument| argument["required"] == true)
+        .filter_map(|argument| argument["name"].as_str())
+        .filter(|name| !given.contains_key(name))
+        .map(|name| format!("--arg {name}=TEXT"))
+        .collect()
+}
+
+/// The messages, each under who says it.
+fn text(result: &Value) -> String {
+    let messages = result["messages"].as_array().into_iter().flatten();
+    let said = messages.map(|message| {
+        format!("{}:\n{}", message["role"].as_str().unwrap_or("user"), block(&message["content"]))
+    });
+    said.collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_stand_under_who_says_them() {
+        let content = json!({"type": "text", "text": "Hi"});
+        let result = json!({"messages": [
+            {"role": "user", "content": content}, {"role": "assistant", "content": content}
+        ]});
+        assert_eq!(text(&result), "user:\nHi\n\nassistant:\nHi");
+    }
+
+    #[test]
+    fn what_a_prompt_needs_is_asked_for() {
+        let definition = json!({"arguments": [{"name": "a", "required": true}, {"name": "b"}]});
+        assert_eq!(missing(&definition, &BTreeMap::new()), ["--arg a=TEXT"]);
+        assert!(missing(&definition, &BTreeMap::from([("a", "1")])).is_empty());
+    }
+}

@@ -1,0 +1,48 @@
+//! `creole read`: one resource.
+
+use std::io::{self, IsTerminal};
+
+use serde_json::{Value, json};
+
+use super::one_word;
+use crate::args::ReadArgs;
+use crate::failure::Failure;
+use crate::render::{contents, decoded, for_stdout};
+use crate::session::{failed, with_client};
+use crate::{output, target};
+
+/// Runs the verb.
+pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
+    let (place, rest) = target::peer(&args.words, &args.peer)?;
+    let uri = one_word(rest, "the URI of the resource", "creole list")?;
+    let name = place.name().to_owned();
+    let result = with_client(place, &args.peer, async |client| {
+        client.read(uri).await.map_err(|fault| failed(&name, &fault))
+    })?;
+    if args.peer.json {
+        return output::data(&format!("{}\n", result.as_str()));
+    }
+    let read: Value = result.decode().unwrap_or(json!({}));
+    let parts = read["contents"].as_array().map_or(&[][..], Vec::as_slice);
+    match parts {
+        [] => Err(Failure::Call(format!("`{name}`: the resource `{uri}` has no contents"))),
+        [only] => show(only),
+        several => several.iter().try_for_each(|part| {
+            let uri = part["uri"].as_str().unwrap_or_default();
+            output::talk(&format!("creole: {}", output::printable(uri)));
+            show(part)
+        }),
+    }
+}
+
+/// Bytes go to files and programs as they are, and to terminals not at all.
+fn show(part: &Value) -> Result<(), Failure> {
+    let blob = part["blob"].as_str().filter(|_| !io::stdout().is_terminal());
+    if let Some(bytes) = blob.and_then(decoded) {
+        return output::bytes(&bytes);
+    }
+    match part["text"].as_str() {
+        Some(text) if !io::stdout().is_terminal() => output::data(text),
+        _ => output::data(&for_stdout(&contents(part))),
+    }
+}

@@ -1,0 +1,168 @@
+//! One field of a form: how it is asked, and what is typed is read as.
+
+use serde_json::{Value, json};
+
+/// A field of a form.
+#[derive(Debug)]
+pub(super) struct Field<'a> {
+    name: &'a str,
+    schema: &'a Value,
+    is_required: bool,
+    kind: Kind,
+}
+
+#[derive(Debug, PartialEq)]
+enum Kind {
+    Text,
+    Whole,
+    Number,
+    Boolean,
+    /// One of these: each value with what it is called.
+    Choice(Vec<(Value, String)>),
+    /// Any number of these.
+    Choices(Vec<(Value, String)>),
+}
+
+impl<'a> Field<'a> {
+    pub(super) fn new(name: &'a str, schema: &'a Value, is_required: bool) -> Self {
+        let kind = match (choices(schema), schema["type"].as_str()) {
+            (Some(choices), _) => Kind::Choice(choices),
+            (None, Some("array")) => choices(&schema["items"]).map_or(Kind::Text, Kind::Choices),
+            (None, Some("integer")) => Kind::Whole,
+            (None, Some("number")) => Kind::Number,
+            (None, Some("boolean")) => Kind::Boolean,
+            _ => Kind::Text,
+        };
+        Self { name, schema, is_required, kind }
+    }
+
+    /// The lines that ask for it; the answer stands behind the last one.
+    pub(super) fn prompt(&self) -> String {
+        let text = |key: &str| self.schema[key].as_str();
+        let mut lines = format!("  {}", text("title").unwrap_or(self.name));
+        if let Some(description) = text("description") {
+            lines.push_str(&format!(": {description}"));
+        }
+        if let Kind::Choice(choices) | Kind::Choices(choices) = &self.kind {
+            for (number, (_, title)) in choices.iter().enumerate() {
+                lines.push_str(&format!("\n    {}  {title}", number + 1));
+            }
+        }
+        let need = match (self.schema.get("default"), self.is_required) {
+            (Some(default), _) => format!("Enter for {}", plain(default)),
+            (None, true) => "required".to_owned(),
+            (None, false) => "Enter for none".to_owned(),
+        };
+        format!("{lines}\n    {}, {need}: ", self.wanted())
+    }
+
+    fn wanted(&self) -> &'static str {
+        match self.kind {
+            Kind::Text => "text",
+            Kind::Whole => "whole number",
+            Kind::Number => "number",
+            Kind::Boolean => "yes or no",
+            Kind::Choice(_) => "its number",
+            Kind::Choices(_) => "their numbers, with commas",
+        }
+    }
+
+    /// What the line says; nothing if the field stays empty.
+    pub(super) fn read(&self, line: &str) -> Result<Option<Value>, String> {
+        if line.is_empty() {
+            return match (self.schema.get("default"), self.is_required) {
+                (Some(default), _) => Ok(Some(default.clone())),
+                (None, true) => Err(format!("it is required: write {}", self.wanted())),
+                (None, false) => Ok(None),
+            };
+        }
+        let wrong = || format!("`{line}` is not understood: write {}", self.wanted());
+        let value = match &self.kind {
+            Kind::Text => json!(line),
+            Kind::Whole => json!(line.parse::<i64>().map_err(|_| wrong())?),
+            Kind::Number => {
+                let number = line.parse::<f64>().ok().filter(|number| number.is_finite());
+                json!(number.ok_or_else(wrong)?)
+            }
+            Kind::Boolean => match line.to_lowercase().as_str() {
+                "y" | "yes" | "true" => json!(true),
+                "n" | "no" | "false" => json!(false),
+                _ => return Err(wrong()),
+            },
+            Kind::Choice(choices) => pick(choices, line).ok_or_else(wrong)?,
+            Kind::Choices(choices) => {
+                let picked = line.split(',').map(|word| pick(choices, word.trim()));
+                Value::Array(picked.collect::<Option<_>>().ok_or_else(wrong)?)
+            }
+        };
+        Ok(Some(value))
+    }
+}
+
+/// The choice of this number, value or title.
+fn pick(choices: &[(Value, String)], word: &str) -> Option<Value> {
+    let by_number =
+        word.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
+    let by_name = || choices.iter().find(|(value, title)| title == word || plain(value) == word);
+    by_number.or_else(by_name).map(|(value, _)| value.clone())
+}
+
+/// The values of an enumeration, in any of the ways that forms have to write one.
+fn choices(schema: &Value) -> Option<Vec<(Value, String)>> {
+    let titled = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array());
+    if let Some(titled) = titled {
+        let one = |choice: &Value| {
+            let value = choice.get("const")?.clone();
+            let title = choice["title"].as_str().map_or_else(|| plain(&value), str::to_owned);
+            Some((value, title))
+        };
+        return titled.iter().map(one).collect();
+    }
+    let values = schema["enum"].as_array()?;
+    let title = |index: usize, value: &Value| {
+        schema["enumNames"][index].as_str().map_or_else(|| plain(value), str::to_owned)
+    };
+    let with_title = |(index, value): (usize, &Value)| (value.clone(), title(index, value));
+    Some(values.iter().enumerate().map(with_title).collect())
+}
+
+/// A value as a person would write it.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_numbered_and_found_by_number_or_name() {
+        let schema = json!({"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]});
+        let field = Field::new("colour", &schema, true);
+        let expected = "  colour\n    1  Red\n    2  Green\n    its number, required: ";
+        assert_eq!(field.prompt(), expected);
+        assert_eq!(field.read("2"), Ok(Some(json!("g"))));
+        assert_eq!(field.read("Red"), Ok(Some(json!("r"))));
+        assert!(field.read("3").is_err() && field.read("").is_err() && field.read("0").is_err());
+    }
+
+    #[test]
+    fn several_may_be_chosen_where_the_form_says_so() {
+        let items = json!({"anyOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]});
+        let schema = json!({"type": "array", "items": items});
+        let field = Field::new("letters", &schema, false);
+        assert_eq!(field.read("1, 2"), Ok(Some(json!(["a", "b"]))));
+        assert_eq!(field.read(""), Ok(None));
+        assert!(field.read("1,9").is_err());
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_default() {
+        let schema =
+            json!({"type": "boolean", "default": true, "title": "Sure", "description": "Really?"});
+        let field = Field::new("sure", &schema, true);
+        assert_eq!(field.prompt(), "  Sure: Really?\n    yes or no, Enter for true: ");
+        assert_eq!(field.read(""), Ok(Some(json!(true))));
+        assert_eq!(field.read("No"), Ok(Some(json!(false))));
+    }
+}

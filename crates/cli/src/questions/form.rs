@@ -1,0 +1,135 @@
+//! A form, asked field by field.
+
+use std::io::BufRead;
+
+use creole::proto::wire::Raw;
+use creole::schema::Schema;
+use serde_json::{Map, Value};
+
+use super::field::Field;
+use super::{Answer, CANCEL, DECLINE, Typed, typed};
+use crate::output;
+
+/// How often one field is asked.
+const TRIES: usize = 10;
+
+/// The most fields that are asked.
+const FIELDS: usize = 100;
+
+/// Asks for every field of a form.
+pub(super) fn ask(schema: &Raw, input: &mut impl BufRead) -> Answer {
+    let schema: Value = schema.decode().unwrap_or(Value::Null);
+    let Some(properties) = schema["properties"].as_object().filter(|all| all.len() <= FIELDS)
+    else {
+        output::talk("creole: its form cannot be read, so the answer is no");
+        return Answer::Decline;
+    };
+    output::talk(&format!("({DECLINE} declines, {CANCEL} gives up)"));
+    let mut content = Map::new();
+    for (name, schema_of_field) in properties {
+        let required = schema["required"].as_array();
+        let is_required =
+            required.is_some_and(|all| all.iter().any(|one| one.as_str() == Some(name)));
+        let field = Field::new(name, schema_of_field, is_required);
+        match ask_field(&field, schema_of_field, input) {
+            Ok(Some(value)) => _ = content.insert(name.clone(), value),
+            Ok(None) => {}
+            Err(answer) => return answer,
+        }
+    }
+    if properties.is_empty() {
+        return agree(input);
+    }
+    Answer::Accept(content)
+}
+
+/// A form without fields only wants to be agreed to.
+fn agree(input: &mut impl BufRead) -> Answer {
+    output::prompt("  Enter agrees: ");
+    match typed(input) {
+        Typed::Line(_) => Answer::Accept(Map::new()),
+        Typed::Decline => Answer::Decline,
+        Typed::Cancel => Answer::Cancel,
+    }
+}
+
+/// Asks until the value fits.
+fn ask_field(
+    field: &Field<'_>,
+    schema: &Value,
+    input: &mut impl BufRead,
+) -> Result<Option<Value>, Answer> {
+    let schema = Schema::new(schema.to_string());
+    for _ in 0..TRIES {
+        output::prompt(&output::printable(&field.prompt()));
+        let line = match typed(input) {
+            Typed::Line(line) => line,
+            Typed::Decline => return Err(Answer::Decline),
+            Typed::Cancel => return Err(Answer::Cancel),
+        };
+        let value = match field.read(&line) {
+            Ok(None) => return Ok(None),
+            Ok(Some(value)) => value,
+            Err(problem) => {
+                output::talk(&format!("    {problem}"));
+                continue;
+            }
+        };
+        match schema.validate(&value) {
+            Err(violations) if !violations.iter().any(|one| one.is_broken_schema()) => {
+                for violation in violations {
+                    output::talk(&format!("    it {}", output::printable(&violation.message)));
+                }
+            }
+            _ => return Ok(Some(value)),
+        }
+    }
+    output::talk("creole: that was not understood too often, so nothing is sent");
+    Err(Answer::Cancel)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fill(schema: &Value, typed: &str) -> Answer {
+        ask(&Raw::of(schema), &mut typed.as_bytes())
+    }
+
+    fn accepted(content: Value) -> Answer {
+        let Value::Object(content) = content else { panic!("not an object") };
+        Answer::Accept(content)
+    }
+
+    #[test]
+    fn fields_are_asked_one_by_one_until_they_fit() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "age": {"type": "integer", "minimum": 18},
+                "name": {"type": "string", "minLength": 2},
+                "yes": {"type": "boolean"}
+            },
+            "required": ["age", "name"]
+        });
+        let answer = fill(&schema, "old\n17\n18\n\nA\nAnn\ny\n");
+        assert_eq!(answer, accepted(json!({"age": 18, "name": "Ann", "yes": true})));
+        assert_eq!(fill(&schema, "20\nAnn\n\n"), accepted(json!({"age": 20, "name": "Ann"})));
+        assert_eq!(fill(&schema, "20\n!no\n"), Answer::Decline);
+        assert_eq!(fill(&schema, "20\n"), Answer::Cancel);
+    }
+
+    #[test]
+    fn nonsense_is_not_asked_for_ever() {
+        let schema = json!({"properties": {"n": {"type": "number"}}});
+        assert_eq!(fill(&schema, &"x\n".repeat(50)), Answer::Cancel);
+    }
+
+    #[test]
+    fn a_form_without_fields_is_agreed_to() {
+        assert_eq!(fill(&json!({"properties": {}}), "\n"), Answer::Accept(Map::new()));
+        assert_eq!(fill(&json!([]), "\n"), Answer::Decline);
+    }
+}
