@@ -9,7 +9,8 @@ use creole_acceptance::stage::stdio::{binary, repository};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PRESETS: [&str; 5] = ["default", "bb-mcp-server", "bossman", "fpf-governance", "everything"];
+const PRESETS: [&str; 6] =
+    ["default", "bb-mcp-server", "mcp-chain", "bossman", "fpf-governance", "everything"];
 
 /// What a command did.
 #[derive(Debug, PartialEq)]
@@ -69,10 +70,18 @@ One MCP server that speaks every dialect
 Usage: creole <COMMAND>
 
 Commands:
-  serve   Serve a configuration to MCP clients
-  config  Show, check and describe configurations
-  passwd  Add, change and take out users and keys
-  help    Print this message or the help of the given subcommand(s)
+  serve    Serve a configuration to MCP clients
+  connect  Be a stdio server in front of another server, of any era and over any transport
+  list     List the tools, resources, templates and prompts of a server
+  call     Call a tool of a server
+  read     Read a resource of a server
+  prompt   Render a prompt of a server
+  check    Say how a server speaks, what each client gets of it, and what is wrong with its names and schemas
+  import   Make a configuration of the servers that another client has configured
+  config   Show, check and describe configurations
+  passwd   Add, change and take out users and keys
+  approve  Show how tools changed that are withheld for it, and approve them
+  help     Print this message or the help of the given subcommand(s)
 
 Options:
   -h, --help     Print help (see more with '--help')
@@ -85,6 +94,7 @@ Examples:
   creole config show > creole.toml   begin a configuration of your own
   creole config check creole.toml    see what it means
   creole serve creole.toml           serve it
+  creole list -- creole serve        list what a server has
 
 A client such as Claude Desktop or Cursor starts Creole by itself; its configuration says:
   { "mcpServers": { "creole": { "command": "creole", "args": ["serve"] } } }
@@ -106,9 +116,20 @@ fn help_explains_itself_to_a_newcomer() {
 
 #[test]
 fn every_verb_has_help_with_an_example() {
-    let verbs: [&[&str]; 5] =
-        [&["serve"], &["config", "show"], &["config", "check"], &["config", "schema"], &["passwd"]];
-    for verb in verbs {
+    let of_config: [&[&str]; 3] =
+        [&["config", "show"], &["config", "check"], &["config", "schema"]];
+    let alone: [&[&str]; 9] = [
+        &["serve"],
+        &["connect"],
+        &["list"],
+        &["call"],
+        &["read"],
+        &["prompt"],
+        &["check"],
+        &["import"],
+        &["passwd"],
+    ];
+    for verb in of_config.into_iter().chain(alone) {
         let help = creole(&[verb, &["--help"]].concat());
         assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{verb:?}");
         assert!(help.stdout.contains("Example"), "{verb:?}\n{}", help.stdout);
@@ -126,8 +147,9 @@ fn a_wrong_flag_is_refused_with_a_hint() {
 error: unexpected argument '--pre' found
 
   tip: a similar argument exists: '--preset'
+  tip: to pass '--pre' as a value, use '-- --pre'
 
-Usage: creole serve [FILE | --preset <NAME>] [OPTIONS]
+Usage: creole serve [FILE | --preset <NAME>] [OPTIONS] [-- <COMMAND> [ARGS]...]
 
 For more information, try '--help'.
 ";
@@ -166,8 +188,8 @@ fn a_file_and_a_preset_together_are_refused() {
 fn an_unknown_preset_is_refused_with_those_that_there_are() {
     let expected = "\
 error: unknown preset `bosman`
-  = help: did you mean `bossman`? the presets are `default`, `bb-mcp-server`, `bossman`, \
-`fpf-governance`, `everything`
+  = help: did you mean `bossman`? the presets are `default`, `bb-mcp-server`, `mcp-chain`, \
+`bossman`, `fpf-governance`, `everything`
 ";
     assert_refused(&creole(&["serve", "--preset", "bosman"]), expected);
     assert_refused(&creole(&["config", "show", "--preset", "bosman"]), expected);

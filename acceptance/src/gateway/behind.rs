@@ -51,7 +51,11 @@ impl Behind {
     pub fn listening(speaks: Speaks) -> Result<Self, String> {
         let (folder, file) = configured(speaks)?;
         let server = Listening::start(&[&file])?;
-        let gateway = Listening::start(&["--", &creole()?, "connect", &server.url()])?;
+        let before = folder.path().join("gateway.toml").display().to_string();
+        let upstream = format!("[upstreams.behind]\nurl = \"{}\"\nprefix = \"\"\n", server.url());
+        let text = format!("[server]\nname = \"gateway\"\n\n{upstream}");
+        fs::write(&before, text).map_err(|error| error.to_string())?;
+        let gateway = Listening::start(&[&before])?;
         Ok(Self { gateway, server: Some(server), folder })
     }
 

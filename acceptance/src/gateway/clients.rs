@@ -1,6 +1,5 @@
 //! Clients of both eras that show every message of a call, each as it came.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -38,7 +37,6 @@ pub struct Legacy {
 pub struct Answering {
     messages: Receiver<Value>,
     ender: Ender,
-    seen: VecDeque<Value>,
 }
 
 impl Modern {
@@ -247,15 +245,12 @@ impl Answering {
                 }
             }
         });
-        Self { messages, ender, seen: VecDeque::new() }
+        Self { messages, ender }
     }
 
     /// The next message.
     #[track_caller]
-    pub fn next(&mut self) -> Value {
-        if let Some(seen) = self.seen.pop_front() {
-            return seen;
-        }
+    pub fn message(&mut self) -> Value {
         match self.messages.recv_timeout(PATIENCE) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => panic!("nothing came within {PATIENCE:?}"),
@@ -265,7 +260,7 @@ impl Answering {
 
     /// The next message, if one comes soon.
     pub fn within(&mut self, wait: Duration) -> Option<Value> {
-        self.seen.pop_front().or_else(|| self.messages.recv_timeout(wait).ok())
+        self.messages.recv_timeout(wait).ok()
     }
 
     /// The answer, and the messages before it.
@@ -273,7 +268,7 @@ impl Answering {
     pub fn all(&mut self) -> (Vec<Value>, Value) {
         let mut before = Vec::new();
         loop {
-            let message = self.next();
+            let message = self.message();
             if message.get("method").is_none() {
                 return (before, message);
             }

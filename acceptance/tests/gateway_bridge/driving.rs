@@ -73,7 +73,7 @@ fn what_a_server_wants_to_know_is_asked_on_the_way_and_its_state_comes_back_unto
         "resultType": "input_required", "requestState": state,
         "inputRequests": {"who": {"method": "elicitation/create", "params": form("Who?")}},
     }));
-    let question = answering.next();
+    let question = answering.message();
     assert_eq!(question["method"], "elicitation/create");
     assert_eq!(question["params"]["message"], "Who?");
     client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": named("Ann")}));
@@ -88,7 +88,7 @@ fn what_a_server_wants_to_know_is_asked_on_the_way_and_its_state_comes_back_unto
         "resultType": "input_required",
         "inputRequests": {"sure": {"method": "elicitation/create", "params": form("Sure?")}},
     }));
-    let question = answering.next();
+    let question = answering.message();
     client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": named("yes")}));
     let last = bridge.puppets.hears("tools/call");
     assert!(last.message["params"].get("requestState").is_none(), "{}", last.message);
@@ -143,7 +143,7 @@ fn a_client_that_refuses_to_answer_ends_the_call() {
         "resultType": "input_required", "requestState": "s",
         "inputRequests": {"m": {"method": "sampling/createMessage", "params": params}},
     }));
-    let question = answering.next();
+    let question = answering.message();
     assert_eq!(question["method"], "sampling/createMessage");
     let no = json!({"code": -1, "message": "User rejected sampling"});
     client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "error": no}));

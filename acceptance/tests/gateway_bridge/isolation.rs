@@ -123,7 +123,7 @@ fn sessions_of_clients_are_asked_only_in_their_own() {
         called.by.asks(json!(1), "elicitation/create", form(who));
     }
     for (client, call, called, who) in &mut under_way {
-        let question = call.next();
+        let question = call.message();
         assert_eq!(question["method"], "elicitation/create");
         assert_eq!(question["params"]["message"], *who);
         client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": named(who)}));

@@ -8,6 +8,7 @@
 mod driving;
 mod isolation;
 mod parking;
+mod patience;
 mod telling;
 
 use std::fs;
@@ -54,13 +55,17 @@ impl Bridge {
 
     /// A gateway that lets Alice and Bob in.
     fn with_keys(show: Show) -> Self {
+        Self::configured(show, &format!("{KEYS}[upstreams.behind]\nprefix = \"\"\n"))
+    }
+
+    /// A gateway with this configuration, which ends with the table of the server behind.
+    fn configured(show: Show, configuration: &str) -> Self {
         let puppets = Puppeteer::new(show);
-        let command = puppets.command();
+        let command = json!(puppets.command());
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.toml");
-        fs::write(&file, KEYS).unwrap();
-        let file = file.display().to_string();
-        let gateway = Listening::start(&[&file, "--", &command[0], &command[1]]).unwrap();
+        fs::write(&file, format!("{configuration}command = {command}\n")).unwrap();
+        let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
         Self { puppets, gateway, _folder: Some(folder) }
     }
 

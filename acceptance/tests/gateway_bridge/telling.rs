@@ -133,14 +133,14 @@ fn a_resource_is_watched_once_for_all_and_left_when_nobody_watches() {
     let subscribed = bridge.puppets.hears("resources/subscribe");
     assert_eq!(subscribed.message["params"], json!({"uri": "a://b"}));
     subscribed.result(json!({}));
-    let ack = first.next();
+    let ack = first.message();
     assert_eq!(ack["method"], "notifications/subscriptions/acknowledged", "{ack}");
     let mut second = bridge.modern().begin(&json!("two"), "subscriptions/listen", filter);
-    assert_eq!(second.next()["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(second.message()["method"], "notifications/subscriptions/acknowledged");
     assert!(bridge.puppets.within(A_MOMENT).is_none(), "it is watched already");
     subscribed.by.tells("notifications/resources/updated", &json!({"uri": "a://b"}));
     for (listening, id) in [(&mut first, "one"), (&mut second, "two")] {
-        let told = listening.next();
+        let told = listening.message();
         assert_eq!(told["method"], "notifications/resources/updated");
         assert_eq!(told["params"]["uri"], "a://b");
         let named = &told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];

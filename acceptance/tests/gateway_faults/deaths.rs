@@ -72,7 +72,9 @@ fn a_server_that_closes_its_stdout_is_ended_and_started_again() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mouth");
     let puppets = Puppeteer::new(show());
-    let script = format!("PUPPET | sh -c 'echo $$ > {}; exec cat'", file.display());
+    let mouth = format!("sh -c 'echo $$ > {}; exec cat'", file.display());
+    // Nobody else may hold the stdout that is to end.
+    let script = format!("exec 4<&0; PUPPET <&4 | {mouth} & exec 1>&-; wait");
     let gateway = before_shell(&puppets, &script);
     let (mut call, called) = heard(&gateway, &puppets);
     kill(number_in(&file));

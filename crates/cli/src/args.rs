@@ -34,7 +34,7 @@ Examples:
   creole config show > creole.toml   begin a configuration of your own
   creole config check creole.toml    see what it means
   creole serve creole.toml           serve it
-  creole call https://example.com/mcp add --arg a=2 --arg b=3
+  creole list -- creole serve        list what a server has
 
 A client such as Claude Desktop or Cursor starts Creole by itself; its configuration says:
   { \"mcpServers\": { \"creole\": { \"command\": \"creole\", \"args\": [\"serve\"] } } }";
@@ -54,7 +54,7 @@ pub(crate) enum Command {
     Read(ReadArgs),
     /// Render a prompt of a server.
     Prompt(PromptArgs),
-    /// Say how a server speaks, what other clients get of it, and what is wrong with what it lists.
+    /// Say how a server speaks, what each client gets of it, and what is wrong with its names and schemas.
     Check(CheckArgs),
     /// Make a configuration of the servers that another client has configured.
     Import(ImportArgs),

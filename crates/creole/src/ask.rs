@@ -45,9 +45,6 @@ pub(crate) const MOST_ROUNDS: usize = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How long a client may take to call again.
-const STATE_LIFE: Duration = Duration::from_secs(600);
-
 /// A form to fill in: what is asked for and why, and its schema, one flat object.
 pub fn form(message: &str, schema: &impl Serialize) -> Question {
     Question::Form { message: message.to_owned(), schema: Raw::of(schema) }
@@ -268,17 +265,22 @@ pub(crate) fn is_known(question: &Question, rules: &Rules) -> bool {
 
 type Answers = BTreeMap<String, Raw>;
 
-/// Runs the rest of the chain until the call is answered or the client has to answer first. A call that
-/// cannot ask, as most cannot, is only passed on.
-pub(crate) fn drive<'a>(call: Call, next: Next<'a>, sealer: &'a Sealer) -> BoxFuture<'a, Outcome> {
+/// Runs the rest of the chain until the call is answered or the client has to answer first, for which it has
+/// that much time. A call that cannot ask, as most cannot, is only passed on.
+pub(crate) fn drive<'a>(
+    call: Call,
+    next: Next<'a>,
+    sealer: &'a Sealer,
+    patience: Duration,
+) -> BoxFuture<'a, Outcome> {
     if call.operation.may_ask() && may_be_asked(call.context.caller()) {
-        Box::pin(ask_in_rounds(call, next, sealer))
+        Box::pin(ask_in_rounds(call, next, sealer, patience))
     } else {
         next.call(call)
     }
 }
 
-async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer) -> Outcome {
+async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer, patience: Duration) -> Outcome {
     let caller = call.context.caller();
     let mut round = match opened(&call, sealer) {
         Ok(round) => round,
@@ -301,7 +303,7 @@ async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer) -> Outcome {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         match caller.rules.asking {
-            Asking::Reentrant => return sealed(&call, asks, &round, sealer),
+            Asking::Reentrant => return sealed(&call, asks, &round, sealer, patience),
             Asking::Inline => match ask_each(&call.context, asks).await {
                 Ok(given) => round.answers.extend(given),
                 Err(fault) => return fault.into(),
@@ -379,9 +381,15 @@ pub(crate) fn opened(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {
     Ok(round)
 }
 
-fn sealed(call: &Call, asks: Vec<Ask>, round: &Round, sealer: &Sealer) -> Outcome {
+fn sealed(
+    call: &Call,
+    asks: Vec<Ask>,
+    round: &Round,
+    sealer: &Sealer,
+    patience: Duration,
+) -> Outcome {
     let plain = serde_json::to_vec(round).unwrap_or_default();
-    let expires = now_ms() + u64::try_from(STATE_LIFE.as_millis()).unwrap_or(u64::MAX);
+    let expires = now_ms() + u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
     let state = with_binding(call, |binding| sealer.seal(Purpose::State, binding, expires, &plain));
     if state.len() > crate::seal::MAX_TEXT {
         return Fault::new(FaultKind::InputRefused, "the answers so far are too long to keep")

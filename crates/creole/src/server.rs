@@ -374,7 +374,7 @@ impl Shared {
     async fn answer_here(&self, call: Call) -> Outcome {
         let tool = telemetry::observed_tool(&call.operation);
         let next = Next::new(&self.chain, &self.registry);
-        guarded(tool, ask::drive(call, next, &self.sealer)).await
+        guarded(tool, ask::drive(call, next, &self.sealer, self.profile.limits.question)).await
     }
 }
 

@@ -116,11 +116,13 @@ fn behind(plan: &Plan, args: &ServeArgs, affinity: Affinity) -> Result<Vec<Setti
         {
             planned.way = way;
         }
+        planned.patience = plan.server.limits.question_timeout;
         servers.push(planned);
     }
     if let Some(way) = program {
         let transparent = args.chosen.is_default();
-        servers.push(Settings { affinity, transparent, ..Settings::new(way) });
+        let patience = plan.server.limits.question_timeout;
+        servers.push(Settings { affinity, transparent, patience, ..Settings::new(way) });
     }
     Ok(servers)
 }

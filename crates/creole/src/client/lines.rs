@@ -31,6 +31,9 @@ const KEPT: usize = 64 * 1024;
 /// How long the two signs of an end, that of the streams and that of the process, may lie apart.
 const APART: Duration = Duration::from_millis(500);
 
+/// How long the last words of a process are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
 /// The longest message that is read, unless said otherwise.
 const LONGEST: usize = 16 * 1024 * 1024;
 
@@ -261,7 +264,13 @@ impl<I: Source> Reader<I> {
         };
         let fault = exit.map_or_else(stopped, |exit| exit.fault(&self.name));
         // Callers are not told what it wrote: that is for whoever runs it.
-        let last = self.tail.as_ref().and_then(Tail::last_line).unwrap_or_default();
+        let last = match &self.tail {
+            None => String::new(),
+            Some(tail) => {
+                tail.settled(LAST_WORDS).await;
+                tail.last_line().unwrap_or_default()
+            }
+        };
         tracing::warn!(upstream = %self.name, last, "{}", fault.detail);
         self.inbox.ended(fault);
     }

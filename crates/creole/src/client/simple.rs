@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use creole_proto::client::{Limits, Profile, Request};
-use creole_proto::dialect::{Dialect, builtin};
+use creole_proto::dialect::{Dialect, Word, builtin};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::http::Mirror;
 use creole_proto::model::{
@@ -24,6 +24,9 @@ use super::dialer::{self, Dialer, Offer, Way};
 use super::era::Found;
 use super::link::Transport;
 use crate::chain::BoxFuture;
+
+/// The dialect of servers that no other is known of.
+const SPEC: &str = "spec";
 
 /// How often a server may end one call with questions.
 const ROUNDS: usize = 10;
@@ -147,7 +150,7 @@ impl ClientBuilder {
     }
 
     fn profile(&self) -> Result<Arc<Profile>, Fault> {
-        let spec = || builtin("spec").ok_or_else(|| internal("the dialect `spec` is missing"));
+        let spec = || builtin(SPEC).ok_or_else(|| internal("the dialect `spec` is missing"));
         let dialect = self.dialect.clone().map_or_else(spec, Ok)?;
         let identity = Raw::of(&self.identity);
         Ok(Arc::new(Profile { dialect, identity, limits: self.limits }))
@@ -172,11 +175,12 @@ impl ClientBuilder {
         offer: Offer,
     ) -> Result<Client, Fault> {
         let (callbacks, log, capabilities) = (self.callbacks, self.log, offer.capabilities);
+        let dialect = self.dialect.map_or(SPEC.into(), |dialect| dialect.name);
         if let Some(level) = log.filter(|_| connection.greeting().card.capabilities.logging) {
             connection.set_level(level).await;
         }
         let mirrors = Mutex::default();
-        Ok(Client { connection, found, capabilities, callbacks, log, mirrors })
+        Ok(Client { connection, found, dialect, capabilities, callbacks, log, mirrors })
     }
 }
 
@@ -193,6 +197,7 @@ where
 pub struct Client {
     connection: Connection,
     found: Found,
+    dialect: Word,
     capabilities: Arc<ClientCapabilities>,
     callbacks: Callbacks,
     log: Option<Level>,
@@ -217,6 +222,11 @@ impl Client {
     /// How the server wanted to be spoken to.
     pub fn found(&self) -> Found {
         self.found
+    }
+
+    /// The name of the dialect that the server is taken to speak.
+    pub fn dialect(&self) -> &str {
+        &self.dialect
     }
 
     /// All items of a list; tools that are not to be used are left out.

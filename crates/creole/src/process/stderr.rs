@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 use crate::transport::stdio::Input;
 
@@ -24,20 +25,33 @@ const CHUNK: usize = 64 * 1024;
 
 /// The last words of a child. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Tail(Arc<Mutex<VecDeque<u8>>>);
+pub struct Tail(Arc<Words>);
+
+#[derive(Debug, Default)]
+struct Words {
+    kept: Mutex<VecDeque<u8>>,
+    /// Whether there is nothing more to come.
+    are_all: watch::Sender<bool>,
+}
 
 impl Tail {
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = &bytes[bytes.len().saturating_sub(KEPT)..];
         let excess = (kept.len() + bytes.len()).saturating_sub(KEPT);
         kept.drain(..excess);
         kept.extend(bytes);
     }
 
+    /// Resolves when there is nothing more to come, or after this time: others may hold the stream open.
+    pub async fn settled(&self, patience: Duration) {
+        let mut are_all = self.0.are_all.subscribe();
+        let _ = timeout(patience, are_all.wait_for(|all| *all)).await;
+    }
+
     /// What is kept, as printable text on lines of their own.
     pub fn text(&self) -> String {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = kept.make_contiguous().split(|byte| *byte == b'\n').map(printable);
         lines.collect::<Vec<_>>().join("\n").trim().to_owned()
     }
@@ -73,6 +87,7 @@ pub(super) async fn drain(mut input: Input, name: String, tail: Tail) {
         chunk.clear();
     }
     lines.finish();
+    tail.0.are_all.send_replace(true);
 }
 
 /// Logs lines until the allowance of a period is spent, and then how much was left out.

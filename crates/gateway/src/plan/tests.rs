@@ -257,7 +257,7 @@ fn each_refusal_names_the_place_and_what_is_wrong_there() {
     let cases = [
         ("", "there is no server"),
         ("server = 3", "1:10 expected a table, found the number `3`"),
-        ("[[servers]]\nname = \"a\"", "1:3 unknown key `servers`"),
+        ("[[server]]\nname = \"a\"", "1:1 expected a string, found a table"),
         ("[server]\nname = \"a\"\nname = \"b\"", "3:1 not valid TOML: duplicate key"),
         ("[server]\nname = 5", "2:8 expected a string, found the number `5`"),
         ("[server]\nname = \" \"", "2:8 `name` is empty"),

@@ -78,6 +78,8 @@ pub struct Settings {
     pub startup: Duration,
     /// How long it may be silent about a call, and how long a call may take at all.
     pub limits: Limits,
+    /// How long a caller may take to come back with answers.
+    pub patience: Duration,
     /// The most conversations at once.
     pub sessions: usize,
     /// The layers around its calls.
@@ -97,6 +99,7 @@ impl Settings {
             interactive: true,
             startup: Duration::from_secs(30),
             limits: Limits::default(),
+            patience: Duration::from_secs(600),
             sessions: 64,
             chain: Chain::default(),
         }
@@ -140,7 +143,7 @@ impl Upstream {
             this: Weak::clone(this),
             pool: Pool::new(Arc::clone(&dialer), settings.sessions),
             dialer,
-            parking: Arc::default(),
+            parking: Parking::new(settings.patience),
             watching: Watching::default(),
             source: registry.source(),
             status: signal::channel(Status::Starting).0,

@@ -31,16 +31,14 @@ pub(super) const MOST_OF_ONE: usize = 16;
 /// Calls that are over and whose outcome is still kept.
 const MOST_OVER: usize = 64;
 
-/// How long the answers may take.
-const PATIENCE: Duration = Duration::from_secs(600);
-
 /// Things on their way to a caller that may wait to be taken.
 const NEWS: usize = 64;
 
 /// The calls of one server that wait for answers, or may have to.
-#[derive(Default)]
 pub(super) struct Parking {
     places: Mutex<HashMap<String, Place>>,
+    /// How long the answers may take.
+    patience: Duration,
 }
 
 struct Place {
@@ -77,6 +75,10 @@ pub(super) enum ToCaller {
 }
 
 impl Parking {
+    pub(super) fn new(patience: Duration) -> Arc<Self> {
+        Arc::new(Self { places: Mutex::default(), patience })
+    }
+
     /// Follows a call whose caller may have to leave it.
     pub(super) async fn follow(
         self: &Arc<Self>,
@@ -136,6 +138,11 @@ pub(super) struct Spot {
 }
 
 impl Spot {
+    /// How long the answers may take.
+    fn patience(&self) -> Duration {
+        self.parking.patience
+    }
+
     /// Has the call wait for answers, unless too many do.
     fn park(&self) -> Result<(), Fault> {
         let mut places = self.parking.lock();

@@ -13,6 +13,7 @@ use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Level};
 use creole::proto::op::Event;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::dial::Dialer;
@@ -26,6 +27,9 @@ const TURN: Duration = Duration::from_secs(60);
 
 /// Conversations of one caller that serve one call at a time each.
 const LANES: usize = park::MOST_OF_ONE;
+
+/// How long all conversations may take to end.
+const FAREWELL: Duration = Duration::from_secs(20);
 
 /// Things that may wait to be taken by one call.
 const ASIDES: usize = 64;
@@ -330,15 +334,20 @@ impl Pool {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Closes all conversations.
+    /// Closes all conversations, each as patiently as if it were the only one.
     pub(super) async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         let slots: Vec<_> = self.lock().drain().map(|(_, slot)| slot).collect();
+        let mut closing = JoinSet::new();
         for slot in slots {
-            if let Some(connection) = slot.connection.lock().await.take() {
-                connection.close().await;
-            }
+            closing.spawn(async move {
+                if let Some(connection) = slot.connection.lock().await.take() {
+                    connection.close().await;
+                }
+            });
         }
+        // What does not end by then is ended with this process.
+        _ = timeout(FAREWELL, closing.join_all()).await;
     }
 
     /// Forgets conversations that rest, except the gateway's own.

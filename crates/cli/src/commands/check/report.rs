@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use creole::client::{Client, Found, Way};
 use creole::proto::client::Greeting;
-use creole::proto::dialect::{BUILTIN, VersionAnswer, builtin};
 use creole::proto::model::ServerCapabilities;
-use creole::proto::revision::{Era, Revision};
+use creole::proto::revision::Era;
 use serde_json::{Map, Value, json};
 
 use super::Listed;
@@ -76,7 +75,7 @@ impl Report {
             version: greeting.version.clone(),
             versions,
             transport: transport(reach, client.found()),
-            dialect: dialect(greeting),
+            dialect: dialect(client.dialect(), greeting),
             offers: offers(card.capabilities),
             counts: counts.collect(),
             noise: connection.noise(),
@@ -244,20 +243,14 @@ fn transport(reach: Reach, found: Found) -> &'static str {
     }
 }
 
-/// The dialect that the server seems to speak. Only what the specification does not have is a sign of another.
-fn dialect(greeting: &Greeting) -> String {
-    let known = BUILTIN.iter().filter_map(|name| builtin(name)).find(
-        |dialect| matches!(&dialect.version, VersionAnswer::Fixed(fixed) if *fixed == greeting.version),
-    );
-    if Revision::named(&greeting.version).is_none() {
-        return known.map_or_else(|| "unknown".to_owned(), |dialect| dialect.name.into_owned());
-    }
+/// The dialect that the server speaks, or whether something about it is not as the specification says.
+fn dialect(taken: &str, greeting: &Greeting) -> String {
     let capabilities: Value = greeting.capabilities.decode().unwrap_or(Value::Null);
     let is_boolean =
         capabilities.as_object().is_some_and(|all| all.values().any(Value::is_boolean));
-    match is_boolean {
+    match is_boolean && taken == "spec" {
         true => "spec, but with booleans for capabilities".to_owned(),
-        false => "spec".to_owned(),
+        false => taken.to_owned(),
     }
 }
 

@@ -46,8 +46,8 @@ pub(super) fn table(name: &str, server: &Value, vault: &mut Vault) -> Option<Str
         .map(|(key, _)| format!("`{key}`"))
         .collect();
     if !unknown.is_empty() {
-        vault
-            .note(format!("{} of `{name}` means nothing here and is left out", unknown.join(", ")));
+        let unknown = unknown.join(", ");
+        vault.note(format!("left out of `{name}`, because it means nothing here: {unknown}"));
     }
     lines.push(String::new());
     Some(lines.join("\n"))
@@ -138,7 +138,10 @@ headers = { \"X-Team\" = \"a\" }
     fn what_is_left_out_is_told() {
         let (table, notes) = written(&json!({"command": "x", "autoApprove": [], "envFile": "e"}));
         assert!(table.is_some());
-        assert_eq!(notes, ["`autoApprove`, `envFile` of `srv` means nothing here and is left out"]);
+        assert_eq!(
+            notes,
+            ["left out of `srv`, because it means nothing here: `autoApprove`, `envFile`"]
+        );
         let (table, notes) = written(&json!({"type": "http"}));
         assert_eq!(table, None);
         assert!(notes[0].contains("neither `command` nor `url`"));

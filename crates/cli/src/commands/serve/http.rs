@@ -11,6 +11,7 @@ use creole::transport::http::{
     Drain, Endpoint, Limits, Listener, Method, Route, Router, Settings, Stage,
 };
 use creole_gateway::Plan;
+use creole_gateway::federation::Federation;
 use creole_gateway::plan::HttpPlan;
 use creole_gateway::plan::http::TlsPlan;
 use creole_gateway::upstream::Affinity;
@@ -77,7 +78,7 @@ async fn listen(
 ) -> Result<(), Failure> {
     let drain = Drain::new();
     let callers = plan.auth.as_ref().map(creole_cli::authenticator).transpose()?;
-    let router = router(plan, reached, args, &drain, callers.as_ref()).await?;
+    let (router, behind) = router(plan, reached, args, &drain, callers.as_ref()).await?;
     let cannot =
         |error| Failure::Serve(format!("{} cannot be listened on: {error}", reached.listen));
     let mut listener = Listener::bind(reached.listen, limits(reached)).await.map_err(cannot)?;
@@ -94,6 +95,9 @@ async fn listen(
     told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
     output::talk(&invitation(plan, reached, address));
     listener.serve(router).await;
+    for federation in behind {
+        federation.close().await;
+    }
     Ok(())
 }
 
@@ -130,20 +134,22 @@ fn invitation(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
     plan.each().iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The paths of the servers.
+/// The paths of the servers, and the servers behind each.
 async fn router(
     plan: &Plan,
     reached: &HttpPlan,
     args: &ServeArgs,
     drain: &Drain,
     callers: Option<&Authenticator>,
-) -> Result<Router<Endpoint>, Failure> {
+) -> Result<(Router<Endpoint>, Vec<Federation>), Failure> {
     let mut router = Router::new(reached.guard(), drain.clone());
+    let mut behind = Vec::new();
     for (place, plan) in plan.each().iter().enumerate() {
         // The oldest transport has one path, which leads to the first server.
         let old_sse = reached.legacy_sse.clone().filter(|_| place == 0);
         let path = path(plan, reached);
-        let endpoint = endpoint(plan, reached, args, drain, old_sse.clone()).await?;
+        let (endpoint, federation) = endpoint(plan, reached, args, drain, old_sse.clone()).await?;
+        behind.push(federation);
         let route = |path: &str, methods: &[Method]| {
             let route = Route::new(path, methods, endpoint.clone());
             match callers {
@@ -157,7 +163,7 @@ async fn router(
             router = router.route(route(&path, &methods[..2]));
         }
     }
-    Ok(router)
+    Ok((router, behind))
 }
 
 /// The path of a server.
@@ -172,7 +178,7 @@ async fn endpoint(
     args: &ServeArgs,
     drain: &Drain,
     old_sse: Option<String>,
-) -> Result<Endpoint, Failure> {
+) -> Result<(Endpoint, Federation), Failure> {
     let super::Served { service, state, federation } =
         super::assemble(plan, args, Affinity::Principal).await?;
     let endpoint = Endpoint::new(service, Settings { old_sse, ..settings(reached, state) });
@@ -180,9 +186,8 @@ async fn endpoint(
     tokio::spawn(async move {
         drain.reached(Stage::Draining).await;
         drained.drain();
-        drop(federation);
     });
-    Ok(endpoint)
+    Ok((endpoint, federation))
 }
 
 fn settings(reached: &HttpPlan, state: State) -> Settings {

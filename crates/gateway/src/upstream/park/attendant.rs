@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::pool::{Aside, Lease};
 use super::super::relay::spoil_if_rooted;
-use super::{PATIENCE, Resume, Spot, ToCaller, consumed};
+use super::{Resume, Spot, ToCaller, consumed};
 
 /// How long further questions are waited for, so that those of one moment go out together.
 const GATHERING: Duration = Duration::from_millis(10);
@@ -170,7 +170,7 @@ impl Attendant {
             .map(|(key, open)| Ask { key: key.clone(), question: open.question.clone() });
         self.tell(ToCaller::Asks(asks.collect(), self.round)).await;
         self.callers.clear();
-        self.parked = Some(Instant::now() + PATIENCE);
+        self.parked = Some(Instant::now() + self.spot.patience());
         Turn::Goes
     }
 
@@ -215,9 +215,9 @@ impl Attendant {
         if (was_fetched && self.round == 0) || !self.spot.keep() {
             return;
         }
-        let Self { taken, round: last, calling, lease, spot: _kept, .. } = self;
+        let Self { taken, round: last, calling, lease, spot, .. } = self;
         drop((calling, lease));
-        let until = Instant::now() + if was_fetched { KEPT } else { PATIENCE };
+        let until = Instant::now() + if was_fetched { KEPT } else { spot.patience() };
         while let Ok(Some(resume)) = tokio::time::timeout_at(until, resumes.recv()).await {
             let is_known = resume.answers == taken || (!was_fetched && resume.round == last);
             let told = if is_known { outcome.clone() } else { consumed().into() };

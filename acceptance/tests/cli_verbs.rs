@@ -1,0 +1,465 @@
+//! The verbs that use another server, by the real binary: exit code, stdout and stderr.
+#![cfg(unix)]
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use creole_acceptance::http::server::Listening;
+use creole_acceptance::stage::stdio::{binary, repository};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// What a command did.
+#[derive(Debug, PartialEq)]
+struct Ran {
+    code: Option<i32>,
+    stdout: Vec<u8>,
+    stderr: String,
+}
+
+impl Ran {
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).expect("UTF-8")
+    }
+
+    #[track_caller]
+    fn json(&self) -> Value {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        serde_json::from_str(self.text()).expect("one JSON document")
+    }
+}
+
+/// A place to run commands in, which is also the data directory.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder for the test"))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(binary().expect("the binary under test"));
+        command.args(words).current_dir(self.path());
+        command.env("CREOLE_DATA_DIR", self.path()).env("NO_COLOR", "1");
+        command
+    }
+
+    /// Runs `creole` with this text on stdin.
+    fn run_with(&self, words: &[&str], typed: &str) -> Ran {
+        let mut child = self
+            .command(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        // Most verbs do not read it, and may be gone already.
+        let _ = child.stdin.take().expect("a pipe").write_all(typed.as_bytes());
+        let output = child.wait_with_output().expect("the command ends");
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        Ran { code: output.status.code(), stdout: output.stdout, stderr }
+    }
+
+    fn run(&self, words: &[&str]) -> Ran {
+        self.run_with(words, "")
+    }
+
+    /// Runs a verb on `creole serve` with a configuration of this text, as a program.
+    fn run_on_program(&self, words: &[&str], configuration: &str) -> Ran {
+        fs::write(self.path().join("behind.toml"), configuration)
+            .expect("the folder can be written");
+        let data = format!("CREOLE_DATA_DIR={}", self.path().display());
+        let program = binary().expect("the binary under test").display().to_string();
+        let behind = ["--env", &data, "--", &program, "serve", "behind.toml"];
+        self.run(&[words, &behind].concat())
+    }
+}
+
+/// The fixtures of the conformance suite, in one era or in both.
+fn everything(era: &str) -> String {
+    format!("[server]\npacks = [\"everything\"]\n[server.dialect]\nextends = \"spec\"\n{era}\n")
+}
+
+const ERAS: [&str; 2] = ["handshake = false", "stateless = false"];
+
+#[track_caller]
+fn assert_ran(ran: &Ran, code: i32, stdout: &str, stderr: &str) {
+    assert_eq!(ran.stderr, stderr);
+    assert_eq!((ran.code, ran.text()), (Some(code), stdout));
+}
+
+#[test]
+fn a_list_is_the_same_whichever_way_the_server_is_reached() {
+    let place = Place::new();
+    let preset = place.run(&["list", "tools", "--json", "--preset", "everything"]).json();
+    assert!(preset["tools"].as_array().is_some_and(|tools| tools.len() > 40));
+    let listening = Listening::start(&["--preset", "everything"]).expect("the server listens");
+    assert_eq!(place.run(&["list", &listening.url(), "tools", "--json"]).json(), preset);
+    for era in ERAS {
+        let program = place.run_on_program(&["list", "tools", "--json"], &everything(era)).json();
+        assert_eq!(
+            program["tools"].as_array().map(Vec::len),
+            preset["tools"].as_array().map(Vec::len)
+        );
+    }
+}
+
+#[test]
+fn a_list_for_people_has_names_descriptions_and_arguments() {
+    let expected = "\
+tools (3)
+  hello      Returns a greeting message
+             name string
+  echo       Returns the message it is given
+             message string
+  calculate  …
+             expression string
+";
+    let ran = Place::new().run(&["list", "--preset", "bb-mcp-server"]);
+    let (before, after) = expected.split_once('…').expect("an ellipsis");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(ran.text().starts_with(before) && ran.text().ends_with(after), "{}", ran.text());
+}
+
+#[test]
+fn call_prints_only_the_result_on_stdout() {
+    let place = Place::new();
+    let hello = ["call", "--preset", "default", "hello", "--arg", "name=World"];
+    assert_ran(&place.run(&hello), 0, "Hello, World!\n", "");
+    let whole = place.run(&[&hello[..], &["--json"]].concat()).json();
+    assert_eq!(whole["content"][0]["text"], "Hello, World!");
+    let object = ["call", "--preset", "default", "hello", "--args"];
+    let given = place.run(&[&object[..], &[r#"{"name":"X"}"#]].concat());
+    assert_ran(&given, 0, "Hello, X!\n", "");
+    let piped = place.run_with(&[&object[..], &["-"]].concat(), r#"{"name":"Y"}"#);
+    assert_ran(&piped, 0, "Hello, Y!\n", "");
+}
+
+#[test]
+fn a_call_works_over_http_and_in_either_era_of_a_program() {
+    let place = Place::new();
+    let listening = Listening::start(&["--preset", "everything"]).expect("the server listens");
+    let ran = place.run(&["call", &listening.url(), "test_simple_text"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    for era in ERAS {
+        let other = place.run_on_program(&["call", "test_simple_text"], &everything(era));
+        assert_eq!(other, ran, "{era}");
+    }
+    let header = ["call", &listening.url(), "test_custom_header", "--arg", "value=v"];
+    assert_eq!(place.run(&header).code, Some(0), "the argument is repeated in a header");
+}
+
+#[test]
+fn a_tool_that_fails_is_a_failure_with_a_reason() {
+    let place = Place::new();
+    let call = ["call", "--preset", "everything", "test_error_handling"];
+    let reason = "error: the tool `test_error_handling` failed: This tool intentionally returns an \
+                  error for testing\n";
+    assert_ran(&place.run(&call), 1, "", reason);
+    let whole = place.run(&[&call[..], &["--json"]].concat());
+    let read: Value = serde_json::from_str(whole.text()).expect("JSON on stdout all the same");
+    assert_eq!((whole.code, &read["isError"]), (Some(1), &Value::Bool(true)));
+}
+
+#[test]
+fn a_wrong_command_line_says_what_would_be_right() {
+    let place = Place::new();
+    let cases: [(&[&str], i32, &str); 10] = [
+        (
+            &["call", "--preset", "default", "helo"],
+            1,
+            "error: `default` has no tool `helo`: did you mean `hello`?\n",
+        ),
+        (
+            &["call", "--preset", "default", "hello"],
+            2,
+            "error: the tool `hello` also needs --arg name=STRING\n",
+        ),
+        (
+            &["call", "--preset", "default"],
+            2,
+            "error: the tool is missing: `creole list` shows what there is\n",
+        ),
+        (
+            &["call", "--preset", "default", "hello", "--arg", "name"],
+            2,
+            "error: `name` is no argument; write `name=value`\n",
+        ),
+        (
+            &["call", "--preset", "default", "hello", "--args", "[]"],
+            2,
+            "error: `--args` takes a JSON object, such as `{\"a\":1}`\n",
+        ),
+        (
+            &["call", "--preset", "everything", "test_slow", "--arg", "milliseconds=many"],
+            2,
+            "error: the argument `milliseconds` of `test_slow` is `many`, and should be a whole number\n",
+        ),
+        (
+            &["list", "--preset", "default", "toools"],
+            2,
+            "error: `toools` cannot be listed; write tools, resources, templates or prompts\n",
+        ),
+        (
+            &["list", "tools"],
+            2,
+            "error: `tools` is no URL, and no other server is named: write a URL such as \
+            `https://example.com/mcp`, `--preset NAME`, or `-- COMMAND ARGS` at the end\n",
+        ),
+        (
+            &["prompt", "--preset", "default", "plan_task"],
+            2,
+            "error: the prompt `plan_task` also needs --arg goal=TEXT\n",
+        ),
+        (
+            &["list", "--", "./no-such-program"],
+            1,
+            "error: the program of `no-such-program` was not found\n",
+        ),
+    ];
+    for (words, code, stderr) in cases {
+        assert_ran(&place.run(words), code, "", stderr);
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_a_failure() {
+    let ran = Place::new().run(&["list", "http://127.0.0.1:1/mcp"]);
+    assert_ran(&ran, 1, "", "error: `127.0.0.1:1` refuses connections\n");
+}
+
+#[test]
+fn a_resource_is_read_as_it_is() {
+    let place = Place::new();
+    let read = |uri: &str| place.run(&["read", "--preset", "everything", uri]);
+    let text = read("test://static-text");
+    assert_eq!((text.code, text.stderr.as_str()), (Some(0), ""));
+    assert!(!text.stdout.is_empty());
+    let bytes = read("test://static-binary");
+    assert!(bytes.stdout.starts_with(b"\x89PNG"), "{:?}", bytes.stdout);
+    let missing = read("test://missing");
+    assert_eq!((missing.code, missing.text()), (Some(1), ""));
+    assert!(missing.stderr.starts_with("error: `everything`: "), "{}", missing.stderr);
+}
+
+#[test]
+fn a_prompt_shows_who_says_what() {
+    let place = Place::new();
+    let words = ["prompt", "--preset", "default", "plan_task", "--arg", "goal=Ship it"];
+    let ran = place.run(&words);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(ran.text().starts_with("user:\n") && ran.text().contains("Ship it"), "{}", ran.text());
+    let whole = place.run(&[&words[..], &["--json"]].concat()).json();
+    assert_eq!(whole["messages"][0]["role"], "user");
+}
+
+#[test]
+fn log_messages_are_talk_and_progress_is_for_terminals() {
+    let place = Place::new();
+    let logs = "server: info: Tool execution started\nserver: info: Tool processing data\n\
+                server: info: Tool execution completed\n";
+    let done = "Tool with logging executed successfully\n";
+    for era in ERAS {
+        let call = ["call", "test_tool_with_logging"];
+        assert_ran(&place.run_on_program(&call, &everything(era)), 0, done, logs);
+        let quiet = [&call[..], &["--level", "error"]].concat();
+        assert_ran(&place.run_on_program(&quiet, &everything(era)), 0, done, "");
+        let progress = place.run_on_program(&["call", "test_tool_with_progress"], &everything(era));
+        assert_eq!((progress.code, progress.stderr.as_str()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn questions_are_declined_where_there_is_no_terminal() {
+    let place = Place::new();
+    for era in ERAS {
+        let call = ["call", "test_elicitation", "--arg", "message=Who are you?"];
+        let ran = place.run_on_program(&call, &everything(era));
+        let told = "creole: the server asks: Who are you?\n\
+                    creole: there is no terminal to answer at, so the answer is no\n";
+        assert_ran(&ran, 0, "User response: action=decline, content={}\n", told);
+        let sampling = ["call", "test_sampling", "--arg", "prompt=x"];
+        let ran = place.run_on_program(&sampling, &everything(era));
+        assert_eq!((ran.code, ran.text()), (Some(1), ""), "{era}");
+        assert!(ran.stderr.contains("sampling"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_current_directory_is_told_only_if_that_is_wanted() {
+    let place = Place::new();
+    let call = ["call", "--preset", "everything", "test_input_required_result_list_roots"];
+    assert_eq!(place.run(&call).code, Some(1));
+    let told = place.run(&[&call[..], &["--root"]].concat());
+    let folder = place.path().file_name().expect("a name").to_string_lossy().into_owned();
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    assert!(told.text().contains("file:///") && told.text().contains(&folder), "{}", told.text());
+}
+
+/// Both ends of a terminal: the person's and the process's.
+fn terminal() -> (File, File) {
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&person).expect("it may be used");
+    unlockpt(&person).expect("it is unlocked");
+    let name = ptsname(&person, Vec::new()).expect("a name").into_string().expect("UTF-8");
+    let process = OpenOptions::new().read(true).write(true).open(name).expect("its other end");
+    (File::from(person), process)
+}
+
+/// What a command prints when this is typed at its terminal, and what the terminal shows.
+fn at_terminal(place: &Place, words: &[&str], typed: &str) -> (Option<i32>, String, String) {
+    let (mut person, process) = terminal();
+    person.write_all(typed.as_bytes()).expect("the terminal takes it");
+    let mut child = place
+        .command(words)
+        .stdin(process.try_clone().expect("a handle"))
+        .stderr(process)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut stdout = String::new();
+    let mut pipe = child.stdout.take().expect("a pipe");
+    pipe.read_to_string(&mut stdout).expect("UTF-8");
+    let code = child.wait().expect("the command ends").code();
+    let (mut shown, mut chunk) = (Vec::new(), [0; 4096]);
+    // A terminal that the last process has closed reads as an error.
+    while let Ok(count @ 1..) = person.read(&mut chunk) {
+        shown.extend_from_slice(&chunk[..count]);
+    }
+    (code, stdout, String::from_utf8_lossy(&shown).into_owned())
+}
+
+#[test]
+fn questions_are_asked_at_the_terminal() {
+    let place = Place::new();
+    let call = ["call", "--preset", "everything", "test_elicitation_sep1034_defaults"];
+    // Every field has a default.
+    let (code, stdout, shown) = at_terminal(&place, &call, "\n\n\n\n\n\n\n\n");
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(stdout.contains("action=accept"), "{stdout}\n{shown}");
+    assert!(shown.contains("The server asks: ") && shown.contains("Enter for"), "{shown}");
+    let (code, stdout, _) = at_terminal(&place, &call, "!no\n");
+    assert_eq!((code, stdout.contains("action=decline")), (Some(0), true), "{stdout}");
+    let url = ["call", "--preset", "everything", "test_elicitation_url"];
+    let (_, stdout, shown) = at_terminal(&place, &url, "\n");
+    assert!(stdout.contains("action=accept") && shown.contains("http"), "{stdout}\n{shown}");
+}
+
+#[test]
+fn progress_is_shown_at_a_terminal() {
+    let call = ["call", "--preset", "everything", "test_tool_with_progress"];
+    let (code, _, shown) = at_terminal(&Place::new(), &call, "");
+    assert_eq!(code, Some(0));
+    assert!(shown.contains("creole: 50/100"), "{shown:?}");
+}
+
+#[test]
+fn check_says_how_a_server_speaks_and_what_each_client_gets() {
+    let place = Place::new();
+    let listening = Listening::start(&["--preset", "everything"]).expect("the server listens");
+    let report = place.run(&["check", &listening.url(), "--json"]).json();
+    assert_eq!(report["era"], "stateless");
+    assert_eq!(report["transport"], "Streamable HTTP");
+    assert_eq!(report["versions"].as_array().map(Vec::len), Some(5));
+    assert_eq!(report["clients"]["elicitation"]["2024-11-05"]["fate"], "refused");
+    assert_eq!(report["clients"]["tasks"]["2025-11-25"]["fate"], "translated");
+    let old = place.run_on_program(&["check", "--json"], &everything(ERAS[1])).json();
+    assert_eq!((&old["era"], &old["transport"]), (&"handshake".into(), &"stdio".into()));
+    assert_eq!(old["revision"], "2025-11-25");
+    assert_eq!(old["clients"]["elicitation"]["2026-07-28"]["fate"], "translated");
+    let text = place.run(&["check", "--preset", "default"]);
+    assert!(
+        text.text().contains("Nothing is wrong with its names and schemas."),
+        "{}",
+        text.text()
+    );
+}
+
+#[test]
+fn check_knows_a_dialect_and_counts_noise() {
+    let place = Place::new();
+    let program = binary().expect("the binary under test").display().to_string();
+    let script = format!("echo welcome; exec {program} serve --preset bb-mcp-server");
+    let ran = place.run(&["check", "--json", "--", "sh", "-c", &script]);
+    let told = "creole: `sh` does not speak by the specification, but like `bb-mcp-server`\n";
+    assert_eq!(ran.stderr, told);
+    let report = ran.json();
+    assert_eq!((&report["dialect"], &report["noise"]), (&"bb-mcp-server".into(), &1.into()));
+}
+
+/// A server of 2025-06-18 in a shell, which lists tools that are not as they should be.
+const CARELESS: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"careless","version":"1"}}' ;;
+    *'"tools/list"'*) result='{"tools":[
+      {"name":"get.it","description":"Gets it","inputSchema":{"type":"object"}},
+      {"name":"get_it","inputSchema":{"type":"object","properties":{"a":{"type":"string","description":"a","required":true}}}},
+      {"name":"far","description":"Refers","inputSchema":{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}},
+      {"name":"head","description":"Heads","inputSchema":{"type":"object","properties":{"a":{"type":"array","description":"a","x-mcp-header":"A"}}}}]}' ;;
+    *) continue ;;
+  esac
+  [ -n "$id" ] && printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$(printf '%s' "$result" | tr '\n' ' ')"
+done
+"#;
+
+#[test]
+fn check_finds_what_is_wrong_with_names_and_schemas() {
+    let ran = Place::new().run(&["check", "--", "sh", "-c", CARELESS]);
+    let expected = "\
+findings (5)
+  tool `get.it` has `.` in its name: some clients take only A-Z a-z 0-9 _ -
+  tool `get_it` looks like `get.it`
+  tool `get_it` has no description: models choose by it
+  tool `far` refers in its `inputSchema` to `https://example.com/a.json`, which clients must not fetch
+  tool `head` has a header for an argument that clients must refuse: `x-mcp-header`: `A` ";
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(ran.text().contains(expected), "{}", ran.text());
+    assert!(ran.text().contains("speaks     2025-06-18 by handshake\n"), "{}", ran.text());
+}
+
+const DESKTOP: &str = r#"{
+  // Comments and trailing commas are usual.
+  "mcpServers": {
+    "files": {"command": "npx", "args": ["-y", "some-server", "${HOME}/data"], "env": {"API_TOKEN": "hunter2"},},
+    "my remote": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${env:REMOTE}"}},
+  },
+}"#;
+
+#[test]
+fn an_imported_configuration_holds_and_has_no_secrets() {
+    let place = Place::new();
+    fs::write(place.path().join("desktop.json"), DESKTOP).expect("the folder can be written");
+    let import = ["import", "desktop.json", "--output", "creole.toml"];
+    let told = "\
+creole: `my remote` is called `my-remote` here
+creole: secrets are not written down; set them in the environment of creole: API_TOKEN
+creole: the environment of creole also needs: HOME, REMOTE
+creole: wrote creole.toml; `creole config check creole.toml` checks it
+";
+    assert_ran(&place.run(&import), 0, "", told);
+    let text = fs::read_to_string(place.path().join("creole.toml")).expect("the file is there");
+    assert!(!text.contains("hunter2"), "{text}");
+    let output = place
+        .command(&["config", "check", "creole.toml"])
+        .env("API_TOKEN", "x")
+        .env("REMOTE", "y")
+        .env("HOME", repository())
+        .output()
+        .expect("the binary runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let again = place.run(&import);
+    let refused = "error: `creole.toml` is there already and is not overwritten: name another file, or move it \
+                   away\n";
+    assert_ran(&again, 2, "", refused);
+    let shown = place.run(&["import", "desktop.json"]);
+    assert_eq!((shown.code, shown.text()), (Some(0), text.as_str()));
+}

@@ -1,0 +1,81 @@
+//! What comes too late, and what never comes.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::{Bridge, asking, form, named, only_key, text};
+
+/// A second for answers of callers, and one for answers of servers.
+const HASTE: &str = r#"
+[server]
+name = "gateway"
+
+[server.limits]
+question_timeout_seconds = 1
+
+[upstreams.behind]
+prefix = ""
+timeout_seconds = 1
+"#;
+
+#[test]
+fn who_never_comes_back_has_said_no_and_its_state_is_too_old() {
+    let bridge = Bridge::configured(asking(), HASTE);
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let mut call = client.begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    called.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let asked = call.answer()["result"].clone();
+    let no = bridge.puppets.next();
+    assert_eq!(no.message["result"], json!({"action": "cancel"}));
+    let cancelled = bridge.puppets.hears("notifications/cancelled");
+    assert_eq!(cancelled.message["params"]["requestId"], called.message["id"]);
+    let answers = json!({only_key(&asked): named("Ann")});
+    let late = client.again("ask", json!({}), &asked["requestState"], answers);
+    assert_eq!(late["error"]["code"], -32602, "{late}");
+    assert_eq!(late["error"]["data"]["reason"], "state_expired", "{late}");
+    // The conversation is free again.
+    let mut call = client.begin_call("ask", json!({}));
+    let next = bridge.puppets.hears("tools/call");
+    assert_eq!(next.by.pid, called.by.pid);
+    next.text("next");
+    assert_eq!(text(&call.answer()), "next");
+}
+
+#[test]
+fn a_server_that_is_silent_for_too_long_is_given_up_and_its_late_answer_is_nobodys() {
+    let bridge = Bridge::configured(asking(), HASTE);
+    let mut call = bridge.modern().begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    // Half of an answer is silence.
+    called.by.writes("{\"jsonrpc\":\"2.0\",");
+    let answer = call.answer();
+    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    assert_eq!(answer["error"]["data"]["reason"], "timeout", "{answer}");
+    called.by.writes(&format!("\"id\":{},\"result\":{{\"content\":[]}}}}\n", called.message["id"]));
+    let cancelled = bridge.puppets.hears("notifications/cancelled");
+    assert_eq!(cancelled.message["params"]["requestId"], called.message["id"]);
+    let mut call = bridge.modern().begin_call("ask", json!({}));
+    let next = bridge.puppets.hears("tools/call");
+    next.text("in time");
+    assert_eq!(text(&call.answer()), "in time");
+}
+
+#[test]
+fn a_server_that_shows_progress_is_not_silent() {
+    let bridge = Bridge::configured(asking(), HASTE);
+    let client = bridge.modern().with_meta(json!({"progressToken": "p"}));
+    let mut call = client.begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    let token = &called.message["params"]["_meta"]["progressToken"];
+    for step in 1..=4 {
+        thread::sleep(Duration::from_millis(400));
+        let told = json!({"progressToken": token, "progress": step});
+        called.by.tells("notifications/progress", &told);
+    }
+    called.text("slowly");
+    let (before, answer) = call.all();
+    assert_eq!((before.len(), text(&answer)), (4, "slowly"));
+}
