@@ -3,7 +3,9 @@
 mod behind;
 mod clients;
 mod puppet;
+mod site;
 
 pub use behind::{Behind, Speaks};
 pub use clients::{Answering, Legacy, Modern};
 pub use puppet::{Heard, Puppet, Puppeteer, Show};
+pub use site::{Site, Visit};

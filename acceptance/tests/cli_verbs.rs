@@ -415,10 +415,12 @@ done
 fn check_finds_what_is_wrong_with_names_and_schemas() {
     let ran = Place::new().run(&["check", "--", "sh", "-c", CARELESS]);
     let expected = "\
-findings (5)
+findings (6)
   tool `get.it` has `.` in its name: some clients take only A-Z a-z 0-9 _ -
   tool `get_it` looks like `get.it`
   tool `get_it` has no description: models choose by it
+  tool `get_it` writes `\"required\": true` into its schema, as JSON Schema did until draft 3: write a list of names \
+beside `properties`
   tool `far` refers in its `inputSchema` to `https://example.com/a.json`, which clients must not fetch
   tool `head` has a header for an argument that clients must refuse: `x-mcp-header`: `A` ";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));

@@ -42,6 +42,45 @@ fn every_transcript_holds_on_the_http_stage() {
     hold_on(http::NAME);
 }
 
+/// What the front of the chain says is what the document says, wherever the tools are: here they are an external
+/// server's, which speaks the specification and knows nothing of the front.
+#[test]
+fn every_transcript_of_the_chain_holds_through_the_chain() {
+    let folder = root().join("seeds/001-mcp-chain");
+    let files: Vec<PathBuf> = all().into_iter().filter(|file| file.starts_with(&folder)).collect();
+    assert!(files.len() > 20, "{}", files.len());
+    let failures: Vec<String> =
+        files.iter().filter_map(|file| play_through_the_chain(file).err()).collect();
+    assert!(failures.is_empty(), "\n\n{}", failures.join("\n"));
+}
+
+fn play_through_the_chain(file: &Path) -> Result<(), String> {
+    let told = |error: std::io::Error| error.to_string();
+    let transcript = Transcript::load(file).map_err(|error| error.to_string())?;
+    let [config] = transcript.server() else {
+        return Err(format!("{}: one configuration was expected", file.display()));
+    };
+    let text = fs::read_to_string(repository().join(config)).map_err(told)?;
+    let of_kind = |kept: &str| -> String {
+        let kept: Vec<&str> = kept.split(',').collect();
+        let is_kept = |line: &&str| kept.iter().any(|key| line.starts_with(key));
+        text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
+    };
+    let data = tempfile::tempdir().map_err(told)?;
+    let (front, external) = (data.path().join("front.toml"), data.path().join("external.toml"));
+    fs::write(&external, format!("[server]\n{}", of_kind("packs"))).map_err(told)?;
+    let server = of_kind("name,version,dialect,page_size");
+    let (binary, external) = (stdio::binary()?, external.display().to_string());
+    let chained = format!(
+        "[server]\n{server}[upstreams.external]\ncommand = [{:?}, \"serve\", {external:?}]\nprefix = \"\"\n\
+         [[upstreams.external.chain]]\nkind = \"timeout\"\nseconds = 60\n",
+        binary.display().to_string()
+    );
+    fs::write(&front, chained).map_err(told)?;
+    let mut stage = StdioChild::serve(&[front.display().to_string()])?;
+    refereed(&transcript, &mut stage).map(drop)
+}
+
 fn hold_on(stage: &str) {
     let files = selected();
     let outcomes = play_all(&files, stage);

@@ -59,7 +59,7 @@ impl Show {
     }
 
     /// The answer that needs no test; null to what needs none at all.
-    fn answer(&self, message: &Value) -> Option<Value> {
+    pub(super) fn answer(&self, message: &Value) -> Option<Value> {
         let method = message["method"].as_str()?;
         if method == "notifications/initialized" {
             return Some(Value::Null);

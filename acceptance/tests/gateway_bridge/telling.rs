@@ -153,3 +153,46 @@ fn a_resource_is_watched_once_for_all_and_left_when_nobody_watches() {
     assert_eq!(left.message["params"], json!({"uri": "a://b"}));
     left.result(json!({}));
 }
+
+#[test]
+fn a_list_that_nobody_tells_of_is_fetched_again_when_it_is_old_and_a_change_is_told() {
+    let bridge = Bridge::new(asking().leaving("tools/list"));
+    let tools = |names: &[&str]| {
+        let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
+        json!({"tools": names.iter().map(tool).collect::<Vec<_>>()})
+    };
+    bridge.puppets.hears("tools/list").result(tools(&["ask"]));
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let mut listening = bridge.modern().begin(&json!("l"), "subscriptions/listen", filter);
+    listening.message();
+    let names = |answer: Value| -> Vec<Value> {
+        let tools = answer["result"]["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["name"].clone()).collect()
+    };
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    for (said, is_new) in [(&["ask"][..], false), (&["ask", "more"], true)] {
+        let mut list = bridge.modern().begin(&json!(1), "tools/list", json!({}));
+        bridge.puppets.hears("tools/list").result(tools(said));
+        assert_eq!(names(list.answer()), said);
+        let told = listening.within(A_MOMENT).map(|it| it["method"].clone());
+        assert_eq!(told, is_new.then(|| json!("notifications/tools/list_changed")));
+        // Young again.
+        assert_eq!(names(bridge.modern().request("tools/list", json!({}))), said);
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+    }
+}
+
+#[test]
+fn a_list_that_changed_in_a_callers_conversation_is_fetched_again_for_all() {
+    let show = Show::new("2025-06-18", json!({"tools": {"listChanged": true}}), &["ask"]);
+    let bridge = Bridge::new(show);
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let mut listening = bridge.modern().begin(&json!("l"), "subscriptions/listen", filter);
+    listening.message();
+    let mut call = bridge.modern().begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    called.by.tells("notifications/tools/list_changed", &json!({}));
+    assert_eq!(listening.message()["method"], "notifications/tools/list_changed");
+    called.text("changed");
+    assert_eq!(text(&call.answer()), "changed");
+}

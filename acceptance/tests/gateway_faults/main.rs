@@ -5,6 +5,7 @@
 
 mod babble;
 mod deaths;
+mod sites;
 
 use std::fs;
 use std::path::Path;

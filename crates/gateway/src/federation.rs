@@ -6,6 +6,7 @@ use creole::Registry;
 use creole::call::Call;
 use creole::chain::{BoxFuture, Middleware, Next};
 use creole::proto::fault::Fault;
+use creole::proto::model::ListKind;
 use creole::proto::op::{Operation, Outcome};
 use tokio::task::JoinSet;
 
@@ -66,6 +67,22 @@ impl Federation {
     }
 }
 
+impl Federation {
+    /// Has lists fetched again that became too old, and which nobody would tell us of.
+    async fn refresh(&self, kind: ListKind) {
+        let mut fetching = JoinSet::new();
+        for upstream in self.upstreams().iter().filter(|upstream| upstream.is_stale(kind)) {
+            let upstream = Arc::clone(upstream);
+            fetching.spawn(async move { upstream.refresh(kind).await });
+        }
+        fetching.join_all().await;
+    }
+
+    fn is_stale(&self, kind: ListKind) -> bool {
+        self.upstreams().iter().any(|upstream| upstream.is_stale(kind))
+    }
+}
+
 struct Awaken {
     federation: Federation,
 }
@@ -73,7 +90,16 @@ struct Awaken {
 impl Middleware for Awaken {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if self.federation.upstreams().iter().all(|upstream| upstream.is_ready()) {
-            return next.call(call);
+            return match call.operation {
+                // Further pages belong to the list that the first one came from.
+                Operation::List(kind, None) if self.federation.is_stale(kind) => {
+                    Box::pin(async move {
+                        self.federation.refresh(kind).await;
+                        next.call(call).await
+                    })
+                }
+                _ => next.call(call),
+            };
         }
         Box::pin(async move {
             let reached = self.federation.ready(&call).await;

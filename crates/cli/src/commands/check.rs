@@ -15,14 +15,22 @@ use crate::render::for_stdout;
 use crate::session::{failed, with_client};
 use crate::{output, target};
 
+/// What a server lists.
+#[derive(Default)]
+struct Lists {
+    listed: Vec<Listed>,
+    /// The tools whose schemas had to be put right to be read at all.
+    mended: Vec<String>,
+}
+
 /// Runs the verb.
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let (place, _) = target::peer(&args.words, &args.peer)?;
     let name = place.name().to_owned();
     let way = report::way(&place);
     let report = with_client(place, &args.peer, async |client| {
-        let lists = lists(client, &name).await?;
-        Ok(Report::new(client, way, &lists))
+        let found = lists(client, &name).await?;
+        Ok(Report::new(client, way, &found))
     })?;
     match args.peer.json {
         true => output::data(&format!("{}\n", report.json())),
@@ -32,11 +40,15 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
 
 /// Every list that the server says it has, with the tools that are not to be used. One that the server does not
 /// know after all is told of.
-async fn lists(client: &Client, name: &str) -> Result<Vec<Listed>, Failure> {
-    let mut lists = Vec::new();
+async fn lists(client: &Client, name: &str) -> Result<Lists, Failure> {
+    let mut lists = Lists::default();
     for kind in offered(client) {
         match client.list_all(kind).await {
-            Ok(items) => lists.push((kind, texts(client, &items))),
+            Ok(items) => {
+                let mended = items.iter().filter(|item| item.is_mended());
+                lists.mended.extend(mended.map(|item| item.name().to_owned()));
+                lists.listed.push((kind, texts(client, &items)));
+            }
             Err(fault) if fault.kind == FaultKind::MethodNotFound => {
                 let method = creole::proto::op::Operation::List(kind, None).method();
                 output::talk(&format!("creole: `{name}` does not know `{method}`"));

@@ -13,13 +13,13 @@ use creole_proto::wire::Raw;
 use serde_json::{Value, json};
 
 use super::remote::Held;
-use super::{PreparedTool, Registry};
+use super::Registry;
 use crate::call::{Call, Context};
 use crate::chain::{BoxFuture, Endpoint};
 use crate::cursor::Position;
 use crate::guard::{CatchPanic, Panic};
 use crate::resource::{Read, Variables};
-use crate::schema::Violation;
+use crate::schema::{Schema, Violation};
 use crate::tool::ToolError;
 
 impl Endpoint for Registry {
@@ -33,7 +33,9 @@ impl Endpoint for Registry {
 
 impl Registry {
     async fn answer(&self, operation: Operation, context: Context) -> Result<Outcome, Fault> {
-        if let Some((endpoint, operation)) = self.elsewhere(&operation) {
+        if let Some((endpoint, passed)) = self.elsewhere(&operation) {
+            self.check_remote(&operation)?;
+            let operation = passed;
             return Ok(endpoint.call(Call { operation, context }).await);
         }
         let method = operation.method();
@@ -178,12 +180,26 @@ impl Registry {
         let Some(tool) = found.as_deref().and_then(Held::own) else {
             return Err(Fault::new(FaultKind::UnknownTool, "").about(name));
         };
-        let arguments = checked_arguments(tool, arguments)?;
+        let arguments = checked_arguments(name, &tool.schema, arguments)?;
         let debug = context.is_debug();
         match CatchPanic((tool.tool.run)(arguments, context)).await {
             Ok(Ok(result)) => Ok(Outcome::Complete(Payload::Tool(result))),
             Ok(Err(error)) => stopped(error, name, debug),
             Err(panic) => Err(broken(panic, name, debug)),
+        }
+    }
+
+    /// Checks the arguments for a tool of another server, where the dialect wants that done here.
+    fn check_remote(&self, operation: &Operation) -> Result<(), Fault> {
+        let Operation::CallTool { name, arguments } = operation else { return Ok(()) };
+        let tool = self.read().tools.get(name);
+        let schema =
+            tool.as_deref().and_then(Held::remote).and_then(|remote| remote.schema.as_ref());
+        let Some(schema) = schema else { return Ok(()) };
+        match checked_arguments(name, schema, arguments.as_ref()) {
+            // A schema that cannot be used is the other server's own business.
+            Err(fault) if fault.kind == FaultKind::InvalidArguments => Err(fault),
+            _ => Ok(()),
         }
     }
 
@@ -318,14 +334,13 @@ impl Registry {
 }
 
 /// The arguments as JSON, checked against the schema that was announced.
-fn checked_arguments(tool: &PreparedTool, arguments: Option<&Raw>) -> Result<Value, Fault> {
-    let name = &tool.tool.definition.name;
+fn checked_arguments(name: &str, schema: &Schema, arguments: Option<&Raw>) -> Result<Value, Fault> {
     let refused = |detail: String| Fault::new(FaultKind::InvalidArguments, detail).about(name);
     let arguments = match arguments {
         None => json!({}),
         Some(raw) => raw.decode().map_err(|error| refused(error.to_string()))?,
     };
-    match tool.schema.validate(&arguments) {
+    match schema.validate(&arguments) {
         Ok(()) => Ok(arguments),
         Err(violations) if violations.iter().any(Violation::is_broken_schema) => {
             // The tool is at fault, not the caller.

@@ -14,6 +14,7 @@ use creole_proto::wire::{Object, unquote};
 use super::{Registry, State, WeakRegistry};
 use crate::call::{Call, Context};
 use crate::chain::Endpoint;
+use crate::schema::Schema;
 use crate::uri_template::UriTemplate;
 
 /// An item of another server.
@@ -72,18 +73,23 @@ pub(super) struct Behind {
     pub(super) endpoint: Arc<dyn Endpoint>,
     pub(super) task_support: TaskSupport,
     pub(super) decides: bool,
+    /// What arguments have to be, where the dialect has words of its own for wrong ones: then they are checked
+    /// here, because another server has other words.
+    pub(super) schema: Option<Schema>,
     pattern: Option<UriTemplate>,
 }
 
 impl Behind {
-    fn of(remote: &Remote) -> Self {
+    fn of(remote: &Remote, is_checked: bool) -> Self {
         let text = remote.definition.text(Revision::newest(Era::Stateless).rules());
-        let template = Object::new(text).and_then(|item| item.get("uriTemplate"));
+        let item = Object::new(text).unwrap_or(Object::EMPTY);
+        let [template, schema] = item.pick(["uriTemplate", "inputSchema"]);
         Self {
             name: remote.name.clone(),
             endpoint: Arc::clone(&remote.endpoint),
             task_support: remote.task_support,
             decides: remote.decides,
+            schema: schema.filter(|_| is_checked).map(Schema::new),
             pattern: template.and_then(unquote).map(|template| UriTemplate::new(&template)),
         }
     }
@@ -203,11 +209,17 @@ impl State {
         found.map(|remote| Arc::clone(&remote.endpoint)).or_else(|| self.resource_elsewhere(uri))
     }
 
-    fn replace(&mut self, kind: ListKind, rank: u32, remotes: Vec<Remote>) -> Vec<String> {
+    fn replace(
+        &mut self,
+        kind: ListKind,
+        rank: u32,
+        remotes: Vec<Remote>,
+        are_checked: bool,
+    ) -> Vec<String> {
         let behind: Vec<_> = remotes
             .into_iter()
             .map(|remote| {
-                let behind = Behind::of(&remote);
+                let behind = Behind::of(&remote, are_checked);
                 (remote.definition, behind)
             })
             .collect();
@@ -233,7 +245,9 @@ impl Source {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
         state.tasks |= remotes.iter().any(|remote| remote.task_support != TaskSupport::Forbidden);
-        state.replace(kind, self.rank, remotes)
+        let mut errors = registry.shared.settings.dialect.errors.iter();
+        let are_checked = errors.any(|row| row.kind == FaultKind::InvalidArguments);
+        state.replace(kind, self.rank, remotes, are_checked)
     }
 
     /// Says what the server has besides.
@@ -261,7 +275,7 @@ impl Drop for Source {
         let mut state = registry.write();
         state.offers.remove(&self.rank);
         for kind in kinds {
-            state.replace(kind, self.rank, Vec::new());
+            state.replace(kind, self.rank, Vec::new(), false);
         }
         drop(state);
         kinds.into_iter().for_each(|kind| registry.changed(kind));

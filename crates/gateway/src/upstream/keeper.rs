@@ -1,5 +1,6 @@
 //! Keeps a server's lists current: fetched when it is reached, again when it says so, and again after a loss.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -11,13 +12,16 @@ use creole::proto::model::ListKind;
 use creole::proto::op::Change;
 use creole::proto::revision::Tasks;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::Upstream;
 use super::catalogue::{self, Callable, LISTS};
 
 /// How long to wait before a server that could not be reached is tried again, at the least.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long whoever asks for a list waits for it to be fetched again.
+const REFRESH: Duration = Duration::from_secs(2);
 
 /// Whether a server was reached.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,10 +58,13 @@ pub(super) async fn keep(upstream: Weak<Upstream>) {
 /// Takes what the server tells until the conversation is over.
 async fn follow(upstream: &Weak<Upstream>, connection: Connection) {
     let mut notices = connection.notices();
+    let Some(mut elsewhere) = upstream.upgrade().map(|it| it.pool.changes()) else { return };
     let Some(mut lost) = upstream.upgrade().map(|it| it.watching.lost()) else { return };
     loop {
         let notice = tokio::select! {
             notice = notices.recv() => notice,
+            // Lists that changed in a caller's conversation may have changed for all.
+            Ok(kind) = elsewhere.recv() => Ok(Notice::Changed(Change::List(kind))),
             _ = lost.changed() => {
                 let Some(upstream) = upstream.upgrade() else { return };
                 sleep(PAUSE).await;
@@ -74,12 +81,14 @@ async fn follow(upstream: &Weak<Upstream>, connection: Connection) {
         };
         let Some(upstream) = upstream.upgrade() else { return };
         match notice {
-            Ok(Notice::Changed(Change::List(kind))) => upstream.reload(&connection, kind).await,
+            Ok(Notice::Changed(Change::List(kind))) => {
+                upstream.reload(&connection, kind, true).await;
+            }
             Ok(Notice::Changed(change @ Change::Resource(_))) => upstream.announce(change),
             Ok(_) => {}
             Err(RecvError::Lagged(_)) => {
                 for (kind, _) in LISTS {
-                    upstream.reload(&connection, kind).await;
+                    upstream.reload(&connection, kind, false).await;
                 }
                 upstream.announce_everything();
             }
@@ -94,6 +103,7 @@ impl Upstream {
         let connection = self.main().await?;
         let greeting = Arc::clone(connection.greeting());
         let mut capabilities = greeting.card.capabilities;
+        self.is_told.store(capabilities.list_changed, Ordering::Release);
         // Whether the lists can change is our own business: they are looked at again.
         capabilities.list_changed = true;
         self.source().offer(Offer {
@@ -116,8 +126,8 @@ impl Upstream {
         Ok(connection)
     }
 
-    /// Fetches a list again; if that fails, the old one stands.
-    async fn reload(self: &Arc<Self>, connection: &Connection, kind: ListKind) {
+    /// Fetches a list again; if that fails, the old one stands. Everybody is told of what changed, or was said to.
+    async fn reload(self: &Arc<Self>, connection: &Connection, kind: ListKind, is_told: bool) {
         let kinds: &[ListKind] = match kind {
             ListKind::Resources | ListKind::Templates => {
                 &[ListKind::Resources, ListKind::Templates]
@@ -125,23 +135,53 @@ impl Upstream {
             other => &[other],
         };
         for kind in kinds {
-            if let Err(fault) = self.fill(connection, *kind).await {
-                let reason = fault.detail;
-                tracing::warn!(target: "creole", upstream = self.name(), reason, "a list was not fetched again");
+            let changed = self.fill(connection, *kind).await;
+            if changed.unwrap_or_else(|fault| self.stale(&fault)) || is_told {
+                self.announce(Change::List(*kind));
             }
         }
     }
 
-    async fn fill(self: &Arc<Self>, connection: &Connection, kind: ListKind) -> Result<(), Fault> {
+    fn stale(&self, fault: &Fault) -> bool {
+        let reason = &*fault.detail;
+        tracing::warn!(target: "creole", upstream = self.name(), reason, "a list was not fetched again");
+        false
+    }
+
+    /// Whether a list has become too old, and nobody would tell us if it changed.
+    pub(crate) fn is_stale(&self, kind: ListKind) -> bool {
+        !self.is_told.load(Ordering::Acquire) && self.fresh.is_stale(kind)
+    }
+
+    /// Fetches a list again that has become too old; whoever asks for it waits for that, but not long.
+    pub(crate) async fn refresh(self: &Arc<Self>, kind: ListKind) {
+        let again = async {
+            let _alone = self.refreshing.lock().await;
+            if self.is_stale(kind)
+                && let Ok(connection) = self.main().await
+            {
+                self.reload(&connection, kind, false).await;
+            }
+        };
+        // The old list is better than none.
+        _ = timeout(REFRESH, again).await;
+    }
+
+    /// Fetches a list; tells whether it is another than before.
+    async fn fill(
+        self: &Arc<Self>,
+        connection: &Connection,
+        kind: ListKind,
+    ) -> Result<bool, Fault> {
         let listed = match catalogue::fetch(connection, kind).await {
             // Many servers have resources and know nothing of templates.
-            Err(_) if kind == ListKind::Templates => return Ok(()),
+            Err(_) if kind == ListKind::Templates => return Ok(false),
             listed => listed?,
         };
         if kind == ListKind::Tools {
             self.set_callable(Callable::of(&listed.items));
         }
-        self.note_freshness(kind, listed.cache);
+        let changed = self.fresh.note(kind, &listed.items, listed.cache);
         let (naming, endpoint) = (&self.settings.naming, self.endpoint());
         let chain = &self.settings.chain;
         let shaped: Vec<_> =
@@ -152,10 +192,7 @@ impl Upstream {
         for name in self.source().set(kind, remotes) {
             tracing::warn!(target: "creole", upstream = self.name(), name, "left out: another server has this name");
         }
-        if self.is_ready() {
-            self.announce(Change::List(kind));
-        }
-        Ok(())
+        Ok(changed)
     }
 
     /// Notes that the conversation is over.

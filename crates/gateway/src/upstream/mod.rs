@@ -8,6 +8,7 @@
 mod affinity;
 mod catalogue;
 mod dial;
+mod fresh;
 mod keeper;
 mod kept;
 mod names;
@@ -24,8 +25,8 @@ pub use creole::client::Way;
 pub use dial::Speak;
 pub use names::{Naming, Unusable};
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use creole::call::{Call, Context};
@@ -35,19 +36,18 @@ use creole::proto::client::{Limits, Profile};
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::Mirror;
-use creole::proto::model::{
-    CacheHints, ClientCapabilities, Implementation, ListKind, TaskSupport, Tasking,
-};
+use creole::proto::model::{ClientCapabilities, Implementation, TaskSupport, Tasking};
 use creole::proto::op::{Change, Operation, Outcome, Payload};
 use creole::proto::revision::{Asking, Era, Tasks};
 use creole::proto::wire::Raw;
 use creole::{Registry, Source};
-use tokio::sync::watch as signal;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::{Mutex as AsyncMutex, watch as signal};
+use tokio::time::{sleep, timeout};
 
 use crate::chain::Chain;
 use catalogue::Callable;
 use dial::Dialer;
+use fresh::Freshness;
 use keeper::Status;
 use kept::Kept;
 use park::Parking;
@@ -120,7 +120,11 @@ pub struct Upstream {
     asks: OnceLock<Arc<ClientCapabilities>>,
     awake: signal::Sender<bool>,
     callable: RwLock<Arc<Callable>>,
-    fresh: Mutex<HashMap<&'static str, (Instant, CacheHints)>>,
+    fresh: Freshness,
+    /// Whether the server tells when its lists change.
+    is_told: AtomicBool,
+    /// Held while lists are fetched because of their age.
+    refreshing: AsyncMutex<()>,
     /// Whether other servers have items here too, so that instructions have to say whose they are.
     is_alone: bool,
 }
@@ -150,7 +154,9 @@ impl Upstream {
             asks: OnceLock::new(),
             awake: signal::channel(settings.affinity != Affinity::Single).0,
             callable: RwLock::default(),
-            fresh: Mutex::default(),
+            fresh: Freshness::default(),
+            is_told: AtomicBool::new(false),
+            refreshing: AsyncMutex::default(),
             is_alone,
             settings,
         });
@@ -216,11 +222,6 @@ impl Upstream {
 
     fn callable(&self) -> Arc<Callable> {
         Arc::clone(&self.callable.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn note_freshness(&self, kind: ListKind, cache: CacheHints) {
-        let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
-        fresh.insert(kind.member(), (Instant::now(), cache));
     }
 
     async fn answer(&self, call: Call) -> Outcome {

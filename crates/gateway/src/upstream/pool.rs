@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use creole::client::{Asked, Connection, Offer};
+use creole::client::{Asked, Connection, Notice, Offer};
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::{ClientCapabilities, Level};
-use creole::proto::op::Event;
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, mpsc};
+use creole::proto::model::{ClientCapabilities, Level, ListKind};
+use creole::proto::op::{Change, Event};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, broadcast, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -91,6 +92,8 @@ pub(super) struct Pool {
     dialer: Arc<Dialer>,
     most: usize,
     slots: Mutex<HashMap<Key, Arc<Slot>>>,
+    /// Lists of which a server said in a caller's conversation that they changed.
+    changes: broadcast::Sender<ListKind>,
     is_closed: AtomicBool,
 }
 
@@ -232,6 +235,7 @@ impl Slot {
         &self,
         dialer: &Dialer,
         capabilities: &Arc<ClientCapabilities>,
+        changes: Option<&broadcast::Sender<ListKind>>,
     ) -> Result<Connection, Fault> {
         let mut place = self.connection.lock().await;
         if let Some(connection) = place.as_ref().filter(|open| open.is_closed().is_none()) {
@@ -243,6 +247,9 @@ impl Slot {
             dialer.failed(&closed.fault);
         }
         let connection = dialer.open(&self.callers.offer(capabilities)).await?;
+        if let Some(changes) = changes {
+            tokio::spawn(tell_changes(connection.notices(), changes.clone()));
+        }
         *place = Some(connection.clone());
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(connection)
@@ -255,6 +262,7 @@ impl Pool {
             dialer,
             most,
             slots: Mutex::default(),
+            changes: broadcast::Sender::new(16),
             is_closed: AtomicBool::new(false),
         });
         tokio::spawn(sweep(Arc::downgrade(&pool)));
@@ -267,6 +275,7 @@ impl Pool {
         key: Key,
         capabilities: &Arc<ClientCapabilities>,
     ) -> Result<Lease, Fault> {
+        let is_callers = key.owner != Owner::Gateway;
         let (slot, turn) = match key.exclusive {
             false => (self.slot(key)?, None),
             true => {
@@ -277,7 +286,8 @@ impl Pool {
         slot.touch();
         // Joined before the conversation is opened: some servers ask as soon as it is.
         let joined = slot.callers.join();
-        let connection = slot.open(&self.dialer, capabilities).await?;
+        let changes = is_callers.then_some(&self.changes);
+        let connection = slot.open(&self.dialer, capabilities, changes).await?;
         Ok(Lease { connection, joined, _turn: turn, slot })
     }
 
@@ -329,6 +339,11 @@ impl Pool {
         Ok(slot)
     }
 
+    /// Lists of which a server says in a caller's conversation that they changed.
+    pub(super) fn changes(&self) -> broadcast::Receiver<ListKind> {
+        self.changes.subscribe()
+    }
+
     /// Whether all conversations were closed.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
@@ -361,6 +376,21 @@ impl Pool {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Slot>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells of lists that changed, as long as the conversation lasts.
+async fn tell_changes(
+    mut notices: broadcast::Receiver<Notice>,
+    changes: broadcast::Sender<ListKind>,
+) {
+    loop {
+        match notices.recv().await {
+            // Nobody who keeps lists is nobody to tell.
+            Ok(Notice::Changed(Change::List(kind))) => _ = changes.send(kind),
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Definition {
     pub(super) unstructured: Option<Box<str>>,
     /// The text for revisions whose tools say that they run as tasks, for one that does.
     pub(super) tasked: Option<Box<str>>,
+    /// Whether its schema was put right.
+    pub(super) mended: bool,
 }
 
 /// All that decides which text of a definition a peer gets.
@@ -37,6 +39,11 @@ impl Definition {
     /// The name or uri it is found by.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether another server wrote its schema as no validator reads it, so that the text has it otherwise.
+    pub fn is_mended(&self) -> bool {
+        self.mended
     }
 
     /// The text for a peer with these rules.
@@ -65,6 +72,7 @@ impl Definition {
             handshake: older(&self.handshake)?,
             unstructured: older(&self.unstructured)?,
             tasked: older(&self.tasked)?,
+            mended: self.mended,
         })
     }
 
@@ -75,6 +83,7 @@ impl Definition {
             handshake: None,
             unstructured: None,
             tasked: None,
+            mended: false,
         }
     }
 }

@@ -73,7 +73,9 @@ fn relayed_tool<'a>(
 ) -> Definition {
     let [input, output, execution] = tool.pick(["inputSchema", "outputSchema", "execution"]);
     let common = changes.clone();
-    if let Some(sound) = input.and_then(sound_schema) {
+    let sound = input.and_then(sound_schema);
+    let mended = sound.is_some();
+    if let Some(sound) = sound {
         changes.push(("inputSchema", Some(Cow::Owned(sound))));
     }
     if execution.is_some() {
@@ -99,6 +101,7 @@ fn relayed_tool<'a>(
         handshake: differs.then(|| spliced(tool, &structured)),
         unstructured: output.map(|_| spliced(tool, &older)),
         tasked,
+        mended,
     }
 }
 

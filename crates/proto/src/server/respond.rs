@@ -9,7 +9,6 @@ use serde_json::json;
 use super::calls::{Pending, Purpose};
 use super::outbox::{Action, End, Observation, Outbox, Route};
 use super::{CallKey, Machine, Now};
-use crate::dialect::IsError;
 use crate::encode::{
     self, Target, input_required, key, relayed_failure, write_error, write_meta, write_result,
 };
@@ -41,10 +40,12 @@ impl Machine {
             (Outcome::Complete(Payload::Listening(filter)), Purpose::Listen) => {
                 self.start_listening(call, pending, filter, out);
             }
-            (Outcome::Complete(payload), _) => match self.untellable_failure(&payload) {
-                Some(fault) => self.finish_failed(call, &pending, &fault, out),
-                None => self.finish_complete(call, &pending, &payload, out),
-            },
+            (Outcome::Complete(payload), _) => {
+                match self.untellable_failure(&payload, pending.rules) {
+                    Some(fault) => self.finish_failed(call, &pending, &fault, out),
+                    None => self.finish_complete(call, &pending, &payload, out),
+                }
+            }
             (Outcome::NeedInput { asks, state }, _) => {
                 self.finish_asking(call, &pending, &asks, state.as_deref(), out);
             }
@@ -204,9 +205,10 @@ impl Machine {
         });
     }
 
-    /// The failure that a result tells of, where the dialect's results cannot tell of any.
-    fn untellable_failure(&self, payload: &Payload) -> Option<Fault> {
-        if self.profile.dialect.is_error != IsError::Never {
+    /// The failure that a result tells of, where the dialect tells of failures by errors.
+    fn untellable_failure(&self, payload: &Payload, rules: &'static Rules) -> Option<Fault> {
+        let row = self.profile.dialect.error(FaultKind::ToolFailed, rules);
+        if matches!(row.channel, Channel::ToolResult { .. }) {
             return None;
         }
         let told = match payload {

@@ -6,7 +6,7 @@ mod schemas;
 use creole::proto::model::ListKind;
 use serde_json::Value;
 
-use super::Listed;
+use super::Lists;
 
 /// The most findings that are told.
 const MOST: usize = 200;
@@ -21,9 +21,9 @@ pub(super) struct Finding {
 }
 
 /// All that is wrong, in the order of the lists.
-pub(super) fn lint(lists: &[Listed]) -> Vec<Finding> {
+pub(super) fn lint(lists: &Lists) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (kind, items) in lists {
+    for (kind, items) in &lists.listed {
         let items: Vec<Value> =
             items.iter().filter_map(|item| serde_json::from_str(item).ok()).collect();
         let what = match kind {
@@ -46,6 +46,9 @@ pub(super) fn lint(lists: &[Listed]) -> Vec<Finding> {
                 add(name, "has no description: models choose by it".to_owned());
             }
             if *kind == ListKind::Tools {
+                if lists.mended.iter().any(|mended| mended == name) {
+                    add(name, schemas::REQUIRED.to_owned());
+                }
                 schemas::lint(item, &mut |problem| add(name, problem));
             }
         }
@@ -65,7 +68,8 @@ mod tests {
     fn problems(items: &[&str]) -> Vec<String> {
         let items = items.iter().map(|item| (*item).to_owned()).collect();
         let told = |finding: Finding| format!("{} {}", finding.item, finding.problem);
-        lint(&[(ListKind::Tools, items)]).into_iter().map(told).collect()
+        let lists = Lists { listed: vec![(ListKind::Tools, items)], mended: vec![] };
+        lint(&lists).into_iter().map(told).collect()
     }
 
     #[test]

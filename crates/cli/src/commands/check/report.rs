@@ -8,7 +8,7 @@ use creole::proto::model::ServerCapabilities;
 use creole::proto::revision::Era;
 use serde_json::{Map, Value, json};
 
-use super::Listed;
+use super::Lists;
 use super::fidelity::{FEATURES, Fate, clients};
 use super::lint::{Finding, lint};
 use crate::args::KINDS;
@@ -55,12 +55,12 @@ struct Row {
 }
 
 impl Report {
-    pub(super) fn new(client: &Client, reach: Reach, lists: &[Listed]) -> Self {
+    pub(super) fn new(client: &Client, reach: Reach, lists: &Lists) -> Self {
         let connection = client.connection();
         let greeting = connection.greeting();
         let (rules, card) = (greeting.rules, &greeting.card);
         let counts = KINDS.iter().filter_map(|(name, kind)| {
-            let (_, items) = lists.iter().find(|(listed, _)| listed == kind)?;
+            let (_, items) = lists.listed.iter().find(|(listed, _)| listed == kind)?;
             Some((*name, items.len()))
         });
         let identity = greeting.identity.as_ref().and_then(|identity| identity.decode().ok());

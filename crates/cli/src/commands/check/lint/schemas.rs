@@ -7,6 +7,10 @@ use serde_json::Value;
 /// How deep a schema is looked into.
 const DEPTH: usize = 64;
 
+/// What is told of a schema that says in each property whether it is required.
+pub(super) const REQUIRED: &str = "writes `\"required\": true` into its schema, as JSON Schema did until draft 3: \
+                                   write a list of names beside `properties`";
+
 /// Looks at the schemas of one tool.
 pub(super) fn lint(tool: &Value, add: &mut impl FnMut(String)) {
     match tool.get("inputSchema") {
@@ -46,10 +50,7 @@ fn any(what: &str, schema: &Value, add: &mut impl FnMut(String)) {
         return;
     }
     if flags.has_boolean_required {
-        add(format!(
-            "writes `\"required\": true` in its `{what}`, as JSON Schema did until draft 3: it is a list of \
-             names beside `properties`"
-        ));
+        add(REQUIRED.to_owned());
         return;
     }
     // Whether a schema can be used shows when it is used.

@@ -1,0 +1,166 @@
+//! A server with a port that does what a test says, for gateways that call it over HTTP.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Show;
+
+/// How long a test waits for anything: only a gateway that hangs takes longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server of the handshake era. What a [`Show`] answers it answers by itself, all else is a [`Visit`].
+pub struct Site {
+    port: u16,
+    visits: Receiver<Visit>,
+}
+
+/// A request that the test has to answer.
+pub struct Visit {
+    /// The message in it.
+    pub message: Value,
+    /// Its header fields, names in lower case.
+    pub fields: Vec<(String, String)>,
+    stream: TcpStream,
+}
+
+impl Site {
+    /// Waits for requests.
+    #[must_use]
+    pub fn new(show: Show) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("its number").port();
+        let (tells, visits) = channel();
+        let sessions = Arc::new(AtomicU64::new(0));
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (show, tells, sessions) = (show.clone(), tells.clone(), Arc::clone(&sessions));
+                thread::spawn(move || receive(stream, &show, &tells, &sessions));
+            }
+        });
+        Self { port, visits }
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/mcp", self.port)
+    }
+
+    /// The next request that the test has to answer.
+    #[track_caller]
+    pub fn next(&self) -> Visit {
+        match self.visits.recv_timeout(PATIENCE) {
+            Ok(visit) => visit,
+            Err(RecvTimeoutError::Timeout) => panic!("nobody came"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the server has ended"),
+        }
+    }
+
+    /// The next request that the test has to answer, which must have this method.
+    #[track_caller]
+    pub fn hears(&self, method: &str) -> Visit {
+        let visit = self.next();
+        assert_eq!(visit.message["method"], method, "{}", visit.message);
+        visit
+    }
+
+    /// The next request, if one comes soon.
+    pub fn within(&self, wait: Duration) -> Option<Visit> {
+        self.visits.recv_timeout(wait).ok()
+    }
+}
+
+impl Visit {
+    /// A field of its head.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(listed, _)| listed == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Answers with a status, further lines of the head, each with its end, and a body.
+    pub fn respond(&mut self, status: &str, head: &str, body: &str) {
+        respond(&mut self.stream, status, head, body);
+    }
+
+    /// Answers with a text, as a tool does.
+    pub fn text(&mut self, text: &str) {
+        let result = json!({"content": [{"type": "text", "text": text}]});
+        let answer = json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result});
+        self.respond("200 OK", "Content-Type: application/json\r\n", &answer.to_string());
+    }
+
+    /// Begins a stream of events.
+    pub fn stream(&mut self) {
+        let head =
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+        // Who left shows itself by what it does not ask.
+        _ = self.stream.write_all(head.as_bytes());
+    }
+
+    /// Sends a message on the stream.
+    pub fn event(&mut self, message: &Value) {
+        _ = self.stream.write_all(format!("data: {message}\n\n").as_bytes());
+    }
+}
+
+fn respond(stream: &mut TcpStream, status: &str, head: &str, body: &str) {
+    let length = body.len();
+    let text = format!(
+        "HTTP/1.1 {status}\r\n{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    _ = stream.write_all(text.as_bytes());
+}
+
+/// Reads one request and answers it, or has the test do so.
+fn receive(mut stream: TcpStream, show: &Show, tells: &Sender<Visit>, sessions: &AtomicU64) {
+    let Some((method, fields, message)) = read(&stream) else { return };
+    if method != "POST" {
+        return respond(&mut stream, "405 Method Not Allowed", "", "");
+    }
+    match show.answer(&message) {
+        Some(Value::Null) => respond(&mut stream, "202 Accepted", "", ""),
+        Some(answer) if answer.get("error").is_some() => {
+            let head = "Content-Type: application/json\r\n";
+            respond(&mut stream, "400 Bad Request", head, &answer.to_string());
+        }
+        Some(answer) => {
+            let session = sessions.fetch_add(1, Ordering::Relaxed);
+            let head = match message["method"] == "initialize" {
+                true => {
+                    format!(
+                        "Content-Type: application/json\r\nMcp-Session-Id: session-{session}\r\n"
+                    )
+                }
+                false => "Content-Type: application/json\r\n".to_owned(),
+            };
+            respond(&mut stream, "200 OK", &head, &answer.to_string());
+        }
+        // Nobody who tests any more has nothing to answer.
+        None => _ = tells.send(Visit { message, fields, stream }),
+    }
+}
+
+fn read(stream: &TcpStream) -> Option<(String, Vec<(String, String)>, Value)> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let method = line.split(' ').next()?.to_owned();
+    let mut fields = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        fields.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let length = fields.iter().find(|(name, _)| name == "content-length");
+    let mut body = vec![0; length.and_then(|(_, length)| length.parse().ok()).unwrap_or(0)];
+    reader.read_exact(&mut body).ok()?;
+    Some((method, fields, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+}
