@@ -19,7 +19,9 @@
 
 mod inspector;
 mod install;
+pub mod own;
 pub(crate) mod process;
+mod servers;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -30,6 +32,7 @@ use serde_json::Value;
 pub use self::install::{
     Installed, Missing, Suite, bridge, install_all, installed, installed_suite,
 };
+pub use self::servers::Behind;
 
 /// How long a conversation may take before its processes are killed.
 const CONVERSATION: Duration = Duration::from_secs(60);
@@ -168,6 +171,13 @@ impl Steps {
     #[must_use]
     pub fn progress(self, tool: &str, arguments: Value) -> Self {
         self.with("--progress", tool, Some(arguments))
+    }
+
+    /// Calls a tool and cancels it once it tells of its progress: `cancelled` says whether the tool then
+    /// made the file that the argument `file` names.
+    #[must_use]
+    pub fn cancel(self, tool: &str, arguments: Value) -> Self {
+        self.with("--cancel", tool, Some(arguments))
     }
 
     /// Calls a tool that elicits, and accepts: `elicited` and `elicit_call`.

@@ -7,6 +7,8 @@
 //! not, so a missed target is a word in the report and never a failed command.
 
 mod build;
+mod figures;
+mod gateway;
 mod http;
 mod instructions;
 mod report;
@@ -39,6 +41,12 @@ pub(crate) fn stdio(arguments: &[String]) -> Result<(), String> {
 pub(crate) fn http(arguments: &[String]) -> Result<(), String> {
     let options = Options::parse(arguments, http::USAGE)?;
     show(&http::measure(&options)?)
+}
+
+/// Measures calls through Creole beside other gateways and the bare relay, and prints the tables.
+pub(crate) fn gateway(arguments: &[String]) -> Result<(), String> {
+    let options = Options::parse(arguments, gateway::USAGE)?;
+    show(&gateway::measure(&options)?)
 }
 
 /// Counts the instructions that one `tools/call` costs, with callgrind.

@@ -18,6 +18,7 @@ usage: cargo xtask CHORE
   docs [--check]        writes docs/dialects and docs/conformance.md from data, or says what is not current
   bench stdio           Creole, rmcp, rust-mcp-sdk and bare echoes on stdio, side by side
   bench http            Creole, rmcp, tower-mcp and a bare responder on HTTP, side by side
+  bench gateway         calls through Creole, other gateways and a bare relay, side by side
   bench instructions    instructions per call, counted with callgrind";
 
 fn main() -> ExitCode {
@@ -41,6 +42,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         ["docs", "--check"] => docs::check(),
         ["bench", "stdio", ..] => bench::stdio(&arguments[2..]),
         ["bench", "http", ..] => bench::http(&arguments[2..]),
+        ["bench", "gateway", ..] => bench::gateway(&arguments[2..]),
         ["bench", "instructions", ..] => bench::instructions(&arguments[2..]),
         _ => Err(format!("`{}` is no chore\n{USAGE}", words.join(" "))),
     }

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import traceback
+from pathlib import Path
 
 import anyio
 
@@ -20,7 +21,10 @@ CONVERSATION_SECONDS = 50
 """How long the whole may take. The SDK starts the server in a session of its own, where a test that
 kills this process does not reach it: so the peer gives up first, and the SDK ends the server."""
 
-CALLING_STEPS = ("call", "progress", "elicit", "sample", "roots", "list_changed")
+CANCELLED_SECONDS = 5
+"""How long the server may take to hear that a call is cancelled."""
+
+CALLING_STEPS = ("call", "progress", "cancel", "elicit", "sample", "roots", "list_changed")
 """The steps that call a tool, in the order in which they are performed."""
 
 ROOT = {"uri": "file:///peer/root", "name": "peer root"}
@@ -135,6 +139,8 @@ async def perform(peer, notes, options):
             seen.append({key: value for key, value in told.items() if value is not None})
 
         await step("progress_call", call("progress", heard=heard))
+    if options.cancel:
+        await step("cancelled", cancel(peer, options.cancel[0], json.loads(options.cancel[1])))
     for name, asked, fact in (
         ("elicit", "elicited", "elicited"),
         ("sample", "sampled", "sampled"),
@@ -147,6 +153,22 @@ async def perform(peer, notes, options):
         await step("list_changed_call", peer.changed(call("list_changed")))
         done["list_changed"] = notes.tools_changed.is_set()
     return done
+
+
+async def cancel(peer, tool, arguments):
+    """Cancels a call once it tells of its progress; whether the server noted that in the file of the arguments."""
+    with anyio.CancelScope() as scope:
+
+        async def heard(_progress, _total, _message):
+            scope.cancel()
+
+        await peer.call(tool, arguments, heard=heard)
+    if cancelled := getattr(peer, "cancelled", None):
+        await cancelled()
+    with anyio.move_on_after(CANCELLED_SECONDS):
+        while not Path(arguments["file"]).exists():
+            await anyio.sleep(0.02)
+    return Path(arguments["file"]).exists()
 
 
 def main(sdk, talk, package="mcp"):

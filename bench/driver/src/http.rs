@@ -8,7 +8,7 @@ mod response;
 mod sessions;
 
 pub use idle::{Kind, idle};
-pub use load::{Load, load};
+pub use load::{Load, load, percentile};
 pub use requests::Asked;
 
 use std::time::Duration;

@@ -11,8 +11,8 @@ const CHUNK: usize = 64 * 1024;
 
 /// What a run of requests took.
 pub struct Outcome {
-    /// How many requests were answered, all of them rightly.
-    pub messages: u64,
+    /// The nanoseconds that each request took, all of them answered rightly.
+    pub latencies: Vec<u64>,
     /// From the first request to the last answer.
     pub elapsed: Duration,
 }
@@ -21,7 +21,8 @@ pub struct Outcome {
 pub struct Conversation {
     era: Era,
     next_id: u64,
-    waiting: VecDeque<u64>,
+    waiting: VecDeque<(u64, Instant)>,
+    latencies: Vec<u64>,
     requests: Vec<u8>,
     received: Vec<u8>,
     filled: usize,
@@ -34,6 +35,7 @@ impl Conversation {
             era,
             next_id: 0,
             waiting: VecDeque::new(),
+            latencies: Vec::new(),
             requests: Vec::with_capacity(CHUNK),
             received: vec![0; CHUNK],
             filled: 0,
@@ -45,7 +47,7 @@ impl Conversation {
         match self.era {
             Era::Legacy => {
                 self.next_id += 1;
-                self.waiting.push_back(0);
+                self.waiting.push_back((0, Instant::now()));
                 server.send(dialect::INITIALIZE)?;
             }
             Era::Modern => self.ask(server, 1)?,
@@ -72,7 +74,7 @@ impl Conversation {
         duration: Duration,
     ) -> Result<Outcome, String> {
         let began = Instant::now();
-        let first_id = self.next_id;
+        self.latencies = Vec::with_capacity(1 << 16);
         self.ask(server, window)?;
         while !self.waiting.is_empty() {
             let answered = self.take_answers(server)?;
@@ -80,15 +82,16 @@ impl Conversation {
                 self.ask(server, answered)?;
             }
         }
-        Ok(Outcome { messages: self.next_id - first_id, elapsed: began.elapsed() })
+        Ok(Outcome { latencies: std::mem::take(&mut self.latencies), elapsed: began.elapsed() })
     }
 
     /// Sends `count` calls in one write.
     fn ask(&mut self, server: &mut Server, count: usize) -> Result<(), String> {
         self.requests.clear();
+        let now = Instant::now();
         for _ in 0..count {
             self.era.write_call(self.next_id, &mut self.requests);
-            self.waiting.push_back(self.next_id);
+            self.waiting.push_back((self.next_id, now));
             self.next_id += 1;
         }
         server.send(&self.requests)
@@ -101,13 +104,16 @@ impl Conversation {
         }
         self.filled += server.receive(&mut self.received[self.filled..])?;
 
+        let now = Instant::now();
         let mut answers = 0;
         let mut read = 0;
         for end in memchr::memchr_iter(b'\n', &self.received[..self.filled]) {
             let line = &self.received[read..end];
             read = end + 1;
             if let Line::Answer(id, text) = dialect::read_line(line)? {
-                check(self.era, &mut self.waiting, id, text.as_deref())?;
+                let sent = check(self.era, &mut self.waiting, id, text.as_deref())?;
+                let latency = now.duration_since(sent).as_nanos();
+                self.latencies.push(u64::try_from(latency).unwrap_or(u64::MAX));
                 answers += 1;
             }
         }
@@ -117,16 +123,22 @@ impl Conversation {
     }
 }
 
-fn check(era: Era, waiting: &mut VecDeque<u64>, id: u64, text: Option<&str>) -> Result<(), String> {
-    let Some(position) = waiting.iter().position(|waiting| *waiting == id) else {
+/// Checks an answer, and tells when its request was sent.
+fn check(
+    era: Era,
+    waiting: &mut VecDeque<(u64, Instant)>,
+    id: u64,
+    text: Option<&str>,
+) -> Result<Instant, String> {
+    let position = waiting.iter().position(|(waiting, _)| *waiting == id);
+    let Some((_, sent)) = position.and_then(|position| waiting.remove(position)) else {
         return Err(format!("the server answered id {id}, which is not waiting for an answer"));
     };
-    waiting.remove(position);
 
     let is_handshake = era == Era::Legacy && id == 0;
     let expected = dialect::message_of(id);
     if is_handshake || text == Some(expected.as_str()) {
-        Ok(())
+        Ok(sent)
     } else {
         Err(format!("the answer to id {id} says {text:?} where {expected:?} was sent"))
     }
@@ -135,13 +147,15 @@ fn check(era: Era, waiting: &mut VecDeque<u64>, id: u64, text: Option<&str>) -> 
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
+    use std::time::Instant;
 
     use super::check;
     use crate::dialect::Era;
 
     #[test]
     fn answers_may_come_in_any_order_but_only_once() {
-        let mut waiting = VecDeque::from([1, 2]);
+        let now = Instant::now();
+        let mut waiting = VecDeque::from([(1, now), (2, now)]);
         assert!(check(Era::Legacy, &mut waiting, 2, Some("0000000000000002")).is_ok());
         assert!(check(Era::Legacy, &mut waiting, 2, Some("0000000000000002")).is_err());
         assert!(check(Era::Legacy, &mut waiting, 1, Some("0000000000000002")).is_err());
@@ -149,7 +163,8 @@ mod tests {
 
     #[test]
     fn only_the_handshake_may_answer_without_a_text() {
-        assert!(check(Era::Legacy, &mut VecDeque::from([0]), 0, None).is_ok());
-        assert!(check(Era::Modern, &mut VecDeque::from([0]), 0, None).is_err());
+        let first = || VecDeque::from([(0, Instant::now())]);
+        assert!(check(Era::Legacy, &mut first(), 0, None).is_ok());
+        assert!(check(Era::Modern, &mut first(), 0, None).is_err());
     }
 }

@@ -7,6 +7,7 @@
 //! bench-driver batch ERA WINDOW COUNT               -- COMMAND [ARGUMENT…]
 //! bench-driver http  ERA ASKED CONNECTIONS CROWD WARMUP MEASURE CORE -- COMMAND [ARGUMENT…]
 //! bench-driver idle  ERA KIND COUNT CORE            -- COMMAND [ARGUMENT…]
+//! bench-driver relay ERA ASKED CONNECTIONS WARMUP MEASURE CORE ADDRESS -- COMMAND [ARGUMENT…]
 //! ```
 //!
 //! The first three speak to a server on stdin and stdout, the others to one on HTTP, which says on
@@ -19,6 +20,8 @@
 //! `http` measures throughput, latency, processor time and memory with a request in flight on each
 //! of CONNECTIONS, with at least CROWD sessions open. ASKED is `echo`, another tool's name, or
 //! `list:N` for a list of N tools. `idle` opens COUNT `streams` or `sessions` and measures memory.
+//!
+//! `relay` is `http` for a gateway, which does not say where it listens: at ADDRESS, when it is ready.
 //!
 //! ERA is `legacy` or `modern`, WINDOW the number of requests in flight, WARMUP and MEASURE are
 //! milliseconds, and CORE is the core that the server is pinned to, or `any`.
@@ -83,6 +86,19 @@ fn run(arguments: &[String]) -> Result<(), String> {
                 crowd: number(crowd)?,
                 warmup: Duration::from_millis(number(warmup)?),
                 measure: Duration::from_millis(number(measure)?),
+                address: None,
+            },
+            &pinned((*core != "any").then_some(*core), command),
+        ),
+        ["relay", era, asked, connections, warmup, measure, core, address] => http::load(
+            &http::Load {
+                era: Era::parse(era)?,
+                asked: http::Asked::parse(asked)?,
+                connections: number(connections)?,
+                crowd: 0,
+                warmup: Duration::from_millis(number(warmup)?),
+                measure: Duration::from_millis(number(measure)?),
+                address: Some(address.parse().map_err(|_| format!("no address: `{address}`"))?),
             },
             &pinned((*core != "any").then_some(*core), command),
         ),
@@ -134,13 +150,17 @@ fn sample(load: &Load<'_>, server: &mut Server) -> Result<(), String> {
     conversation.run(server, load.window, load.warmup)?;
     std::thread::sleep(SETTLE);
     let before = usage::processor_time(server.id())?;
-    let outcome = conversation.run(server, load.window, load.measure)?;
+    let mut outcome = conversation.run(server, load.window, load.measure)?;
     std::thread::sleep(SETTLE);
     let after = usage::processor_time(server.id())?;
     let peak = usage::memory(server.id())?.peak;
 
-    println!("messages {}", outcome.messages);
+    outcome.latencies.sort_unstable();
+    println!("messages {}", outcome.latencies.len());
+    println!("answered {}", outcome.latencies.len());
     println!("nanoseconds {}", outcome.elapsed.as_nanos());
+    println!("middle_nanoseconds {}", http::percentile(&outcome.latencies, 50));
+    println!("slow_nanoseconds {}", http::percentile(&outcome.latencies, 99));
     println!("processor_nanoseconds {}", after.since(&before).as_nanos());
     println!("idle_bytes {idle}");
     println!("peak_bytes {peak}");

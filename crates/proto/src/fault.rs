@@ -300,7 +300,7 @@ pub const COMMON_ERRORS: &[ErrorRow] = &[
     given(FaultKind::ResourceNotFound, -32602, "Resource not found: {uri}"),
     protocol(FaultKind::ResourceDenied, -32602, "Resource not found: {uri}"),
     protocol(FaultKind::UnknownPrompt, -32602, "Unknown prompt: {prompt}"),
-    protocol(FaultKind::BackendUnavailable, -32603, "Internal error: {detail}"),
+    given(FaultKind::BackendUnavailable, -32603, "Internal error: {detail}"),
     protocol(FaultKind::HeaderMismatch, -32020, "Header mismatch: {detail}"),
     given(FaultKind::UnsupportedVersion, -32022, "Unsupported protocol version"),
     given(FaultKind::MissingCapability, -32021, "{detail}"),

@@ -93,7 +93,8 @@ pub(super) struct Cores {
 /// The load generator of `bench/driver`.
 pub(super) struct Driver {
     program: PathBuf,
-    folder: PathBuf,
+    /// Where it and the servers run.
+    pub(super) folder: PathBuf,
     /// Absent where there is one core or no `taskset`.
     pub(super) cores: Option<Cores>,
 }

@@ -43,7 +43,7 @@ async function connect({ mode, server, notes }) {
     tools: () => names(client.listTools.bind(client), 'tools', 'name'),
     resources: () => names(client.listResources.bind(client), 'resources', 'uri'),
     prompts: () => names(client.listPrompts.bind(client), 'prompts', 'name'),
-    call: params => client.callTool(params, undefined, within),
+    call: (params, more) => client.callTool(params, undefined, { ...within, ...more }),
     heed: handler => client.setNotificationHandler(ProgressNotificationSchema, handler),
     read: params => client.readResource(params, within),
     prompt: params => client.getPrompt(params, within),

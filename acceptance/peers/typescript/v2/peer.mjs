@@ -29,7 +29,7 @@ async function connect({ mode, server, notes }) {
     tools: async () => names((await client.listTools(undefined, within)).tools, 'name'),
     resources: async () => names((await client.listResources(undefined, within)).resources, 'uri'),
     prompts: async () => names((await client.listPrompts(undefined, within)).prompts, 'name'),
-    call: params => client.callTool(params, within),
+    call: (params, more) => client.callTool(params, { ...within, ...more }),
     heed: handler => client.setNotificationHandler('notifications/progress', handler),
     read: params => client.readResource(params, within),
     prompt: params => client.getPrompt(params, within),

@@ -1,7 +1,7 @@
 //! One request in flight on each of many connections, from one thread; every answer is checked.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ pub struct Load {
     pub warmup: Duration,
     /// How long they are measured.
     pub measure: Duration,
+    /// Where the server will listen, if it does not say so itself.
+    pub address: Option<SocketAddr>,
 }
 
 /// How long a crowd may take to come.
@@ -39,11 +41,17 @@ const CROWD_ALLOWANCE: Duration = Duration::from_secs(60);
 pub fn load(load: &Load, command: &[String]) -> Result<(), String> {
     most_connections();
     let allowed = load.warmup + load.measure + PATIENCE + CROWD_ALLOWANCE;
-    let server = Process::spawn(command, allowed)?;
+    let server = match load.address {
+        Some(address) => Process::spawn_at(address, command, allowed)?,
+        None => Process::spawn(command, allowed)?,
+    };
     sample(load, &server).map_err(|error| server.explain(&error))
 }
 
 fn sample(load: &Load, server: &Process) -> Result<(), String> {
+    if load.address.is_some() {
+        wait_until_ready(load, server)?;
+    }
     let mut caller = Caller::connect(server.address())?;
     let mut clients = Clients::connect(load, server, &mut caller)?;
     clients.run(Duration::ZERO)?;
@@ -73,8 +81,29 @@ fn sample(load: &Load, server: &Process) -> Result<(), String> {
     Ok(())
 }
 
+/// Asks until the first answer comes: a gateway may listen before its own server is ready.
+fn wait_until_ready(load: &Load, server: &Process) -> Result<(), String> {
+    let single = Load { connections: 1, asked: load.asked.clone(), ..*load };
+    let began = Instant::now();
+    loop {
+        let asked = Caller::connect(server.address()).and_then(|mut caller| {
+            Clients::connect(&single, server, &mut caller)?.run(Duration::ZERO).map(drop)
+        });
+        match asked {
+            Err(error) if began.elapsed() > READY_ALLOWANCE || server.is_over() => {
+                return Err(format!("no call succeeded, the last failed with: {error}"));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            Ok(()) => return Ok(()),
+        }
+    }
+}
+
+/// How long a gateway may take to start: those in Python and JavaScript take seconds.
+const READY_ALLOWANCE: Duration = Duration::from_secs(30);
+
 /// What so many percent of the sorted samples do not exceed.
-fn percentile(sorted: &[u64], percent: usize) -> u64 {
+pub fn percentile(sorted: &[u64], percent: usize) -> u64 {
     let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(index).copied().unwrap_or(0)
 }

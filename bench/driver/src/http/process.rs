@@ -25,6 +25,23 @@ pub struct Process {
 impl Process {
     /// Starts `command`, to be killed if it still runs after `allowed`, and waits until it listens.
     pub fn spawn(command: &[String], allowed: Duration) -> Result<Self, String> {
+        Self::start(command, allowed, None)
+    }
+
+    /// The same for a server that does not say where it listens: at `address`, perhaps not yet.
+    pub fn spawn_at(
+        address: SocketAddr,
+        command: &[String],
+        allowed: Duration,
+    ) -> Result<Self, String> {
+        Self::start(command, allowed, Some(address))
+    }
+
+    fn start(
+        command: &[String],
+        allowed: Duration,
+        told: Option<SocketAddr>,
+    ) -> Result<Self, String> {
         let (program, arguments) = command.split_first().ok_or("missing the command to measure")?;
         let mut child = Command::new(program)
             .args(arguments)
@@ -49,11 +66,14 @@ impl Process {
         let kept = Arc::clone(&words);
         let (heard, address) = mpsc::channel();
         std::thread::spawn(move || read(errors, &kept, &heard));
-        let address = address.recv_timeout(PATIENCE).map_err(|_| {
-            end(&child);
-            let words = words.lock().unwrap_or_else(PoisonError::into_inner);
-            format!("the server did not say `listens on http://…`; its stderr: {words}")
-        })?;
+        let said = || {
+            address.recv_timeout(PATIENCE).map_err(|_| {
+                end(&child);
+                let words = words.lock().unwrap_or_else(PoisonError::into_inner);
+                format!("the server did not say `listens on http://…`; its stderr: {words}")
+            })
+        };
+        let address = told.map_or_else(said, Ok)?;
         Ok(Self { child, id, address, words, _alive: alive })
     }
 
@@ -65,6 +85,11 @@ impl Process {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Whether the process has ended.
+    pub fn is_over(&self) -> bool {
+        !matches!(lock(&self.child).try_wait(), Ok(None))
     }
 
     /// Adds to `error` how the process ended and what it wrote to stderr.

@@ -104,25 +104,44 @@ impl Dialer {
                 opened => return opened,
             }
         }
-        let found = self.find().await?;
+        let (found, late) = self.find().await?;
         self.memory().guess(found, self.started.elapsed());
-        self.open(found, offer).await
+        match late {
+            Some(late) => self.open_unless(found, late, offer).await,
+            None => self.open(found, offer).await,
+        }
+    }
+
+    /// Opens a connection to a server that was silent when it was asked. If it was only slow to start, then the
+    /// process that was asked has a lead over the one that is opened now, and its answer comes first.
+    async fn open_unless(
+        &self,
+        found: Found,
+        mut late: probe::Late,
+        offer: &Offer,
+    ) -> Result<Connection, Fault> {
+        let mut opening = Box::pin(self.open(found, offer));
+        let heard = tokio::select! {
+            opened = &mut opening => {
+                self.learn_later(late);
+                return opened;
+            }
+            heard = &mut late => heard,
+        };
+        let Some(other) = heard.filter(|other| *other != found) else { return opening.await };
+        drop(opening);
+        self.memory().guess(other, self.started.elapsed());
+        self.open(other, offer).await
     }
 
     /// How the server wants to be spoken to, by asking it.
-    async fn find(&self) -> Result<Found, Fault> {
+    async fn find(&self) -> Result<(Found, Option<probe::Late>), Fault> {
         if !self.profile.dialect.stateless {
-            return Ok(Found::Handshake);
+            return Ok((Found::Handshake, None));
         }
         match &self.way {
-            Way::Child(program) => {
-                let (found, late) = probe::child(program, &self.profile).await?;
-                if let Some(late) = late {
-                    self.learn_later(late);
-                }
-                Ok(found)
-            }
-            Way::Http(target) => probe::http(target, &self.profile).await,
+            Way::Child(program) => probe::child(program, &self.profile).await,
+            Way::Http(target) => Ok((probe::http(target, &self.profile).await?, None)),
         }
     }
 

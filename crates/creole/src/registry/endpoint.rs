@@ -12,8 +12,8 @@ use creole_proto::op::{Filter, Operation, Outcome, Page, Payload, ServerCard};
 use creole_proto::wire::Raw;
 use serde_json::{Value, json};
 
-use super::remote::Held;
 use super::Registry;
+use super::remote::Held;
 use crate::call::{Call, Context};
 use crate::chain::{BoxFuture, Endpoint};
 use crate::cursor::Position;

@@ -48,7 +48,7 @@ pub struct Offer {
 /// An item that is answered here or elsewhere.
 pub(super) enum Held<T> {
     Own(T),
-    Remote(Behind),
+    Remote(Box<Behind>),
 }
 
 impl<T> Held<T> {
@@ -235,7 +235,10 @@ impl State {
 }
 
 fn held<T>(items: Vec<(Definition, Behind)>) -> Vec<(Definition, Held<T>)> {
-    items.into_iter().map(|(definition, behind)| (definition, Held::Remote(behind))).collect()
+    items
+        .into_iter()
+        .map(|(definition, behind)| (definition, Held::Remote(Box::new(behind))))
+        .collect()
 }
 
 impl Source {

@@ -98,6 +98,23 @@ async fn a_child_that_was_only_slow_to_start_is_spoken_to_in_its_own_way_the_nex
     timeout(LONG, learns).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_child_that_is_always_slow_to_start_is_spoken_to_in_its_own_way_at_once() {
+    let result =
+        r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}"#;
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":'"$id"',"result":{result}}}"#);
+    let shakes = shaking("cat >/dev/null").replacen(
+        "id=$(id \"$line\");",
+        &format!(
+            "id=$(id \"$line\"); case $line in *server/discover*) echo '{answer}'; exec cat;; esac;"
+        ),
+        1,
+    );
+    let dialer = dialer(Way::Child(sh(&format!("sleep 3.5\n{shakes}"))));
+    let connection = dial(&dialer).await;
+    assert_eq!(connection.greeting().rules.era, Era::Stateless);
+}
+
 fn web(address: std::net::SocketAddr) -> Way {
     Way::Http(Target::new("web", &format!("http://{address}/mcp")).unwrap())
 }

@@ -1,0 +1,93 @@
+"""The tools of the servers made in Python: one for each thing that a server may do in a call.
+
+../README.md describes them. A server hands over how its SDK tells of progress and asks; a call is cancelled as anyio does it.
+"""
+
+import json
+import socket
+import sys
+from pathlib import Path
+
+import anyio
+
+
+def shape(**properties):
+    """The schema of an object in which all members are needed."""
+    members = {name: {"type": kind} for name, kind in properties.items()}
+    return {"type": "object", "properties": members, "required": list(properties)}
+
+
+TOOLS = {
+    "echo": {"inputSchema": shape(text="string")},
+    "weather": {
+        "inputSchema": shape(),
+        "outputSchema": shape(city="string", temperature="number"),
+    },
+    "count": {"inputSchema": shape()},
+    "greet": {"inputSchema": shape()},
+    "think": {"inputSchema": shape()},
+    "grow": {"inputSchema": shape()},
+    "wait": {"inputSchema": shape(file="string")},
+}
+"""What the list of tools says of each. A tool that has grown is added."""
+
+
+def listed():
+    """The list of tools as JSON."""
+    return [{"name": name} | told for name, told in TOOLS.items()]
+
+
+async def call(name, arguments, means):
+    """Runs a tool; its result as JSON."""
+    if name == "echo":
+        return text(arguments["text"])
+    if name == "weather":
+        found = {"city": "Berlin", "temperature": 21.5}
+        return text(json.dumps(found)) | {"structuredContent": found}
+    if name == "count":
+        for at in (1, 2, 3):
+            await means.progress(at, 3)
+        return text("counted")
+    if name == "greet":
+        answer = await means.elicit("Who are you?", shape(name="string"))
+        accepted = answer["action"] == "accept"
+        return text(f"Hello, {answer['content']['name']}!" if accepted else f"Nobody: {answer['action']}.")
+    if name == "think":
+        return text("Thought: " + await means.sample("Think."))
+    if name == "grow":
+        TOOLS[f"grown{len(TOOLS)}"] = {"inputSchema": shape()}
+        await means.changed()
+        return text("grown")
+    if name == "wait":
+        return await wait(Path(arguments["file"]), means)
+    raise ValueError(f"there is no tool {name}")
+
+
+async def wait(file, means):
+    """Waits to be cancelled, and notes in the file that it was."""
+    await means.progress(1, 2)
+    try:
+        await anyio.sleep_forever()
+    except anyio.get_cancelled_exc_class():
+        file.write_text("cancelled")
+        raise
+
+
+def text(said):
+    """A result of one text, as JSON."""
+    return {"content": [{"type": "text", "text": said}]}
+
+
+def serve(over_stdio, application):
+    """Serves over HTTP if the command line says so, and tells where; else over the standard streams."""
+    if "--http" not in sys.argv:
+        anyio.run(over_stdio)
+        return
+    import uvicorn
+
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    # Before it is told: whoever comes early waits until the server is ready.
+    listening.listen()
+    print(f"it listens on http://127.0.0.1:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
+    uvicorn.Server(uvicorn.Config(application(), log_level="warning")).run(sockets=[listening])

@@ -1,0 +1,78 @@
+"""A server made with version 1 of the Python SDK: it shakes hands, and asks while a call waits."""
+
+import contextlib
+
+from mcp import types
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+import common
+import tools
+
+server = Server("python-v1", version="1.0.0")
+
+
+class Means:
+    """How version 1 tells and asks within a call."""
+
+    def __init__(self, context):
+        self.session = context.session
+        self.request = context.request_id
+        self.token = context.meta and context.meta.progressToken
+
+    async def progress(self, at, total):
+        if self.token is not None:
+            await self.session.send_progress_notification(
+                self.token, at, total, related_request_id=str(self.request)
+            )
+
+    async def elicit(self, message, schema):
+        return common.plain(await self.session.elicit(message, schema, related_request_id=self.request))
+
+    async def sample(self, prompt):
+        said = types.TextContent(type="text", text=prompt)
+        messages = [types.SamplingMessage(role="user", content=said)]
+        thought = await self.session.create_message(
+            messages, max_tokens=100, related_request_id=self.request
+        )
+        return thought.content.text
+
+    async def changed(self):
+        await self.session.send_tool_list_changed()
+
+
+@server.list_tools()
+async def list_tools():
+    return [types.Tool(**tool) for tool in tools.listed()]
+
+
+@server.call_tool()
+async def call_tool(name, arguments):
+    result = await tools.call(name, arguments, Means(server.request_context))
+    return types.CallToolResult(**result)
+
+
+async def over_stdio():
+    options = server.create_initialization_options(NotificationOptions(tools_changed=True))
+    async with stdio_server() as (read, write):
+        await server.run(read, write, options)
+
+
+def application():
+    # The manager makes the options itself, and knows nothing of lists that change.
+    made = server.create_initialization_options
+    server.create_initialization_options = lambda: made(NotificationOptions(tools_changed=True))
+    sessions = StreamableHTTPSessionManager(server)
+
+    @contextlib.asynccontextmanager
+    async def running(_):
+        async with sessions.run():
+            yield
+
+    return Starlette(routes=[Mount("/", app=sessions.handle_request)], lifespan=running)
+
+
+tools.serve(over_stdio, application)

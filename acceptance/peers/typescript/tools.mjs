@@ -1,0 +1,93 @@
+// The tools of the servers made with the TypeScript SDK: one for each thing that a server may do in a call.
+//
+// ../README.md describes them. A server hands over how its SDK tells of progress, asks, and is cancelled.
+
+import { writeFileSync } from 'node:fs';
+
+const text = said => ({ content: [{ type: 'text', text: said }] });
+const object = (properties = {}) => ({ type: 'object', properties, required: Object.keys(properties) });
+
+const TOOLS = {
+  echo: {
+    inputSchema: object({ text: { type: 'string' } }),
+    run: ({ text: said }) => text(said),
+  },
+  weather: {
+    inputSchema: object(),
+    outputSchema: object({ city: { type: 'string' }, temperature: { type: 'number' } }),
+    run: () => {
+      const structuredContent = { city: 'Berlin', temperature: 21.5 };
+      return { ...text(JSON.stringify(structuredContent)), structuredContent };
+    },
+  },
+  count: {
+    inputSchema: object(),
+    run: async (_, { progress }) => {
+      for (const at of [1, 2, 3]) await progress(at, 3);
+      return text('counted');
+    },
+  },
+  greet: {
+    inputSchema: object(),
+    run: async (_, { elicit }) => {
+      const requestedSchema = object({ name: { type: 'string' } });
+      const { action, content } = await elicit({ message: 'Who are you?', requestedSchema });
+      return text(action === 'accept' ? `Hello, ${content.name}!` : `Nobody: ${action}.`);
+    },
+  },
+  think: {
+    inputSchema: object(),
+    run: async (_, { sample }) => {
+      const content = { type: 'text', text: 'Think.' };
+      const thought = await sample({ messages: [{ role: 'user', content }], maxTokens: 100 });
+      return text(`Thought: ${[thought.content].flat()[0].text}`);
+    },
+  },
+  grow: {
+    inputSchema: object(),
+    run: async (_, { changed }) => {
+      await changed();
+      return text('grown');
+    },
+  },
+  wait: {
+    inputSchema: object({ file: { type: 'string' } }),
+    run: async ({ file }, { progress, signal }) => {
+      await progress(1, 2);
+      await new Promise(resolve => signal.addEventListener('abort', resolve));
+      writeFileSync(file, 'cancelled');
+      return text('waited');
+    },
+  },
+};
+
+/** How many tools have grown since: each changes the list of tools. */
+let grown = 0;
+
+/** What the list of tools says. */
+export function list() {
+  const tools = Object.entries(TOOLS);
+  for (let number = 1; number <= grown; number += 1) {
+    tools.push([`grown${number}`, { inputSchema: object() }]);
+  }
+  return tools.map(([name, { inputSchema, outputSchema }]) => ({ name, inputSchema, outputSchema }));
+}
+
+/** Runs the tool that a call names. */
+export async function call({ name, arguments: given }, means) {
+  const changed = () => {
+    grown += 1;
+    return means.changed();
+  };
+  return TOOLS[name].run(given ?? {}, { ...means, changed });
+}
+
+/** Tells, as the tests expect it, where a server listens. */
+export function listens(server) {
+  server.listen(0, '127.0.0.1', () => {
+    process.stderr.write(`it listens on http://127.0.0.1:${server.address().port}/mcp\n`);
+  });
+}
+
+/** The capabilities of the servers. */
+export const CAPABILITIES = { tools: { listChanged: true } };

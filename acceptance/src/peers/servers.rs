@@ -1,0 +1,92 @@
+//! Servers that are put behind a gateway: small ones, each made with another SDK and all with the same tools.
+//!
+//! `acceptance/peers/README.md` describes the tools. With `--http` such a server says on stderr where it listens;
+//! without, it serves on its standard streams.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::install::{Missing, node, npm_packages, source, virtual_environment};
+
+/// A server to be put behind a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Behind {
+    /// Version 1 of the TypeScript SDK, which knows no revision after 2025-11-25.
+    TypeScriptV1,
+    /// Version 2 of the TypeScript SDK, told to know no revision before 2026-07-28.
+    TypeScriptV2,
+    /// Version 1 of the Python SDK, which knows no revision after 2025-11-25.
+    PythonV1,
+    /// Version 2 of the Python SDK.
+    PythonV2,
+    /// FastMCP, which is built on version 2 of the Python SDK.
+    FastMcp,
+    /// A server of ours that answers every handshake with this revision.
+    Own(&'static str),
+}
+
+impl Behind {
+    /// Those that nobody here wrote the SDK of.
+    pub const ALL: [Self; 5] =
+        [Self::TypeScriptV1, Self::TypeScriptV2, Self::PythonV1, Self::PythonV2, Self::FastMcp];
+
+    /// The server's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TypeScriptV1 => "typescript-v1",
+            Self::TypeScriptV2 => "typescript-v2",
+            Self::PythonV1 => "python-v1",
+            Self::PythonV2 => "python-v2",
+            Self::FastMcp => "fastmcp",
+            Self::Own(_) => "own",
+        }
+    }
+
+    /// The newest revision that it speaks.
+    #[must_use]
+    pub fn revision(self) -> &'static str {
+        match self {
+            Self::TypeScriptV1 | Self::PythonV1 => "2025-11-25",
+            Self::TypeScriptV2 | Self::PythonV2 | Self::FastMcp => "2026-07-28",
+            Self::Own(revision) => revision,
+        }
+    }
+
+    /// The words that start it on its standard streams, after it has been installed where that is needed.
+    pub fn command(self) -> Result<Vec<OsString>, Missing> {
+        match self {
+            Self::TypeScriptV1 => typescript("typescript-v1", "typescript/v1"),
+            Self::TypeScriptV2 => typescript("typescript-v2-server", "typescript/v2-server"),
+            Self::PythonV1 => python("python-v1", "python/v1.txt", "python/v1_server.py"),
+            Self::PythonV2 => python("python-v2", "python/v2.txt", "python/v2_server.py"),
+            Self::FastMcp => python("fastmcp", "python/fastmcp.txt", "python/fastmcp_server.py"),
+            Self::Own(revision) => Ok(vec![own()?.into(), revision.into()]),
+        }
+    }
+}
+
+fn typescript(name: &str, own: &str) -> Result<Vec<OsString>, Missing> {
+    let script = format!("{own}/server.mjs");
+    let folder = npm_packages(name, own, &["typescript/tools.mjs", &script])?;
+    Ok(vec![node()?.into(), folder.join("server.mjs").into()])
+}
+
+fn python(name: &str, list: &str, script: &str) -> Result<Vec<OsString>, Missing> {
+    let python = virtual_environment(name, list)?;
+    // `-B` keeps compiled files out of the work tree.
+    Ok(vec![python.into(), "-B".into(), source(script).into()])
+}
+
+/// The server of ours, which is built with the tests.
+fn own() -> Result<PathBuf, Missing> {
+    let test = env::current_exe().map_err(|error| Missing(error.to_string()))?;
+    let folder = test.ancestors().nth(2).unwrap_or(&test);
+    let program = folder.join(format!("fixture-server{}", env::consts::EXE_SUFFIX));
+    if program.is_file() {
+        return Ok(program);
+    }
+    let remedy = "run `cargo build -p creole-acceptance` first";
+    Err(Missing(format!("{} does not exist: {remedy}", program.display())))
+}

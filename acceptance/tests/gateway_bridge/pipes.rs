@@ -1,0 +1,72 @@
+//! A gateway that is itself spoken to on a pipe, by one caller.
+
+use creole_acceptance::gateway::Puppeteer;
+use creole_acceptance::process_under_test::Server;
+use serde_json::{Value, json};
+
+use crate::{asking, form, named, only_key, text};
+
+fn stands_alone(id: u32, method: &str, mut params: Value, capabilities: Value) -> String {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "pipe", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    });
+    format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+fn call() -> Value {
+    json!({"name": "ask", "arguments": {}})
+}
+
+#[test]
+fn a_caller_whose_first_request_could_not_be_asked_is_asked_in_the_next() {
+    let puppets = Puppeteer::new(asking());
+    let command = puppets.command();
+    let mut gateway = Server::start(&["--", &command[0], &command[1]]);
+    gateway.write(stands_alone(1, "server/discover", json!({}), json!({})));
+    assert!(gateway.answer()["result"]["capabilities"]["tools"].is_object());
+    gateway.write(stands_alone(2, "tools/call", call(), json!({"elicitation": {}})));
+    let called = puppets.hears("tools/call");
+    called.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let asked = gateway.answer()["result"].clone();
+    let mut params = call();
+    params["requestState"] = asked["requestState"].clone();
+    params["inputResponses"] = json!({only_key(&asked): named("Ann")});
+    gateway.write(stands_alone(3, "tools/call", params, json!({"elicitation": {}})));
+    assert_eq!(puppets.next().message["result"], named("Ann"));
+    called.text("Hello, Ann!");
+    let answer = gateway.answer();
+    assert_eq!((&answer["id"], text(&answer)), (&json!(3), "Hello, Ann!"));
+    assert_eq!(gateway.finish().code, Some(0));
+}
+
+#[test]
+fn a_caller_that_looked_first_and_then_shook_hands_is_asked() {
+    let puppets = Puppeteer::new(asking());
+    let command = puppets.command();
+    let mut gateway = Server::start(&["--", &command[0], &command[1]]);
+    gateway.write(stands_alone(1, "server/discover", json!({}), json!({})));
+    gateway.answer();
+    let params = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "pipe", "version": "1"},
+    });
+    let hello = json!({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": params});
+    let shaken = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    gateway.write(format!("{hello}\n{shaken}\n"));
+    assert_eq!(gateway.answer()["result"]["serverInfo"]["name"], "puppet");
+    let request = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call()});
+    gateway.write(format!("{request}\n"));
+    let called = puppets.hears("tools/call");
+    called.by.asks(json!("q"), "elicitation/create", form("Who?"));
+    let question = gateway.answer();
+    assert_eq!(question["params"]["message"], "Who?");
+    let said = json!({"jsonrpc": "2.0", "id": question["id"], "result": named("Ann")});
+    gateway.write(format!("{said}\n"));
+    let answered = puppets.next().message;
+    assert_eq!((&answered["id"], &answered["result"]), (&json!("q"), &named("Ann")));
+    called.text("Hello, Ann!");
+    assert_eq!(text(&gateway.answer()), "Hello, Ann!");
+    assert_eq!(gateway.finish().code, Some(0));
+}

@@ -1,0 +1,124 @@
+//! Every client through Creole to every server, and the table of what works: `docs/matrix.md`.
+//!
+//! The ends are SDKs that nobody here wrote, and programs of ours where no SDK stops at a revision. What is seen has
+//! to be at least what the table says; `CREOLE_WRITE_MATRIX=1 cargo test -p creole-acceptance --test matrix` writes it anew.
+//! An SDK that cannot be installed is told of on stderr and left out; where `CI=true` that is a failure.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
+
+mod client;
+mod route;
+mod seen;
+mod table;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::sync::Mutex;
+use std::thread;
+
+use creole_acceptance::peers::Behind;
+
+use self::client::Client;
+use self::route::{Route, Staged};
+use self::seen::Seen;
+
+/// How many conversations are held at the same time: most of them wait for a process to start.
+const AT_ONCE: usize = 4;
+
+/// A cell of the table: the way, the server's column, the client's row.
+type Place = (Route, usize, usize);
+
+#[test]
+fn every_client_works_with_every_server_as_the_table_says() {
+    let (clients, servers) = (client::all(), servers());
+    let is_complete = clients.iter().all(|client| is_here(&client.name(), client.missing()))
+        & servers.iter().all(|server| is_here(server.name(), missing(*server)));
+    let clients: Vec<_> = clients.into_iter().filter(|one| one.missing().is_none()).collect();
+    let servers: Vec<_> = servers.into_iter().filter(|one| missing(*one).is_none()).collect();
+    let mut seen = look(&clients, &servers);
+    let published = table::published(&clients, &servers);
+    let is_kept = |place: &Place, seen: &Seen| {
+        published.get(place).is_some_and(|cell| seen.keeps(cell)) || seen.complaint().is_none()
+    };
+    // A peer that starts slowly on a busy machine is no news: what failed is tried once more, alone.
+    let doubtful: Vec<_> = seen
+        .iter()
+        .filter(|(place, seen)| !is_kept(place, seen))
+        .map(|(place, _)| *place)
+        .collect();
+    for place in doubtful {
+        let (route, column, row) = place;
+        let staged = Staged::new(route, servers[column]);
+        seen.insert(place, talk(&staged, route, clients[row], servers[column]));
+    }
+    let told = |(_, seen): (&Place, &Seen)| seen.complaint();
+    let complaints: Vec<_> = seen.iter().filter_map(told).collect();
+    eprintln!("{}", complaints.join("\n"));
+    if is_complete && table::is_to_be_written() {
+        return table::write(&clients, &servers, &seen);
+    }
+    let worse: Vec<_> =
+        seen.iter().filter(|(place, seen)| !is_kept(place, seen)).filter_map(told).collect();
+    assert!(worse.is_empty(), "docs/matrix.md promises more:\n{}", worse.join("\n"));
+}
+
+/// Has one conversation.
+fn talk(staged: &Result<Staged, String>, route: Route, client: Client, server: Behind) -> Seen {
+    let (name, revision) = (client.name(), client.revision());
+    let whose = format!("{route:?}: {name} {revision} to {server:?}");
+    let came = match staged {
+        Ok(staged) => staged.talk(client, server),
+        Err(error) => Err(error.clone()),
+    };
+    Seen::of(whose, client, server, came)
+}
+
+/// The servers, newest first.
+fn servers() -> Vec<Behind> {
+    let mut servers: Vec<_> = Behind::ALL.into_iter().collect();
+    servers.sort_by_key(|server| std::cmp::Reverse(server.revision()));
+    servers.extend(["2025-06-18", "2025-03-26", "2024-11-05"].map(Behind::Own));
+    servers
+}
+
+fn missing(server: Behind) -> Option<String> {
+    server.command().err().map(|missing| missing.to_string())
+}
+
+/// Whether an end can be run; the test says aloud that it was not, and fails where nobody listens.
+fn is_here(name: &str, missing: Option<String>) -> bool {
+    let Some(missing) = missing else { return true };
+    assert!(env::var("CI").as_deref() != Ok("true"), "{name} is missing: {missing}");
+    eprintln!("NOT TESTED with {name}: {missing}");
+    false
+}
+
+/// Has all conversations. Those with one server on one way come one after the other: they would hear of each
+/// other's changes.
+fn look(clients: &[Client], servers: &[Behind]) -> BTreeMap<Place, Seen> {
+    let groups = servers.iter().enumerate().flat_map(|(column, server)| {
+        Route::ALL.into_iter().filter(|route| route.is_taken(*server)).map(move |it| (it, column))
+    });
+    let groups: Mutex<Vec<_>> = Mutex::new(groups.collect());
+    let seen = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((route, column)) = next(&groups) {
+                    let staged = Staged::new(route, servers[column]);
+                    for (row, client) in clients.iter().enumerate() {
+                        let came = talk(&staged, route, *client, servers[column]);
+                        seen.lock().unwrap().insert((route, column, row), came);
+                    }
+                }
+            });
+        }
+    });
+    seen.into_inner().unwrap()
+}
+
+fn next<T>(of: &Mutex<Vec<T>>) -> Option<T> {
+    of.lock().unwrap().pop()
+}

@@ -1,0 +1,155 @@
+//! What a client is asked to do with a server, and what came of it.
+
+use creole_acceptance::peers::{Behind, Steps};
+use serde_json::{Value, json};
+
+use super::client::Client;
+
+/// Structured results and forms exist from this revision on.
+const FORMS: &str = "2025-06-18";
+
+/// What a call may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Feature {
+    /// It answers.
+    Call,
+    /// It answers with data.
+    Structured,
+    /// It tells of its progress, and ends when it is cancelled.
+    Progress,
+    /// It is cancelled.
+    Cancel,
+    /// It asks the person.
+    Elicit,
+    /// It asks the model.
+    Sample,
+    /// It changes a list.
+    Changed,
+}
+
+impl Feature {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Call,
+        Self::Structured,
+        Self::Progress,
+        Self::Cancel,
+        Self::Elicit,
+        Self::Sample,
+        Self::Changed,
+    ];
+
+    /// Its name in the table.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Structured => "structured",
+            Self::Progress => "progress",
+            Self::Cancel => "cancel",
+            Self::Elicit => "elicit",
+            Self::Sample => "sample",
+            Self::Changed => "changed",
+        }
+    }
+
+    /// Whether both ends have it at all.
+    pub(super) fn exists(self, client: Client, server: Behind) -> bool {
+        match self {
+            Self::Call | Self::Progress | Self::Sample => true,
+            Self::Structured | Self::Elicit => client.revision().min(server.revision()) >= FORMS,
+            Self::Cancel => client.cancels(),
+            // FastMCP has no subscriptions, which is how servers without a handshake tell.
+            Self::Changed => client.hears_changes() && server != Behind::FastMcp,
+        }
+    }
+
+    /// Whether a client's document shows that it works.
+    fn is_in(self, told: &Value) -> bool {
+        let text = |call: &str| told[call]["content"][0]["text"].clone();
+        match self {
+            Self::Call => text("roots_call") == "Grüße, 世界",
+            Self::Structured => {
+                told["call"]["structuredContent"] == json!({"city": "Berlin", "temperature": 21.5})
+            }
+            Self::Progress => {
+                let heard = told["progress"].as_array().into_iter().flatten();
+                let heard: Vec<_> = heard.map(|step| step["progress"].as_f64()).collect();
+                heard == [1.0, 2.0, 3.0].map(Some) && text("progress_call") == "counted"
+            }
+            Self::Cancel => told["cancelled"] == true,
+            Self::Elicit => told["elicited"] == true && text("elicit_call") == "Hello, peer!",
+            Self::Sample => {
+                told["sampled"] == true && text("sample_call") == "Thought: Sampled by the peer."
+            }
+            Self::Changed => told["list_changed"] == true,
+        }
+    }
+}
+
+/// All that both ends have. A peer makes one plain call; the other is made by a step for tools that ask for roots, and
+/// this tool does not.
+pub(super) fn steps(client: Client, server: Behind, file: &str) -> Steps {
+    let exists = |feature: Feature| feature.exists(client, server);
+    let mut steps = Steps::new().call("weather", json!({})).progress("count", json!({}));
+    if exists(Feature::Cancel) {
+        steps = steps.cancel("wait", json!({"file": file}));
+    }
+    if exists(Feature::Elicit) {
+        steps = steps.elicit("greet", json!({}));
+    }
+    steps = steps.sample("think", json!({})).roots("echo", json!({"text": "Grüße, 世界"}));
+    match exists(Feature::Changed) {
+        true => steps.list_changed("grow", json!({})),
+        false => steps,
+    }
+}
+
+/// What was seen of one client with one server.
+pub(super) struct Seen {
+    whose: String,
+    possible: usize,
+    failed: Vec<Feature>,
+    why: String,
+}
+
+impl Seen {
+    pub(super) fn of(
+        whose: String,
+        client: Client,
+        server: Behind,
+        came: Result<Value, String>,
+    ) -> Self {
+        let possible = Feature::ALL.into_iter().filter(|feature| feature.exists(client, server));
+        let (told, why) = match came {
+            Ok(told) if told["protocol"] != client.revision() => {
+                (Value::Null, format!("it spoke {}", told["protocol"]))
+            }
+            Ok(told) => (told.clone(), told["errors"].to_string()),
+            Err(error) => (Value::Null, error),
+        };
+        let failed = possible.clone().filter(|feature| !feature.is_in(&told)).collect();
+        Self { whose, possible: possible.count(), failed, why }
+    }
+
+    /// What stands in the table.
+    pub(super) fn cell(&self) -> String {
+        let possible = self.possible;
+        if self.failed.is_empty() {
+            return format!("{possible} of {possible}");
+        }
+        let failed: Vec<_> = self.failed.iter().map(|feature| feature.name()).collect();
+        format!("{} of {possible}, not {}", possible - failed.len(), failed.join(", "))
+    }
+
+    /// Whether all that the published cell promises was seen.
+    pub(super) fn keeps(&self, published: &str) -> bool {
+        let known = published.split_once("not ").map_or("", |(_, failing)| failing);
+        let is_known = |feature: &Feature| known.split(", ").any(|name| name == feature.name());
+        !published.is_empty() && self.failed.iter().all(is_known)
+    }
+
+    /// What is wrong, if anything is.
+    pub(super) fn complaint(&self) -> Option<String> {
+        let is_fine = self.failed.is_empty();
+        (!is_fine).then(|| format!("{}: {}: {}", self.whose, self.cell(), self.why))
+    }
+}

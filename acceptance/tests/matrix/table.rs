@@ -1,0 +1,106 @@
+//! The table of what works, as it is published.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::{env, fs};
+
+use creole_acceptance::peers::Behind;
+use creole_acceptance::stage::stdio::repository;
+
+use super::Place;
+use super::client::Client;
+use super::route::Route;
+use super::seen::{Feature, Seen};
+
+const HEAD: &str = "\
+<!-- Made by the test `matrix` in acceptance/; see there how to write it anew. -->
+
+# Who works with whom
+
+Each cell is a conversation that a test has: the client on the left talks to Creole, Creole to the server above. The \
+SDKs at the ends are published ones, pinned in [acceptance/peers](../acceptance/peers/README.md); `own` is a program \
+of ours that stands for a revision which no SDK stops at. `typescript-v2` as a server is told to refuse older clients.
+
+In a conversation the client does all that both ends have:
+";
+
+const TAIL: &str = "
+Structured results and elicitation exist from 2025-06-18 on, so they are not asked for where one end is older. \
+`rmcp` is not told to cancel, and `fastmcp` has no subscriptions, by which changes are told in 2026-07-28.
+";
+
+/// What a feature means in a conversation.
+fn meaning(feature: Feature) -> &'static str {
+    match feature {
+        Feature::Call => "a tool is called and answers",
+        Feature::Structured => "a tool answers with data",
+        Feature::Progress => "a tool tells of its progress",
+        Feature::Cancel => "a call is cancelled, and the server notices",
+        Feature::Elicit => "a tool asks the person while it runs, and goes on with the answer",
+        Feature::Sample => "a tool asks the client's model, and goes on with the answer",
+        Feature::Changed => "the list of tools changes, and the client is told",
+    }
+}
+
+/// The document.
+fn document(clients: &[Client], servers: &[Behind], seen: &BTreeMap<Place, Seen>) -> String {
+    let mut text = format!("{HEAD}\n");
+    for feature in Feature::ALL {
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "- {}: {}", feature.name(), meaning(feature));
+    }
+    text.push_str(TAIL);
+    for route in Route::ALL {
+        let taken = |server: &Behind| route.is_taken(*server);
+        let _ = write!(text, "\n## From {}\n\n| |", route.title());
+        for server in servers.iter().copied().filter(taken) {
+            let _ = write!(text, " {} {} |", server.name(), server.revision());
+        }
+        text.push_str("\n|---|");
+        text.push_str(&"---|".repeat(servers.iter().filter(|server| taken(server)).count()));
+        for (row, client) in clients.iter().enumerate() {
+            let _ = write!(text, "\n| {} {} |", client.name(), client.revision());
+            for column in (0..servers.len()).filter(|column| taken(&servers[*column])) {
+                let _ = write!(text, " {} |", seen[&(route, column, row)].cell());
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The table as it is published: what fails in each cell, by name. Empty where there is none yet.
+pub(super) fn published(clients: &[Client], servers: &[Behind]) -> BTreeMap<Place, String> {
+    let text = fs::read_to_string(file()).unwrap_or_default();
+    let mut cells = BTreeMap::new();
+    for route in Route::ALL {
+        let title = format!("## From {}", route.title());
+        let section = text.split_once(&title).map_or("", |(_, rest)| rest);
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let columns: Vec<_> =
+            (0..servers.len()).filter(|column| route.is_taken(servers[*column])).collect();
+        for (row, client) in clients.iter().enumerate() {
+            let begin = format!("| {} {} |", client.name(), client.revision());
+            let found = section.lines().find_map(|line| line.strip_prefix(&begin));
+            let texts = found.unwrap_or_default().split('|').map(str::trim);
+            for (column, text) in columns.iter().zip(texts) {
+                cells.insert((route, *column, row), text.to_owned());
+            }
+        }
+    }
+    cells
+}
+
+fn file() -> std::path::PathBuf {
+    repository().join("docs/matrix.md")
+}
+
+/// Whether the table is to be written anew.
+pub(super) fn is_to_be_written() -> bool {
+    env::var_os("CREOLE_WRITE_MATRIX").is_some()
+}
+
+/// Writes the table.
+pub(super) fn write(clients: &[Client], servers: &[Behind], seen: &BTreeMap<Place, Seen>) {
+    fs::write(file(), document(clients, servers, seen)).unwrap();
+}

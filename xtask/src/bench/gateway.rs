@@ -1,0 +1,100 @@
+//! `cargo xtask bench gateway`: what a call costs that goes through a gateway.
+//!
+//! Every gateway stands before the same server, `creole serve` with its default preset, fresh for
+//! each sample. As elsewhere, figures that are compared are taken right after each other, in every
+//! repetition, and ratios are taken within a repetition.
+
+mod behind;
+mod contenders;
+mod lanes;
+mod peers;
+mod report;
+mod sample;
+mod targets;
+
+use std::time::{Duration, Instant};
+
+use contenders::Contender;
+use lanes::{LANES, Lane};
+use sample::{Measurements, Workplace};
+
+use super::Options;
+use super::build::{Workshop, tell};
+use super::sample::Driver;
+
+pub(super) const USAGE: &str = "\
+usage: cargo xtask bench gateway [--quick] [--repetitions N] [--creole PATH]
+  --quick           about 4 minutes instead of about 8, with more noise
+  --repetitions N   take the medians of N repetitions, 1 to 100 (5, with --quick 3)
+  --creole PATH     measure this binary as `PATH serve` instead of building creole";
+
+/// How much is measured.
+pub(super) struct Plan {
+    repetitions: usize,
+    warmup: Duration,
+    measure: Duration,
+}
+
+impl Plan {
+    fn of(options: &Options) -> Self {
+        let (repetitions, warmup, measure) =
+            if options.quick { (3, 100, 300) } else { (5, 200, 1_000) };
+        Self {
+            repetitions: options.repetitions.unwrap_or(repetitions),
+            warmup: Duration::from_millis(warmup),
+            measure: Duration::from_millis(measure),
+        }
+    }
+}
+
+/// Measures everything and gives the report.
+pub(super) fn measure(options: &Options) -> Result<String, String> {
+    let plan = Plan::of(options);
+    let workshop = Workshop::find()?;
+    let (contenders, mut missing) = contenders::build(&workshop, options.creole.as_deref())?;
+    for peer in &missing {
+        tell(&format!("NOT MEASURED: {peer}"))?;
+    }
+    let driver = Driver::new(workshop.build_driver()?, workshop.empty_folder()?)?;
+    let creole = workshop.creole(options.creole.as_deref())?;
+    let workplace = Workplace { plan: &plan, driver: &driver, creole: &creole };
+
+    let began = Instant::now();
+    let measurements = take_samples(&workplace, &contenders, &mut missing)?;
+    let took = began.elapsed();
+    Ok(report::write(&plan, &driver, &contenders, &missing, &measurements, took))
+}
+
+/// Takes all samples. Each repetition begins with another gateway, so that a change of the machine's
+/// speed meets all alike. A peer that fails is left out from then on, and said to be `missing`.
+fn take_samples(
+    workplace: &Workplace<'_>,
+    contenders: &[Contender],
+    missing: &mut Vec<String>,
+) -> Result<Measurements, String> {
+    let mut measurements = Measurements::default();
+    let mut failed: Vec<(&str, Lane)> = Vec::new();
+    for repetition in 0..workplace.plan.repetitions {
+        tell(&format!("repetition {} of {}", repetition + 1, workplace.plan.repetitions))?;
+        for lane in &LANES {
+            for width in lane.front.widths() {
+                for turn in 0..contenders.len() {
+                    let contender = &contenders[(turn + repetition) % contenders.len()];
+                    if !contender.takes(lane) || failed.contains(&(contender.name, *lane)) {
+                        continue;
+                    }
+                    match workplace.take(contender, lane, width) {
+                        Ok(figures) => measurements.add(contender.name, *lane, width, figures),
+                        Err(error) if contender.is_peer() => {
+                            tell(&format!("NOT MEASURED: {error}"))?;
+                            failed.push((contender.name, *lane));
+                            missing.push(error);
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+        }
+    }
+    Ok(measurements)
+}

@@ -1,0 +1,67 @@
+//! The server behind a gateway: fresh for each sample, on the core of the gateway.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::super::sample::Driver;
+
+/// A running server on HTTP. Dropping it ends the process.
+pub(super) struct Behind {
+    child: Child,
+    /// Where it listens.
+    pub(super) address: SocketAddr,
+}
+
+impl Behind {
+    /// Starts `creole serve --http` and waits until it listens.
+    pub(super) fn start(creole: &Path, driver: &Driver) -> Result<Self, String> {
+        let mut command = match &driver.cores {
+            Some(cores) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", &cores.server]).arg(creole);
+                command
+            }
+            None => Command::new(creole),
+        };
+        command.args(["serve", "--http", "127.0.0.1:0"]).current_dir(&driver.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child =
+            command.spawn().map_err(|error| format!("cannot start the server behind: {error}"))?;
+        let errors = child.stderr.take().map(BufReader::new);
+        let mut lines = errors.into_iter().flat_map(BufRead::lines).map_while(Result::ok);
+        let address = lines.find_map(|line| listening(&line));
+        // What it may say later has room in the pipe: it says nothing about calls.
+        let behind = Self { child, address: address.unwrap_or((Ipv4Addr::LOCALHOST, 0).into()) };
+        match address {
+            Some(_) => Ok(behind),
+            None => Err("the server behind ended before it listened".to_owned()),
+        }
+    }
+
+    /// Its endpoint.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        // Both fail only for a process that is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn listening(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once(" listens on http://")?;
+    rest.split('/').next()?.parse().ok()
+}
+
+/// A port on which nobody listens now, for a gateway that must be told one.
+pub(super) fn free_address() -> Result<SocketAddr, String> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map_err(|error| format!("no free port: {error}"))
+}

@@ -1,0 +1,275 @@
+//! The gateways that are compared, which ways they take, and how each is started.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::build::Workshop;
+use super::super::sample::Era;
+use super::lanes::{Lane, Way};
+use super::peers::{Package, Registry};
+
+/// The server without a gateway.
+pub(super) const DIRECT: &str = "direct";
+/// What the targets call bare: hyper as a server, hyper as a client, and nothing between.
+pub(super) const BARE: &str = "bare relay";
+/// The crate of that name, which is no relation of the Python package.
+pub(super) const MCP_PROXY: &str = "mcp-proxy crate 0.6";
+pub(super) const SUPERGATEWAY: &str = "supergateway 4.0";
+pub(super) const MCP_PROXY_PYTHON: &str = "PyPI mcp-proxy 0.13";
+pub(super) const FASTMCP: &str = "FastMCP 4.1 proxy";
+pub(super) const MCP_REMOTE: &str = "mcp-remote 0.15";
+/// The product.
+pub(super) const CREOLE: &str = "creole";
+
+/// A gateway that is measured.
+pub(super) struct Contender {
+    pub(super) name: &'static str,
+    pub(super) program: PathBuf,
+}
+
+/// Where a gateway listens and what it stands before.
+pub(super) struct Site<'a> {
+    /// What the client connects to, if the front is HTTP.
+    pub(super) front: std::net::SocketAddr,
+    /// The server on HTTP.
+    pub(super) url: &'a str,
+    /// The server on stdio.
+    pub(super) creole: &'a Path,
+    /// Where configurations are written.
+    pub(super) folder: &'a Path,
+}
+
+impl Contender {
+    /// Whether it is measured on this way. The peers speak the legacy era only.
+    pub(super) fn takes(&self, lane: &Lane) -> bool {
+        let is_legacy = lane.client == Era::Legacy && lane.server == Era::Legacy;
+        match (self.name, lane.front, lane.behind) {
+            (CREOLE, ..) => true,
+            (DIRECT, ..) => lane.is_same_era(),
+            (BARE, Way::Http, Way::Http) => lane.is_same_era(),
+            (MCP_PROXY | FASTMCP, Way::Http, _)
+            | (SUPERGATEWAY | MCP_PROXY_PYTHON, Way::Http, Way::Stdio)
+            | (MCP_REMOTE, Way::Stdio, Way::Http) => is_legacy,
+            _ => false,
+        }
+    }
+
+    /// Whether it is somebody else's, without whom a run still says something.
+    pub(super) fn is_peer(&self) -> bool {
+        ![DIRECT, BARE, CREOLE].contains(&self.name)
+    }
+
+    /// What the tool `echo` is called behind it.
+    pub(super) fn tool(&self) -> &'static str {
+        if self.name == MCP_PROXY { "x/echo" } else { "echo" }
+    }
+
+    /// The command that starts it; a configuration that it needs is written first.
+    pub(super) fn command(
+        &self,
+        lane: &Lane,
+        site: &Site<'_>,
+    ) -> Result<(PathBuf, Vec<String>), String> {
+        let program = |name: &str| (PathBuf::from(name), self.program.display().to_string());
+        let front = site.front.to_string();
+        let port = site.front.port().to_string();
+        let creole = site.creole.display().to_string();
+        let url = site.url.to_owned();
+        let (program, arguments) = match self.name {
+            BARE => {
+                let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+                (self.program.clone(), vec![front, address.to_owned()])
+            }
+            CREOLE => {
+                let file = site.write("creole.toml", &creole_configuration(lane, site))?;
+                let mut arguments = vec!["serve".to_owned(), file];
+                if lane.front == Way::Http {
+                    arguments.extend(["--http".to_owned(), front]);
+                }
+                (self.program.clone(), arguments)
+            }
+            MCP_PROXY => {
+                let file = site.write("mcp-proxy.toml", &crate_configuration(lane, site))?;
+                (self.program.clone(), vec!["--config".to_owned(), file])
+            }
+            SUPERGATEWAY => {
+                let (node, script) = program("node");
+                let words = ["--outputTransport", "streamableHttp", "--stateful", "--logLevel"];
+                let mut arguments = vec![script, "--stdio".to_owned(), format!("{creole} serve")];
+                arguments.extend(words.map(str::to_owned));
+                arguments.extend(["none".to_owned(), "--port".to_owned(), port]);
+                (node, arguments)
+            }
+            MCP_PROXY_PYTHON => {
+                let words = ["--log-level", "ERROR", "--port", &port, "--", &creole, "serve"];
+                (self.program.clone(), words.map(str::to_owned).to_vec())
+            }
+            FASTMCP => {
+                let source = match lane.behind {
+                    Way::Http => url,
+                    Way::Stdio => site.write("fastmcp.json", &fastmcp_configuration(&creole))?,
+                };
+                let words = ["run", &source, "--transport", "http", "--port", &port];
+                let mut arguments = words.map(str::to_owned).to_vec();
+                arguments.extend(["--no-banner", "--log-level", "ERROR"].map(str::to_owned));
+                (self.program.clone(), arguments)
+            }
+            MCP_REMOTE => {
+                let (node, script) = program("node");
+                let words = [&url, "--allow-http", "--transport", "http-only", "--silent"];
+                let mut arguments = vec![script];
+                arguments.extend(words.map(str::to_owned));
+                (node, arguments)
+            }
+            // The server itself.
+            _ => (self.program.clone(), vec!["serve".to_owned()]),
+        };
+        Ok((program, arguments))
+    }
+}
+
+impl Site<'_> {
+    fn write(&self, name: &str, text: &str) -> Result<String, String> {
+        let path = self.folder.join(name);
+        fs::write(&path, text)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        Ok(path.display().to_string())
+    }
+}
+
+fn creole_configuration(lane: &Lane, site: &Site<'_>) -> String {
+    let place = match lane.behind {
+        Way::Http => format!("url = \"{}\"", site.url),
+        Way::Stdio => format!("command = [\"{}\", \"serve\"]", site.creole.display()),
+    };
+    let era = match lane.server {
+        Era::Legacy => "handshake",
+        Era::Modern => "stateless",
+    };
+    format!("[upstreams.x]\n{place}\nera = \"{era}\"\naffinity = \"shared\"\nprefix = \"\"\n")
+}
+
+fn crate_configuration(lane: &Lane, site: &Site<'_>) -> String {
+    let (host, port) = (site.front.ip(), site.front.port());
+    let place = match lane.behind {
+        Way::Http => format!("transport = \"http\"\nurl = \"{}\"", site.url),
+        Way::Stdio => format!(
+            "transport = \"stdio\"\ncommand = \"{}\"\nargs = [\"serve\"]",
+            site.creole.display()
+        ),
+    };
+    format!(
+        "[proxy]\nname = \"bench\"\n\n[proxy.listen]\nhost = \"{host}\"\nport = {port}\n\n\
+         [[backends]]\nname = \"x\"\n{place}\n"
+    )
+}
+
+fn fastmcp_configuration(creole: &str) -> String {
+    format!(r#"{{"mcpServers":{{"x":{{"command":"{creole}","args":["serve"]}}}}}}"#)
+}
+
+const PEERS: [(&str, Package); 5] = [
+    (
+        MCP_PROXY,
+        Package {
+            registry: Registry::Crates,
+            name: "mcp-proxy",
+            version: "0.6.0",
+            folder: "mcp-proxy",
+            program: "bin/mcp-proxy",
+        },
+    ),
+    (
+        SUPERGATEWAY,
+        Package {
+            registry: Registry::Npm,
+            name: "supergateway",
+            version: "4.0.0",
+            folder: "supergateway",
+            program: "node_modules/supergateway/dist/index.js",
+        },
+    ),
+    (
+        MCP_PROXY_PYTHON,
+        Package {
+            registry: Registry::Pypi,
+            name: "mcp-proxy",
+            version: "0.13.0",
+            folder: "mcp-proxy-python",
+            program: "bin/mcp-proxy",
+        },
+    ),
+    (
+        FASTMCP,
+        Package {
+            registry: Registry::Pypi,
+            name: "fastmcp",
+            version: "4.1.0",
+            folder: "fastmcp",
+            program: "bin/fastmcp",
+        },
+    ),
+    (
+        MCP_REMOTE,
+        Package {
+            registry: Registry::Npm,
+            name: "mcp-remote",
+            version: "0.15.1",
+            folder: "mcp-remote",
+            program: "node_modules/mcp-remote/dist/proxy.js",
+        },
+    ),
+];
+
+/// Builds and installs everything that is compared, and says what could not be.
+pub(super) fn build(
+    workshop: &Workshop,
+    creole: Option<&Path>,
+) -> Result<(Vec<Contender>, Vec<String>), String> {
+    let relay = workshop.build_bench("bare-relay", "bare-relay")?;
+    let creole = workshop.creole(creole)?;
+    let mut contenders = vec![
+        Contender { name: DIRECT, program: creole.clone() },
+        Contender { name: BARE, program: relay },
+    ];
+    let mut missing = Vec::new();
+    for (name, package) in &PEERS {
+        match package.install(workshop) {
+            Ok(program) => contenders.push(Contender { name, program }),
+            Err(error) => missing.push(format!("{name}: {error}")),
+        }
+    }
+    contenders.push(Contender { name: CREOLE, program: creole });
+    Ok((contenders, missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::super::lanes::LANES;
+    use super::{BARE, CREOLE, Contender, DIRECT, MCP_REMOTE, Site, creole_configuration};
+
+    #[test]
+    fn creole_is_compared_on_every_way_and_a_peer_where_it_can_go() {
+        let taken = |name| {
+            let contender = Contender { name, program: PathBuf::from("p") };
+            LANES.iter().filter(|lane| contender.takes(lane)).count()
+        };
+        assert_eq!(taken(CREOLE), LANES.len());
+        assert_eq!((taken(DIRECT), taken(BARE), taken(MCP_REMOTE)), (6, 2, 1));
+    }
+
+    #[test]
+    fn the_era_of_the_server_is_configured() {
+        let site = Site {
+            front: ([127, 0, 0, 1], 1).into(),
+            url: "http://127.0.0.1:2/mcp",
+            creole: Path::new("creole"),
+            folder: Path::new("."),
+        };
+        let across = LANES.iter().find(|lane| !lane.is_same_era()).unwrap();
+        let text = creole_configuration(across, &site);
+        assert!(text.contains("era = \"stateless\"") && text.contains("prefix = \"\""));
+    }
+}

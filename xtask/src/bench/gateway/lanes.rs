@@ -1,0 +1,76 @@
+//! The ways that a call takes: how it comes to the gateway, and how it goes on.
+
+use super::super::sample::Era;
+
+/// How something speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Http,
+    Stdio,
+}
+
+impl Way {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Http => "HTTP",
+            Self::Stdio => "stdio",
+        }
+    }
+
+    /// How many calls are in flight: connections with a call each, or calls on one pair of pipes.
+    pub(super) fn widths(self) -> [usize; 2] {
+        match self {
+            Self::Http => [1, 32],
+            Self::Stdio => [1, 64],
+        }
+    }
+}
+
+/// One way through a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lane {
+    /// How the client speaks to the gateway.
+    pub(super) front: Way,
+    /// How the gateway speaks to the server.
+    pub(super) behind: Way,
+    /// The era of the client.
+    pub(super) client: Era,
+    /// The era in which the gateway speaks to the server.
+    pub(super) server: Era,
+}
+
+const fn lane(front: Way, behind: Way, client: Era, server: Era) -> Lane {
+    Lane { front, behind, client, server }
+}
+
+impl Lane {
+    /// Whether client and server speak alike.
+    pub(super) fn is_same_era(self) -> bool {
+        self.client == self.server
+    }
+
+    /// The same way to a server of the client's own era.
+    pub(super) fn within_era(self) -> Self {
+        Self { server: self.client, ..self }
+    }
+
+    /// For the report.
+    pub(super) fn title(self) -> String {
+        let (front, behind) = (self.front.name(), self.behind.name());
+        format!("{front} -> {behind}, {} client, {} server", self.client.name(), self.server.name())
+    }
+}
+
+/// All that are measured: within an era, and across.
+pub(super) const LANES: [Lane; 10] = [
+    lane(Way::Http, Way::Http, Era::Legacy, Era::Legacy),
+    lane(Way::Http, Way::Http, Era::Modern, Era::Modern),
+    lane(Way::Http, Way::Http, Era::Legacy, Era::Modern),
+    lane(Way::Http, Way::Http, Era::Modern, Era::Legacy),
+    lane(Way::Http, Way::Stdio, Era::Legacy, Era::Legacy),
+    lane(Way::Http, Way::Stdio, Era::Modern, Era::Modern),
+    lane(Way::Http, Way::Stdio, Era::Legacy, Era::Modern),
+    lane(Way::Http, Way::Stdio, Era::Modern, Era::Legacy),
+    lane(Way::Stdio, Way::Http, Era::Legacy, Era::Legacy),
+    lane(Way::Stdio, Way::Http, Era::Modern, Era::Modern),
+];

@@ -1,0 +1,79 @@
+//! The other gateways, installed from their registries with the versions that are compared.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::super::build::{Workshop, tell};
+
+/// Where one is installed from.
+#[derive(Clone, Copy)]
+pub(super) enum Registry {
+    Crates,
+    Npm,
+    Pypi,
+}
+
+/// A package of a registry.
+pub(super) struct Package {
+    pub(super) registry: Registry,
+    pub(super) name: &'static str,
+    pub(super) version: &'static str,
+    /// The folder that it is installed to.
+    pub(super) folder: &'static str,
+    /// What is run, in that folder.
+    pub(super) program: &'static str,
+}
+
+impl Package {
+    /// Installs it unless it is there, and gives the path of what is run.
+    pub(super) fn install(&self, workshop: &Workshop) -> Result<PathBuf, String> {
+        let folder = workshop.scratch().join("peers").join(self.folder);
+        let program = folder.join(self.program);
+        if !program.exists() {
+            tell(&format!("installing {} {}", self.name, self.version))?;
+            self.fetch(&folder).map_err(|error| {
+                format!("{} {} cannot be installed: {error}", self.name, self.version)
+            })?;
+        }
+        if program.exists() {
+            Ok(program)
+        } else {
+            Err(format!("{} {} has no {}", self.name, self.version, self.program))
+        }
+    }
+
+    fn fetch(&self, folder: &Path) -> Result<(), String> {
+        let explain = |error| format!("{}: {error}", folder.display());
+        fs::create_dir_all(folder).map_err(explain)?;
+        match self.registry {
+            Registry::Crates => {
+                let package = format!("{}@{}", self.name, self.version);
+                let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+                cargo.args(["install", "--quiet", "--locked", &package, "--root"]).arg(folder);
+                run(cargo.arg("--target-dir").arg(folder.join("target")))
+            }
+            Registry::Npm => {
+                let package = format!("{}@{}", self.name, self.version);
+                let mut npm = Command::new("npm");
+                npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]);
+                run(npm.arg(folder).arg(package))
+            }
+            Registry::Pypi => {
+                run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+                let package = format!("{}=={}", self.name, self.version);
+                run(Command::new(folder.join("bin/pip")).args(["install", "--quiet", &package]))
+            }
+        }
+    }
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name} ended with {status}")),
+        Err(error) => Err(format!("cannot run {name}: {error}")),
+    }
+}

@@ -1,0 +1,115 @@
+//! Samples of gateways: what the load generator is asked, and where its figures are kept.
+
+use std::path::Path;
+
+use super::super::figures::Figures;
+use super::super::sample::Driver;
+use super::Plan;
+use super::behind::{Behind, free_address};
+use super::contenders::{Contender, DIRECT, Site};
+use super::lanes::{Lane, Way};
+
+/// What is needed to take samples.
+pub(super) struct Workplace<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) driver: &'a Driver,
+    /// What stands behind the gateways.
+    pub(super) creole: &'a Path,
+}
+
+impl Workplace<'_> {
+    /// Takes one sample of a fresh gateway before a fresh server.
+    pub(super) fn take(
+        &self,
+        contender: &Contender,
+        lane: &Lane,
+        width: usize,
+    ) -> Result<Figures, String> {
+        let behind = Behind::start(self.creole, self.driver)?;
+        let site = Site {
+            front: free_address()?,
+            url: &behind.url(),
+            creole: self.creole,
+            folder: &self.driver.folder,
+        };
+        let (program, mut arguments) = contender.command(lane, &site)?;
+        let is_direct = contender.name == DIRECT;
+        // Without a gateway the client speaks to the server as the gateway would.
+        let front = if is_direct { lane.behind } else { lane.front };
+        if is_direct && front == Way::Http {
+            arguments.extend(["--http", "127.0.0.1:0"].map(str::to_owned));
+        }
+        let words = self.words(contender, lane, front, width, &site);
+        let what = format!("{} ({}, {width})", contender.name, lane.title());
+        let text = self.driver.sample(&words, (&program, &arguments), &what)?;
+        Ok(Figures::of(&text))
+    }
+
+    fn words(
+        &self,
+        contender: &Contender,
+        lane: &Lane,
+        front: Way,
+        width: usize,
+        site: &Site<'_>,
+    ) -> Vec<String> {
+        let era = lane.client.name().to_owned();
+        let tool = contender.tool().to_owned();
+        let width = width.to_string();
+        let times = [self.plan.warmup, self.plan.measure].map(|it| it.as_millis().to_string());
+        let core = self.driver.server_core().to_owned();
+        let mut words = match (front, contender.name) {
+            (Way::Stdio, _) => vec!["load".to_owned(), era, width],
+            (Way::Http, DIRECT) => vec!["http".to_owned(), era, tool, width, "0".to_owned()],
+            (Way::Http, _) => vec!["relay".to_owned(), era, tool, width],
+        };
+        words.extend(times);
+        words.push(core);
+        if front == Way::Http && contender.name != DIRECT {
+            words.push(site.front.to_string());
+        }
+        words
+    }
+}
+
+/// All samples of a run.
+#[derive(Default)]
+pub(super) struct Measurements {
+    rows: Vec<Row>,
+}
+
+struct Row {
+    name: &'static str,
+    lane: Lane,
+    width: usize,
+    /// One for each repetition.
+    samples: Vec<Figures>,
+}
+
+impl Measurements {
+    pub(super) fn add(&mut self, name: &'static str, lane: Lane, width: usize, figures: Figures) {
+        let known = |row: &&mut Row| row.name == name && row.lane == lane && row.width == width;
+        match self.rows.iter_mut().find(known) {
+            Some(row) => row.samples.push(figures),
+            None => self.rows.push(Row { name, lane, width, samples: vec![figures] }),
+        }
+    }
+
+    /// One figure of every repetition; none where it was not measured.
+    pub(super) fn figures(
+        &self,
+        name: &str,
+        lane: Lane,
+        width: usize,
+        figure: fn(&Figures) -> f64,
+    ) -> Vec<f64> {
+        let known = |row: &&Row| row.name == name && row.lane == lane && row.width == width;
+        let row = self.rows.iter().find(known);
+        row.map_or(Vec::new(), |row| row.samples.iter().map(figure).collect())
+    }
+
+    /// All requests that were answered while the clock ran.
+    pub(super) fn messages(&self) -> f64 {
+        self.rows.iter().flat_map(|row| &row.samples).map(Figures::messages).sum()
+    }
+}

@@ -1,0 +1,175 @@
+//! The targets for gateways, and whether a run reached them.
+
+use super::super::figures::Figures;
+use super::super::statistics::{Spread, paired};
+use super::contenders::{BARE, CREOLE, DIRECT, MCP_PROXY, MCP_REMOTE};
+use super::lanes::{LANES, Lane, Way};
+use super::sample::Measurements;
+
+/// One target, checked.
+pub(super) struct Verdict {
+    pub(super) lane: Lane,
+    pub(super) wording: &'static str,
+    pub(super) measured: String,
+    pub(super) met: bool,
+}
+
+/// The most processor time per call that creole may use, as a share of another gateway's.
+struct Share {
+    front: Way,
+    behind: Way,
+    of: &'static str,
+    at_most: f64,
+    wording: &'static str,
+}
+
+const SHARES: [Share; 4] = [
+    Share {
+        front: Way::Http,
+        behind: Way::Http,
+        of: BARE,
+        at_most: 1.5,
+        wording: "CPU at most 1.5 x bare relay",
+    },
+    Share {
+        front: Way::Http,
+        behind: Way::Http,
+        of: MCP_PROXY,
+        at_most: 0.25,
+        wording: "CPU at most 1/4 of the mcp-proxy crate",
+    },
+    Share {
+        front: Way::Http,
+        behind: Way::Stdio,
+        of: MCP_PROXY,
+        at_most: 0.25,
+        wording: "CPU at most 1/4 of the mcp-proxy crate",
+    },
+    Share {
+        front: Way::Stdio,
+        behind: Way::Http,
+        of: MCP_REMOTE,
+        at_most: 1.0 / 40.0,
+        wording: "CPU at most 1/40 of mcp-remote",
+    },
+];
+
+/// Microseconds that a call through the gateway may take longer at one connection.
+const ADDED_ALLOWANCE: f64 = 60.0;
+
+/// How much dearer a call across eras may be than one within the client's era.
+const ACROSS_ALLOWANCE: f64 = 1.3;
+
+/// Targets that this benchmark does not check, named so that nobody takes them for met.
+pub(super) const UNCHECKED: &str =
+    "a result of 5 MB passes with one copy and a memory peak under twice its size";
+
+/// Checks every target that this benchmark can check.
+pub(super) fn verdicts(measurements: &Measurements) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for lane in LANES {
+        let shares = SHARES.iter().filter(|it| it.front == lane.front && it.behind == lane.behind);
+        for share in shares {
+            let ratio = processor_ratio(measurements, share.of, lane).median;
+            let shown = format!("{ratio:.3}");
+            verdicts.extend(verdict(lane, share.wording, ratio, share.at_most, shown));
+        }
+        let added = added(measurements, CREOLE, lane, Figures::middle).median;
+        if lane.front == Way::Http {
+            let wording = "adds less than 60 µs to the p50 at one connection";
+            let shown = format!("{added:.0} µs");
+            verdicts.extend(verdict(lane, wording, added, ADDED_ALLOWANCE, shown));
+        }
+        if !lane.is_same_era() {
+            let figures = |lane| widest(measurements, CREOLE, lane, Figures::processor);
+            let ratio = paired(&figures(lane), &figures(lane.within_era()), |a, b| a / b).median;
+            let wording = "CPU at most 1.3 x that within the client's era";
+            let shown = format!("{ratio:.3}");
+            verdicts.extend(verdict(lane, wording, ratio, ACROSS_ALLOWANCE, shown));
+        }
+    }
+    verdicts
+}
+
+/// One figure of every repetition under the most load.
+pub(super) fn widest(
+    measurements: &Measurements,
+    name: &str,
+    lane: Lane,
+    figure: fn(&Figures) -> f64,
+) -> Vec<f64> {
+    measurements.figures(name, lane, lane.front.widths()[1], figure)
+}
+
+/// Creole's processor time as a share of another gateway's, paired within a repetition; not a number
+/// where one of them was not measured.
+pub(super) fn processor_ratio(measurements: &Measurements, of: &str, lane: Lane) -> Spread {
+    let figures = |name| widest(measurements, name, lane, Figures::processor);
+    paired(&figures(CREOLE), &figures(of), |ours, theirs| ours / theirs)
+}
+
+/// What a gateway adds to a figure at one call at a time; the server alone is asked in the client's era.
+pub(super) fn added(
+    measurements: &Measurements,
+    name: &str,
+    lane: Lane,
+    figure: fn(&Figures) -> f64,
+) -> Spread {
+    let through = measurements.figures(name, lane, 1, figure);
+    let direct = measurements.figures(DIRECT, lane.within_era(), 1, figure);
+    paired(&through, &direct, |through, direct| through - direct)
+}
+
+fn verdict(
+    lane: Lane,
+    wording: &'static str,
+    measured: f64,
+    at_most: f64,
+    shown: String,
+) -> Option<Verdict> {
+    let met = measured <= at_most;
+    (!measured.is_nan()).then_some(Verdict { lane, wording, measured: shown, met })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::figures::Figures;
+    use super::super::contenders::{BARE, CREOLE, DIRECT};
+    use super::super::lanes::{LANES, Lane};
+    use super::super::sample::Measurements;
+    use super::verdicts;
+
+    fn add(to: &mut Measurements, name: &'static str, lane: Lane, cost: u32) {
+        let text = format!(
+            "answered 1\nprocessor_nanoseconds {}\nmiddle_nanoseconds {}\n",
+            cost * 1000,
+            cost * 1000
+        );
+        for width in lane.front.widths() {
+            to.add(name, lane, width, Figures::of(&text));
+        }
+    }
+
+    fn met(measurements: &Measurements, lane: Lane, words: &str) -> Option<bool> {
+        let verdicts = verdicts(measurements);
+        let mut found = verdicts.iter().filter(|it| it.lane == lane && it.wording.contains(words));
+        found.next().map(|verdict| verdict.met)
+    }
+
+    #[test]
+    fn a_target_is_met_or_missed_or_not_measured() {
+        let mut measurements = Measurements::default();
+        let (same, across) = (LANES[0], LANES[2]);
+        for (name, lane, cost) in
+            [(DIRECT, same, 30), (BARE, same, 20), (CREOLE, same, 40), (CREOLE, across, 50)]
+        {
+            add(&mut measurements, name, lane, cost);
+        }
+        assert_eq!(met(&measurements, same, "1.5 x bare"), Some(false));
+        assert_eq!(met(&measurements, same, "of the mcp-proxy crate"), None);
+        assert_eq!(met(&measurements, same, "adds less"), Some(true));
+        assert_eq!(met(&measurements, across, "adds less"), Some(true));
+        assert_eq!(met(&measurements, across, "1.3 x"), Some(true));
+        assert_eq!(met(&measurements, LANES[1], "adds less"), None);
+    }
+}
