@@ -119,6 +119,9 @@ mod tests {
         restarts.started(seconds(300));
         restarts.ended(seconds(360), 0);
         assert_eq!(restarts.failures(), 1);
-        assert_eq!(restarts.verdict(seconds(360)), Verdict::Wait(seconds(1)));
+        assert_eq!(restarts.verdict(seconds(360)), Verdict::Start, "it ran well until now");
+        restarts.started(seconds(360));
+        restarts.ended(seconds(360), 0);
+        assert_eq!(restarts.verdict(seconds(360)), Verdict::Wait(seconds(2)));
     }
 }
