@@ -19,6 +19,8 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use creole_proto::adapt::{Lowered, lower_form};
@@ -30,7 +32,6 @@ use creole_proto::server::Answer;
 use creole_proto::wire::{Object, Raw, canonical};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 use crate::call::{Call, Context, Round};
 use crate::chain::{BoxFuture, Next};
@@ -334,20 +335,25 @@ fn may_be_asked(caller: &Caller) -> bool {
         || caller.reentry.is_some()
 }
 
-/// Sends the questions of one round together, and waits for all answers; the first refusal ends it.
+/// Sends the questions of one round together, in their order, and waits for all answers; the first refusal ends it.
 async fn ask_each(context: &Context, asks: Vec<Ask>) -> Result<Answers, Fault> {
-    let mut asking = JoinSet::new();
-    for Ask { key, question } in asks {
-        let context = context.clone();
-        asking.spawn(async move { (key, context.ask(question).await) });
-    }
+    let ask = |Ask { key, question }| (key, Box::pin(context.ask(question)));
+    let mut asking: Vec<_> = asks.into_iter().map(ask).collect();
     let mut answers = Answers::new();
-    while let Some(asked) = asking.join_next().await {
-        let broken = |_| Fault::new(FaultKind::Internal, "a question could not be asked");
-        let refused = |reason| Fault::new(FaultKind::InputRefused, reason);
-        let (key, answer) = asked.map_err(broken)?;
-        answers.insert(key, answer.map_err(refused)?);
-    }
+    poll_fn(|waker| {
+        let mut place = 0;
+        while let Some((_, asked)) = asking.get_mut(place) {
+            match asked.as_mut().poll(waker) {
+                Poll::Pending => place += 1,
+                Poll::Ready(Ok(answer)) => _ = answers.insert(asking.remove(place).0, answer),
+                Poll::Ready(Err(reason)) => {
+                    return Poll::Ready(Err(Fault::new(FaultKind::InputRefused, reason)));
+                }
+            }
+        }
+        if asking.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    })
+    .await?;
     Ok(answers)
 }
 
