@@ -327,12 +327,7 @@ impl Round {
 }
 
 fn may_be_asked(caller: &Caller) -> bool {
-    let client = &caller.capabilities;
-    client.elicitation_form
-        || client.elicitation_url
-        || client.sampling
-        || client.roots
-        || caller.reentry.is_some()
+    caller.capabilities.can_be_asked() || caller.reentry.is_some()
 }
 
 /// Sends the questions of one round together, in their order, and waits for all answers; the first refusal ends it.

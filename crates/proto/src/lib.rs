@@ -25,6 +25,7 @@ pub mod client;
 pub mod dialect;
 mod encode;
 pub mod fault;
+mod frames;
 pub mod framing;
 pub mod http;
 pub mod lifecycle;

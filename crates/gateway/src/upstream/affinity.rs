@@ -68,9 +68,8 @@ impl Upstream {
             return main();
         }
         let principal = || Owner::Principal(context.principal().into());
-        let asks = self.settings.interactive
-            && call.operation.may_ask()
-            && terms::can_be_asked(capabilities);
+        let asks =
+            self.settings.interactive && call.operation.may_ask() && capabilities.can_be_asked();
         let is_single = self.settings.affinity == Affinity::Single;
         if is_single && (!asks || Asks::of(capabilities) == self.main_key().asks) {
             return main();

@@ -291,7 +291,7 @@ impl Upstream {
         let parks = rules.asking == Asking::Inline
             && context.caller().rules.asking == Asking::Reentrant
             && call.operation.may_ask()
-            && terms::can_be_asked(capabilities);
+            && capabilities.can_be_asked();
         match parks {
             true => self.parking.follow(calling, lease, context).await,
             false => relay::follow(calling, &mut lease, context).await,

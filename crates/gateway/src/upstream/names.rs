@@ -10,13 +10,11 @@ const LONGEST: usize = 64;
 pub struct Naming {
     /// What stands in front; nothing for names as they are.
     pub prefix: String,
-    /// What stands in between.
-    pub separator: String,
 }
 
 impl Naming {
     /// Names as they are.
-    pub const PLAIN: Self = Self { prefix: String::new(), separator: String::new() };
+    pub const PLAIN: Self = Self { prefix: String::new() };
 
     /// The name here of something that is called `name` there.
     pub fn here(&self, name: &str) -> Result<String, Unusable> {
@@ -24,7 +22,7 @@ impl Naming {
             // Whoever asked for names as they are gets them as they are.
             return Ok(name.to_owned());
         }
-        let full = format!("{}{}{name}", self.prefix, self.separator);
+        let full = format!("{}{name}", self.prefix);
         if !name.chars().all(is_plain) || name.is_empty() {
             return Err(Unusable::Characters(name.to_owned()));
         }
@@ -126,7 +124,7 @@ mod tests {
     use super::*;
 
     fn naming(prefix: &str) -> Naming {
-        Naming { prefix: prefix.to_owned(), separator: "__".to_owned() }
+        Naming { prefix: format!("{prefix}__") }
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Settings {
                 (None, UpstreamEra::Stateless) => newest(Era::Stateless),
             },
             dialect: plan.dialect.clone(),
-            naming: Naming { prefix: plan.prefix.clone(), separator: String::new() },
+            naming: Naming { prefix: plan.prefix.clone() },
             affinity: match plan.affinity {
                 words::Affinity::Principal => Affinity::Principal,
                 words::Affinity::Shared => Affinity::Shared,

@@ -6,6 +6,7 @@ use creole::call::Context;
 use creole::proto::client::{Request, Terms};
 use creole::proto::model::{ClientCapabilities, Tasking};
 use creole::proto::op::{Operation, Reentry};
+use creole::proto::revision::Elicitation;
 use creole::proto::wire::Raw;
 
 use super::kept::Kept;
@@ -13,19 +14,17 @@ use super::kept::Kept;
 /// What a caller can be asked for by another server: what it can do, in words of its revision.
 pub(super) fn capabilities(context: &Context) -> Arc<ClientCapabilities> {
     let caller = context.caller();
-    let knows = caller.rules.elicitation != creole::proto::revision::Elicitation::Absent;
-    let mut capabilities = ClientCapabilities::clone(&caller.capabilities);
-    capabilities.elicitation_form &= knows;
-    capabilities.elicitation_url &= knows;
-    Arc::new(capabilities)
-}
-
-/// Whether the caller can be asked anything.
-pub(super) fn can_be_asked(capabilities: &ClientCapabilities) -> bool {
-    capabilities.elicitation_form
-        || capabilities.elicitation_url
-        || capabilities.sampling
-        || capabilities.roots
+    let given = &caller.capabilities;
+    let has_forms = given.elicitation_form || given.elicitation_url;
+    match caller.rules.elicitation {
+        // A revision without forms cannot bring one to anybody, whatever its client says.
+        Elicitation::Absent if has_forms => Arc::new(ClientCapabilities {
+            elicitation_form: false,
+            elicitation_url: false,
+            ..ClientCapabilities::clone(given)
+        }),
+        _ => Arc::clone(given),
+    }
 }
 
 /// The call as another server is asked it.

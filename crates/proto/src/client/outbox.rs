@@ -7,6 +7,7 @@ use core::fmt;
 
 use super::CallKey;
 use crate::fault::Fault;
+use crate::frames::Frames;
 use crate::model::Question;
 use crate::op::{Change, Event, Outcome, ServerCard};
 use crate::revision::Rules;
@@ -150,18 +151,10 @@ impl fmt::Display for Noise {
     }
 }
 
-/// Where a frame ends, and what it is.
-#[derive(Debug)]
-struct Mark {
-    sending: Sending,
-    end: usize,
-}
-
 /// Frames and happenings, in the order in which they arose.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    bytes: Vec<u8>,
-    frames: Vec<Mark>,
+    frames: Frames<Sending>,
     happenings: VecDeque<Happening>,
 }
 
@@ -173,32 +166,22 @@ impl Outbox {
 
     /// The bytes of all frames, each ended by a newline.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.frames.bytes()
     }
 
     /// Takes the bytes of all frames out.
     pub fn take_bytes(&mut self) -> Vec<u8> {
-        self.frames.clear();
-        core::mem::take(&mut self.bytes)
+        self.frames.take_bytes()
     }
 
     /// Forgets the frames, keeping the room they took; gives back what an unusually large frame took.
     pub fn clear_frames(&mut self) {
-        const ROOM: usize = 64 * 1024;
         self.frames.clear();
-        self.bytes.clear();
-        if self.bytes.capacity() > 4 * ROOM {
-            self.bytes.shrink_to(ROOM);
-        }
     }
 
     /// The frames, each with what it is.
     pub fn frames(&self) -> impl Iterator<Item = Outgoing<'_>> {
-        let starts = core::iter::once(0).chain(self.frames.iter().map(|mark| mark.end));
-        self.frames.iter().zip(starts).map(|(mark, start)| Outgoing {
-            sending: mark.sending,
-            text: &self.bytes[start..mark.end - 1],
-        })
+        self.frames.iter().map(|(sending, text)| Outgoing { sending, text })
     }
 
     pub(super) fn tell(&mut self, happening: Happening) {
@@ -207,10 +190,6 @@ impl Outbox {
 
     /// Adds a frame that `write` writes.
     pub(super) fn frame(&mut self, sending: Sending, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.bytes.len();
-        write(&mut self.bytes);
-        crate::encode::keep_on_one_line(&mut self.bytes[start..]);
-        self.bytes.push(b'\n');
-        self.frames.push(Mark { sending, end: self.bytes.len() });
+        self.frames.add(sending, write);
     }
 }

@@ -44,6 +44,11 @@ pub struct ClientCapabilities {
 }
 
 impl ClientCapabilities {
+    /// Whether there is anything that it can be asked for.
+    pub fn can_be_asked(&self) -> bool {
+        self.elicitation_form || self.elicitation_url || self.sampling || self.roots
+    }
+
     /// Reads a capabilities object; a capability given as `true` counts as `{}` and `false` as absent,
     /// because hand-written clients send booleans.
     pub fn read(object: Object<'_>) -> Self {

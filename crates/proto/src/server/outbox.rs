@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use super::CallKey;
 use crate::fault::FaultKind;
+use crate::frames::Frames;
 use crate::op::{Caller, Operation};
 use crate::wire::Raw;
 
@@ -114,22 +115,10 @@ pub enum End {
     Cancelled,
 }
 
-/// Where a frame ends, and what it is.
-#[derive(Debug)]
-struct Mark {
-    route: Route,
-    role: Role,
-    end: usize,
-}
-
-/// Room for a short answer, so that the first one is not copied each time that its buffer grows.
-const USUAL: usize = 512;
-
 /// Frames and actions, in the order in which they arose.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    bytes: Vec<u8>,
-    frames: Vec<Mark>,
+    frames: Frames<(Route, Role)>,
     actions: VecDeque<Action>,
 }
 
@@ -141,40 +130,27 @@ impl Outbox {
 
     /// The bytes of all frames, each ended by a newline.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.frames.bytes()
     }
 
     /// Takes the bytes of all frames out.
     pub fn take_bytes(&mut self) -> Vec<u8> {
-        self.frames.clear();
-        core::mem::take(&mut self.bytes)
+        self.frames.take_bytes()
     }
 
     /// Forgets the frames, keeping the room they took; gives back what an unusually large frame took.
     pub fn clear_frames(&mut self) {
-        const ROOM: usize = 64 * 1024;
         self.frames.clear();
-        self.bytes.clear();
-        if self.bytes.capacity() > 4 * ROOM {
-            self.bytes.shrink_to(ROOM);
-        }
     }
 
     /// Forgets the first bytes, which somebody has taken.
     pub fn discard(&mut self, count: usize) {
-        self.bytes.drain(..count);
-        self.frames.retain(|mark| mark.end > count);
-        self.frames.iter_mut().for_each(|mark| mark.end -= count);
+        self.frames.discard(count);
     }
 
     /// The frames, each with its route and role.
     pub fn frames(&self) -> impl Iterator<Item = Outgoing<'_>> {
-        let starts = core::iter::once(0).chain(self.frames.iter().map(|mark| mark.end));
-        self.frames.iter().zip(starts).map(|(mark, start)| Outgoing {
-            route: mark.route,
-            role: mark.role,
-            text: &self.bytes[start..mark.end - 1],
-        })
+        self.frames.iter().map(|((route, role), text)| Outgoing { route, role, text })
     }
 
     /// Tells that resources are no longer watched by one who did.
@@ -194,7 +170,7 @@ impl Outbox {
 
     /// Adds a notification or a question that `write` writes.
     pub(super) fn frame(&mut self, route: Route, write: impl FnOnce(&mut Vec<u8>)) {
-        self.mark(route, Role::Aside, write);
+        self.frames.add((route, Role::Aside), write);
     }
 
     /// Adds an answer that `write` writes.
@@ -204,17 +180,6 @@ impl Outbox {
         fault: Option<FaultKind>,
         write: impl FnOnce(&mut Vec<u8>),
     ) {
-        self.mark(route, Role::Answer(fault), write);
-    }
-
-    fn mark(&mut self, route: Route, role: Role, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.bytes.len();
-        if self.bytes.capacity() == 0 {
-            self.bytes.reserve(USUAL);
-        }
-        write(&mut self.bytes);
-        crate::encode::keep_on_one_line(&mut self.bytes[start..]);
-        self.bytes.push(b'\n');
-        self.frames.push(Mark { route, role, end: self.bytes.len() });
+        self.frames.add((route, Role::Answer(fault)), write);
     }
 }
