@@ -27,4 +27,4 @@ pub use object::{
 };
 pub use raw::{Raw, RawError};
 pub use scan::{Fields, Frame, Limits, Reason, ScanError, scan};
-pub use text::{quote, unquote};
+pub use text::{one_line, quote, unquote};

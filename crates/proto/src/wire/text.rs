@@ -4,6 +4,8 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use memchr::memchr2;
+
 use super::scan::Reason;
 
 /// The value of a JSON string token, quotes included; `None` if `raw` is not one such token.
@@ -30,6 +32,16 @@ pub fn quote(out: &mut Vec<u8>, text: &str) {
         rest = after;
     }
     out.push(b'"');
+}
+
+/// Validated JSON without line breaks, for a framing where a line break ends the message.
+///
+/// A JSON string cannot contain a raw CR or LF, so those found are whitespace and become spaces.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    if memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace(['\n', '\r'], " "))
 }
 
 /// How many leading bytes may stand in a JSON string as they are.
@@ -190,6 +202,12 @@ mod tests {
             out,
             r#""a\"\\\n\r\t\b\f\u001f\u0000/é😀"#.bytes().chain(*b"\x7f\"").collect::<Vec<_>>()
         );
+    }
+
+    #[test]
+    fn line_breaks_become_spaces_only_when_present() {
+        assert!(matches!(one_line("{\"a\":\"\\n\"}"), Cow::Borrowed(_)));
+        assert_eq!(one_line("{\r\n\"a\": 1\n}"), "{  \"a\": 1 }");
     }
 
     #[test]
