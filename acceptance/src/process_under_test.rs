@@ -12,7 +12,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -33,7 +34,7 @@ pub struct Server {
     process: Running,
     input: Option<ChildStdin>,
     output: Receiver<String>,
-    log: Option<JoinHandle<String>>,
+    log: Option<Log>,
     last_id: u64,
     _data: Option<TempDir>,
 }
@@ -187,7 +188,7 @@ impl Server {
                 }
             }
         });
-        let log = child.stderr.take().map(|stderr| thread::spawn(move || all(stderr)));
+        let log = child.stderr.take().map(Log::of);
         Self { process, input, output, log, last_id: 0, _data: None }
     }
 
@@ -253,6 +254,23 @@ impl Server {
         self.process.weight()
     }
 
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.0.id()
+    }
+
+    /// Waits until it has said this on stderr.
+    #[track_caller]
+    pub fn until_said(&self, what: &str) {
+        let log = self.log.as_ref().expect("its stderr");
+        let started = Instant::now();
+        while !log.so_far().contains(what) {
+            assert!(started.elapsed() < PATIENCE, "it did not say {what:?}: {}", log.so_far());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Ends its input; it may still answer.
     pub fn end_input(&mut self) {
         self.input = None;
@@ -276,15 +294,43 @@ impl Server {
     #[track_caller]
     fn end(&mut self) -> Ended {
         let code = self.process.wait();
-        let log = self.log.take().and_then(|log| log.join().ok()).unwrap_or_default();
+        let log = self.log.take().map(Log::all).unwrap_or_default();
         Ended { code, output: self.output.iter().collect(), log }
     }
 }
 
-/// Reads to the end.
-fn all(mut from: impl Read) -> String {
-    let mut bytes = Vec::new();
-    // What came before an error is still worth showing.
-    let _ = from.read_to_end(&mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
+/// What a process says on stderr, read as it comes.
+#[derive(Debug)]
+struct Log {
+    said: Arc<Mutex<Vec<u8>>>,
+    reader: thread::JoinHandle<()>,
+}
+
+impl Log {
+    fn of(mut from: impl Read + Send + 'static) -> Self {
+        let said: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let heard = Arc::clone(&said);
+        let reader = thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            // What came before an error is still worth showing.
+            while let Ok(length @ 1..) = from.read(&mut chunk) {
+                heard.lock().expect("nobody panics with it").extend_from_slice(&chunk[..length]);
+            }
+        });
+        Self { said, reader }
+    }
+
+    fn so_far(&self) -> String {
+        let said = self.said.lock().expect("nobody panics with it");
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
+    /// All of it, once the process has ended.
+    fn all(self) -> String {
+        let Self { said, reader } = self;
+        // What it heard is there, whatever became of it.
+        let _ = reader.join();
+        let said = said.lock().expect("nobody panics with it");
+        String::from_utf8_lossy(&said).into_owned()
+    }
 }

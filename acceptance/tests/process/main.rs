@@ -8,6 +8,7 @@ mod endings;
 mod lines;
 mod listening;
 mod pressure;
+mod renewal;
 mod skills;
 mod streams;
 mod tasks;

@@ -88,7 +88,7 @@ pub(crate) struct ApproveArgs {
 }
 
 /// `creole serve`.
-#[derive(Debug, Group)]
+#[derive(Clone, Debug, Group)]
 #[command(after_help = SERVE_EXAMPLES, override_usage = SERVE_USAGE)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
@@ -232,7 +232,7 @@ The configuration names the files:
   role = \"mcp\"";
 
 /// The configuration that is meant.
-#[derive(Debug, Group)]
+#[derive(Clone, Debug, Group)]
 pub(crate) struct Chosen {
     /// The configuration file. Without it: the preset `default`.
     #[arg(value_name = "FILE")]

@@ -100,8 +100,16 @@ impl From<LayerError> for AssemblyError {
 /// # Errors
 /// When a file cannot be read or a line in it is wrong.
 pub fn authenticator(plan: &AuthPlan) -> Result<Authenticator, AuthError> {
+    Authenticator::new(callers(plan)?)
+}
+
+/// Whom the server lets in over HTTP, and where it is written.
+///
+/// # Errors
+/// When a key is wrong.
+pub fn callers(plan: &AuthPlan) -> Result<Settings, AuthError> {
     let key = |key: &KeyPlan| Key::new(&key.name, &key.sha256, &key.roles, key.expires.as_deref());
-    Authenticator::new(Settings {
+    Ok(Settings {
         users: plan.users.clone(),
         keys: plan.keys.iter().map(key).collect::<Result<_, _>>()?,
         keys_file: plan.keys_file.clone(),

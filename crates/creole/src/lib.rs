@@ -44,6 +44,7 @@ pub mod seal;
 pub mod server;
 pub mod skill;
 pub mod state;
+pub mod successor;
 pub mod task;
 mod telemetry;
 pub mod tool;

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
+use arc_swap::ArcSwap;
 use creole_proto::dialect::{Dialect, builtin};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{CacheHints, Implementation, Tasking};
@@ -21,6 +22,7 @@ use crate::resource::{Resource, Template};
 use crate::seal::Sealer;
 use crate::skill::Skill;
 use crate::state::State;
+use crate::successor::Successor;
 use crate::task::TaskLimits;
 use crate::telemetry;
 use crate::tool::Tool;
@@ -212,6 +214,21 @@ impl Server {
 
     /// Makes the server ready to be connected to.
     pub fn start(self) -> Service {
+        let shared = self.build(None);
+        let profile = Arc::clone(&shared.profile);
+        Service { profile, current: Arc::new(ArcSwap::from_pointee(shared)) }
+    }
+
+    /// Makes the server ready to take the place of one that runs, whose tasks, seals and state it takes over.
+    /// Connections keep the name, version, dialect and limits that they began with, so these have to be the same.
+    pub fn succeed(mut self, running: &Service) -> Successor {
+        let before = running.current.load_full();
+        self.sealer = Some(before.sealer.clone());
+        let next = Arc::new(self.build(Some(&before.registry)));
+        Successor { service: running.clone(), next }
+    }
+
+    fn build(self, before: Option<&Registry>) -> Shared {
         let sealer = self.sealer.unwrap_or_else(Sealer::random);
         let mut profile = Profile::new(self.dialect.clone(), self.limits).identity(&self.identity);
         profile.observed = telemetry::is_on();
@@ -227,20 +244,15 @@ impl Server {
             tasks: self.tasks,
             state: self.state,
         };
-        let registry = Registry::new(settings, &chain);
+        let registry = match before {
+            None => Registry::new(settings, &chain),
+            Some(before) => before.successor(settings, &chain),
+        };
         for item in self.items {
             item.add_to(&registry);
         }
-        Service {
-            shared: Arc::new(Shared {
-                registry,
-                chain,
-                profile: Arc::new(profile),
-                sealer,
-                debug: self.debug,
-                payloads: self.payloads,
-            }),
-        }
+        let profile = Arc::new(profile);
+        Shared { registry, chain, profile, sealer, debug: self.debug, payloads: self.payloads }
     }
 
     /// Speaks on the process's own stdin and stdout until the client is gone.
@@ -275,11 +287,14 @@ impl Item {
 /// A server that can be connected to; clones share it.
 #[derive(Clone)]
 pub struct Service {
-    shared: Arc<Shared>,
+    /// What every connection was told, and a successor does not change.
+    profile: Arc<Profile>,
+    /// What answers calls that come from now on; a [successor](Server::succeed) may take its place.
+    pub(crate) current: Arc<ArcSwap<Shared>>,
 }
 
-struct Shared {
-    registry: Registry,
+pub(crate) struct Shared {
+    pub(crate) registry: Registry,
     chain: Arc<[Arc<dyn Middleware>]>,
     profile: Arc<Profile>,
     sealer: Sealer,
@@ -289,13 +304,13 @@ struct Shared {
 
 impl Service {
     /// What the server has, to be changed while it runs.
-    pub fn registry(&self) -> &Registry {
-        &self.shared.registry
+    pub fn registry(&self) -> Registry {
+        self.current.load().registry.clone()
     }
 
     /// How the server speaks and how much it takes.
     pub fn profile(&self) -> &Arc<Profile> {
-        &self.shared.profile
+        &self.profile
     }
 
     /// Speaks on the process's own stdin and stdout until the client is gone.
@@ -310,7 +325,7 @@ impl Service {
     }
 
     pub(crate) fn logs_payloads(&self) -> bool {
-        self.shared.payloads
+        self.current.load().payloads
     }
 
     /// Starts a call that a protocol machine asked for; the future answers it, the handle stops it. Drivers
@@ -322,10 +337,10 @@ impl Service {
         origin: Origin,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let Started { key, operation, caller, .. } = started;
-        let context = Context::new(key, caller, origin, outlet, self.shared.debug);
+        let shared = self.current.load_full();
+        let context = Context::new(key, caller, origin, outlet, shared.debug);
         let cancelled = context.canceller();
         let call = Call { operation, context };
-        let shared = Arc::clone(&self.shared);
         (Box::pin(async move { shared.answer(call).await }), cancelled)
     }
 }

@@ -407,3 +407,50 @@ async fn a_client_that_is_always_a_little_behind_gets_every_answer_in_order() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_successor_answers_what_comes_and_the_rest_ends_where_it_began() {
+    let service = Server::new("t")
+        .tool(Tool::new("slow", "Waits", slow))
+        .tool(Tool::new("old", "Waits", slow))
+        .start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({})).await;
+    client.send(call(1, "old", json!({"milliseconds": 200}))).await;
+    assert_eq!(client.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await["id"], 2);
+
+    let successor = Server::new("t")
+        .tool(Tool::new("slow", "Waits", slow))
+        .tool(Tool::new("new", "Waits", slow))
+        .resource(Resource::text("a://b", "b", "text/plain", "b"))
+        .succeed(&service);
+    // Nobody is told of what nobody sees yet.
+    successor.registry().add_tool(Tool::new("later", "Waits", slow));
+    assert_eq!(client.ask(call(3, "new", json!({"milliseconds": 0}))).await["id"], 3);
+    let before = successor.take_over();
+    assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
+    assert_eq!(client.receive().await["method"], "notifications/resources/list_changed");
+
+    let answer = client.ask(call(4, "new", json!({"milliseconds": 0}))).await;
+    assert_eq!(answer["result"]["isError"], Value::Null, "{answer}");
+    assert_eq!(client.ask(call(5, "old", json!({}))).await["error"]["code"], -32602);
+    let last = client.receive().await;
+    assert_eq!((&last["id"], &last["result"]["isError"]), (&json!(1), &Value::Null), "{last}");
+    before.ended().await;
+    // What the successor changes, it tells.
+    service.registry().remove_tool("later");
+    assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
+async fn a_successor_with_the_same_lists_is_not_noticed() {
+    let server = || Server::new("t").tool(Tool::new("slow", "Waits", slow));
+    let service = server().start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({})).await;
+    assert_eq!(client.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await["id"], 1);
+    let before = server().succeed(&service).take_over();
+    assert_eq!(before.changed(), []);
+    assert_eq!(client.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await["id"], 2);
+    before.ended().await;
+}

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use creole::Registry;
 use creole::call::Call;
 use creole::chain::{BoxFuture, Middleware, Next};
 use creole::proto::fault::Fault;
 use creole::proto::model::ListKind;
 use creole::proto::op::{Operation, Outcome};
+use creole::{Registry, Source};
 use tokio::task::JoinSet;
 
 use crate::upstream::{Settings, Upstream};
@@ -33,14 +33,36 @@ impl Federation {
         });
     }
 
+    /// Reaches the servers for a successor of this server. Those that are as they were stay, with all their
+    /// conversations, and move over when the successor takes the place.
+    pub fn succeed(
+        &self,
+        servers: Vec<Settings>,
+        registry: &Registry,
+        has_own: bool,
+    ) -> Succession {
+        let is_alone = servers.len() == 1 && !has_own;
+        let (mut upstreams, mut staying) = (Vec::new(), Vec::new());
+        for settings in servers {
+            // Places are given in the order in which items are to be listed.
+            let place = registry.source();
+            let known = self.upstreams().iter().find(|known| known.is_as(&settings, is_alone));
+            upstreams.push(match known {
+                Some(known) => {
+                    staying.push((Arc::clone(known), place));
+                    Arc::clone(known)
+                }
+                None => Upstream::start_at(place, settings, is_alone),
+            });
+        }
+        let is_left = |known: &&Arc<Upstream>| !upstreams.iter().any(|it| Arc::ptr_eq(it, known));
+        let leaving = self.upstreams().iter().filter(is_left).map(Arc::clone).collect();
+        Succession { upstreams, staying, leaving }
+    }
+
     /// Ends the conversations with the servers in peace; programs are stopped.
     pub async fn close(&self) {
-        let mut closing = JoinSet::new();
-        for upstream in self.upstreams() {
-            let upstream = Arc::clone(upstream);
-            closing.spawn(async move { upstream.close().await });
-        }
-        closing.join_all().await;
+        close(self.upstreams()).await;
     }
 
     /// The servers.
@@ -65,9 +87,7 @@ impl Federation {
             }
         }
     }
-}
 
-impl Federation {
     /// Has lists fetched again that became too old, and which nobody would tell us of.
     async fn refresh(&self, kind: ListKind) {
         let mut fetching = JoinSet::new();
@@ -81,6 +101,54 @@ impl Federation {
     fn is_stale(&self, kind: ListKind) -> bool {
         self.upstreams().iter().any(|upstream| upstream.is_stale(kind))
     }
+}
+
+/// The servers behind a successor, before it has taken the place.
+pub struct Succession {
+    upstreams: Vec<Arc<Upstream>>,
+    staying: Vec<(Arc<Upstream>, Source)>,
+    leaving: Vec<Arc<Upstream>>,
+}
+
+impl Succession {
+    /// Waits until every server was reached or could not be.
+    pub async fn ready(&self) {
+        let mut waiting = JoinSet::new();
+        for upstream in &self.upstreams {
+            let upstream = Arc::clone(upstream);
+            waiting.spawn(async move { upstream.tried().await });
+        }
+        waiting.join_all().await;
+    }
+
+    /// Moves those that stay, just before the successor takes the place, and makes the federation that of the
+    /// successor. Those that are no longer needed are to be [closed](Leaving::close) when the last call has ended.
+    pub fn settle(self, federation: &Federation) -> Leaving {
+        for (upstream, place) in self.staying {
+            upstream.move_to(place);
+        }
+        federation.upstreams.get_or_init(|| self.upstreams);
+        Leaving(self.leaving)
+    }
+}
+
+/// Servers that are no longer behind.
+pub struct Leaving(Vec<Arc<Upstream>>);
+
+impl Leaving {
+    /// Ends the conversations with them in peace.
+    pub async fn close(self) {
+        close(&self.0).await;
+    }
+}
+
+async fn close(upstreams: &[Arc<Upstream>]) {
+    let mut closing = JoinSet::new();
+    for upstream in upstreams {
+        let upstream = Arc::clone(upstream);
+        closing.spawn(async move { upstream.close().await });
+    }
+    closing.join_all().await;
 }
 
 struct Awaken {

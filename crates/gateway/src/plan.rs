@@ -6,6 +6,7 @@ mod dialect;
 mod errors;
 pub mod http;
 pub mod layer;
+mod restart;
 mod servers;
 mod skills;
 pub mod upstream;

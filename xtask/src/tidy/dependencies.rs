@@ -13,6 +13,7 @@ const ALLOWED: &[Allowed] = &[
         "creole",
         &["creole-proto"],
         &[
+            "arc-swap",
             "argon2",
             "base64",
             "bytes",

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
         let service = Server::new("creole").with(federation.layer()).start();
         let settings =
             Settings { affinity: Affinity::Single, transparent: true, ..Settings::new(place) };
-        federation.begin(vec![settings], service.registry(), false);
+        federation.begin(vec![settings], &service.registry(), false);
         let ended = service.serve_stdio().await;
         drop(service);
         federation.close().await;

@@ -87,7 +87,6 @@ pub struct Authenticator {
 }
 
 struct Shared {
-    settings: Settings,
     fingerprints: Fingerprints,
     /// What the files said when they were read last.
     known: RwLock<Arc<Known>>,
@@ -99,6 +98,7 @@ struct Shared {
 /// One reading of the files, and what was remembered since.
 #[derive(Debug)]
 struct Known {
+    settings: Settings,
     users: Option<Users>,
     keys: Option<Keys>,
     recent: Recent<Checked>,
@@ -124,9 +124,9 @@ impl Authenticator {
 
     fn with(settings: Settings, pool: Pool, verify: Verify) -> Result<Self, AuthError> {
         let fingerprints = Fingerprints { key: random() };
-        let known = RwLock::new(Arc::new(Known::read(&settings, &fingerprints)?));
+        let known = RwLock::new(Arc::new(Known::read(settings, &fingerprints)?));
         let limiter = Arc::default();
-        let shared = Shared { settings, fingerprints, known, pool, limiter, verify };
+        let shared = Shared { fingerprints, known, pool, limiter, verify };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -136,7 +136,16 @@ impl Authenticator {
     /// # Errors
     /// When a file cannot be read or a line in it is wrong: then everything stays as it was.
     pub fn reload(&self) -> Result<(), AuthError> {
-        let known = Known::read(&self.shared.settings, &self.shared.fingerprints)?;
+        self.renew(self.known().settings.clone())
+    }
+
+    /// Lets in whom these settings say from now on. Passwords that were right are checked anew; who tried too
+    /// often still waits.
+    ///
+    /// # Errors
+    /// When a file cannot be read or a line in it is wrong: then everything stays as it was.
+    pub fn renew(&self, settings: Settings) -> Result<(), AuthError> {
+        let known = Known::read(settings, &self.shared.fingerprints)?;
         *self.shared.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
         Ok(())
     }
@@ -176,9 +185,8 @@ impl Authenticator {
             (Offer::Bearer(_), ..) => refused(true),
             (Offer::Basic { .. } | Offer::Nothing, ..) => refused(false),
         };
-        let allowed = found.and_then(|principal| {
-            self.shared.settings.requirement.check(&principal).map(|()| principal)
-        });
+        let allowed = found
+            .and_then(|principal| known.settings.requirement.check(&principal).map(|()| principal));
         match allowed {
             Ok(principal) => Verdict::Granted(principal),
             Err(challenge) => {
@@ -250,7 +258,7 @@ impl fmt::Debug for Authenticator {
 }
 
 impl Known {
-    fn read(settings: &Settings, fingerprints: &Fingerprints) -> Result<Self, AuthError> {
+    fn read(settings: Settings, fingerprints: &Fingerprints) -> Result<Self, AuthError> {
         let users = match &settings.users {
             Some(path) => Some(Users::new(file::read(path, Kind::Users)?, fingerprints)),
             None => None,
@@ -271,7 +279,7 @@ impl Known {
         if users.as_ref().map_or(0, Users::len) + keys.as_ref().map_or(0, Keys::len) == 0 {
             tracing::warn!("there are no users and no keys, so nobody can come in");
         }
-        Ok(Self { users, keys, recent: Recent::new() })
+        Ok(Self { settings, users, keys, recent: Recent::new() })
     }
 
     fn schemes(&self) -> Schemes {

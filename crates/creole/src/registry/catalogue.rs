@@ -118,6 +118,26 @@ impl<T> Catalogue<T> {
         refused
     }
 
+    /// Has what another list has of one rank, unless somebody here has the name.
+    pub(super) fn borrow(&mut self, rank: u32, from: &Self, from_rank: u32) {
+        for entry in from.entries.iter().filter(|entry| entry.rank == from_rank) {
+            self.offered = true;
+            if !self.places.contains_key(entry.definition.name()) {
+                let (definition, item) = (Arc::clone(&entry.definition), Arc::clone(&entry.item));
+                self.push(Entry { rank, definition, shown: None, item });
+            }
+        }
+    }
+
+    /// Whether clients see the same items in the same order.
+    pub(super) fn looks_like(&self, other: &Self) -> bool {
+        let seen = |list: &Self| -> Vec<Arc<Definition>> {
+            let shown = list.entries.iter().filter_map(|entry| entry.shown.as_ref());
+            shown.map(|shown| Arc::clone(&shown.definition)).collect()
+        };
+        seen(self) == seen(other)
+    }
+
     fn entry(&self, rank: u32, definition: Definition, item: T) -> Entry<T> {
         Entry { rank, definition: Arc::new(definition), shown: None, item: Arc::new(item) }
     }

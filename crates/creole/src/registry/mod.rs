@@ -6,9 +6,11 @@ mod remote;
 mod shelf;
 mod skills;
 mod style;
+mod succession;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use creole_proto::dialect::Dialect;
@@ -59,6 +61,8 @@ impl WeakRegistry {
 struct Shared {
     settings: Settings,
     state: RwLock<State>,
+    /// Whether clients see it, so that they are told of changes.
+    is_seen: AtomicBool,
     changes: broadcast::Sender<Change>,
     tasks: Tasks,
 }
@@ -124,8 +128,8 @@ impl Registry {
         let (state, sealer) = (settings.state.clone(), settings.sealer.clone());
         let size = settings.page_size;
         let tasks = Tasks::new(state, settings.tasks, sealer, size, changes.clone());
-        let state = RwLock::new(State::new(layers));
-        Self { shared: Arc::new(Shared { settings, state, changes, tasks }) }
+        let (state, is_seen) = (RwLock::new(State::new(layers)), AtomicBool::new(true));
+        Self { shared: Arc::new(Shared { settings, state, is_seen, changes, tasks }) }
     }
 
     /// A handle that does not keep the registry alive.
@@ -212,8 +216,7 @@ impl Registry {
 
     /// Tells subscribers that a resource changed.
     pub fn resource_updated(&self, uri: &str) {
-        // Nobody listening is not an error.
-        _ = self.shared.changes.send(Change::Resource(uri.to_owned()));
+        self.announce(Change::Resource(uri.to_owned()));
     }
 
     /// What changes from now on, for drivers of transports; whoever lags behind has to tell of everything.
@@ -301,7 +304,14 @@ impl Registry {
     }
 
     fn changed(&self, kind: ListKind) {
-        _ = self.shared.changes.send(Change::List(kind));
+        self.announce(Change::List(kind));
+    }
+
+    fn announce(&self, change: Change) {
+        if self.shared.is_seen.load(Ordering::Acquire) {
+            // Nobody listening is not an error.
+            _ = self.shared.changes.send(change);
+        }
     }
 
     fn changed_if(&self, changed: bool, kind: ListKind) -> bool {

@@ -99,8 +99,8 @@ impl Behind {
 /// when this is dropped.
 #[derive(Debug)]
 pub struct Source {
-    registry: WeakRegistry,
-    rank: u32,
+    pub(super) registry: WeakRegistry,
+    pub(super) rank: u32,
 }
 
 impl Registry {
@@ -265,8 +265,7 @@ impl Source {
     /// Tells everybody who wants to know of a change.
     pub fn announce(&self, change: Change) {
         if let Some(registry) = self.registry.upgrade() {
-            // Nobody listening is not an error.
-            _ = registry.shared.changes.send(change);
+            registry.announce(change);
         }
     }
 }

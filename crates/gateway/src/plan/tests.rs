@@ -14,6 +14,7 @@ use super::*;
 
 mod chain;
 mod http;
+mod restart;
 mod servers;
 mod upstream;
 

@@ -26,7 +26,7 @@ pub use dial::Speak;
 pub use names::{Naming, Unusable};
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
 use creole::call::{Call, Context};
@@ -45,6 +45,7 @@ use tokio::sync::{Mutex as AsyncMutex, watch as signal};
 use tokio::time::{sleep, timeout};
 
 use crate::chain::Chain;
+use crate::plan::upstream::UpstreamPlan;
 use catalogue::Callable;
 use dial::Dialer;
 use fresh::Freshness;
@@ -84,6 +85,8 @@ pub struct Settings {
     pub sessions: usize,
     /// The layers around its calls.
     pub chain: Chain,
+    /// What the configuration says of it, if it does.
+    pub plan: Option<UpstreamPlan>,
 }
 
 impl Settings {
@@ -102,7 +105,16 @@ impl Settings {
             patience: Duration::from_secs(600),
             sessions: 64,
             chain: Chain::default(),
+            plan: None,
         }
+    }
+
+    /// Whether it is treated the same. What no configuration names is named on the command line, which stays.
+    fn is_same(&self, other: &Self) -> bool {
+        let treated = |it: &Self| (it.affinity, it.patience, it.transparent);
+        self.plan == other.plan
+            && treated(self) == treated(other)
+            && self.way.name() == other.way.name()
     }
 }
 
@@ -114,7 +126,7 @@ pub struct Upstream {
     pool: Arc<Pool>,
     parking: Arc<Parking>,
     watching: Watching,
-    source: Source,
+    source: RwLock<Source>,
     status: signal::Sender<Status>,
     /// What the gateway's own conversation may ask for: nothing, or what the only caller can do.
     asks: OnceLock<Arc<ClientCapabilities>>,
@@ -132,6 +144,11 @@ pub struct Upstream {
 impl Upstream {
     /// Another server, whose items are listed in the registry as soon as it is reached.
     pub fn start(settings: Settings, registry: &Registry, is_alone: bool) -> Arc<Self> {
+        Self::start_at(registry.source(), settings, is_alone)
+    }
+
+    /// Another server, whose items are listed at this place of a registry as soon as it is reached.
+    pub(crate) fn start_at(source: Source, settings: Settings, is_alone: bool) -> Arc<Self> {
         let identity = Implementation {
             name: "creole".to_owned(),
             title: None,
@@ -149,7 +166,7 @@ impl Upstream {
             dialer,
             parking: Parking::new(settings.patience),
             watching: Watching::default(),
-            source: registry.source(),
+            source: RwLock::new(source),
             status: signal::channel(Status::Starting).0,
             asks: OnceLock::new(),
             awake: signal::channel(settings.affinity != Affinity::Single).0,
@@ -195,17 +212,37 @@ impl Upstream {
         }
     }
 
+    /// Waits until the server was reached or could not be, unless it waits for its only caller itself.
+    pub(crate) async fn tried(&self) {
+        if self.settings.affinity != Affinity::Single {
+            let mut status = self.status.subscribe();
+            let reached = status.wait_for(|status| *status != Status::Starting);
+            // Whether it was or not, the successor takes the place.
+            _ = timeout(self.settings.startup, reached).await;
+        }
+    }
+
     /// Ends all conversations with the server in peace.
     pub async fn close(&self) {
         self.pool.close().await;
     }
 
-    fn source(&self) -> &Source {
-        &self.source
+    /// Lists its items at another place from now on.
+    pub(crate) fn move_to(&self, place: Source) {
+        self.source.write().unwrap_or_else(PoisonError::into_inner).move_to(place);
+    }
+
+    /// Whether nothing would be different if it were started anew on these terms.
+    pub(crate) fn is_as(&self, settings: &Settings, is_alone: bool) -> bool {
+        self.is_alone == is_alone && self.settings.is_same(settings)
+    }
+
+    fn source(&self) -> RwLockReadGuard<'_, Source> {
+        self.source.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn announce(&self, change: Change) {
-        self.source.announce(change);
+        self.source().announce(change);
     }
 
     fn instructions(&self, given: &Option<String>) -> Option<String> {

@@ -43,6 +43,7 @@ impl Settings {
                 ..usual.limits
             },
             chain: Chain::new(build(&plan.chain, &plan.name)?),
+            plan: Some(plan.clone()),
             ..usual
         })
     }

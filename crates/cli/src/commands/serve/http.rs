@@ -11,12 +11,13 @@ use creole::transport::http::{
     Drain, Endpoint, Limits, Listener, Method, Route, Router, Settings, Stage,
 };
 use creole_gateway::Plan;
-use creole_gateway::federation::Federation;
 use creole_gateway::plan::HttpPlan;
 use creole_gateway::plan::http::TlsPlan;
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
+use super::renewal::Renewal;
+use super::served::Served;
 use super::signals::{self, Reload};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
@@ -78,7 +79,7 @@ async fn listen(
 ) -> Result<(), Failure> {
     let drain = Drain::new();
     let callers = plan.auth.as_ref().map(creole_cli::authenticator).transpose()?;
-    let (router, behind) = router(plan, reached, args, &drain, callers.as_ref()).await?;
+    let (router, served) = router(plan, reached, args, &drain, callers.as_ref()).await?;
     let cannot =
         |error| Failure::Serve(format!("{} cannot be listened on: {error}", reached.listen));
     let mut listener = Listener::bind(reached.listen, limits(reached)).await.map_err(cannot)?;
@@ -88,16 +89,13 @@ async fn listen(
         listener = listener.tls(Arc::clone(&certificates));
         reloads.push(Box::new(move || reload(&certificates)));
     }
-    if let Some(callers) = callers {
-        reloads.push(Box::new(move || reload_callers(&callers)));
-    }
-    let told = signals::listen(drain, reloads);
+    let renewal = Renewal::new(plan, args, served, callers);
+    renewal.watch();
+    let told = signals::listen(drain, Arc::clone(&renewal), reloads);
     told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
     output::talk(&invitation(plan, reached, address));
     listener.serve(router).await;
-    for federation in behind {
-        federation.close().await;
-    }
+    renewal.close().await;
     Ok(())
 }
 
@@ -118,12 +116,6 @@ fn reload(certificates: &Certificates) {
     }
 }
 
-fn reload_callers(callers: &Authenticator) {
-    if let Err(error) = callers.reload() {
-        output::talk(&format!("error: {error}; users and keys stay as they were"));
-    }
-}
-
 /// What a person is told who wants to call.
 fn invitation(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
     let scheme = if reached.tls.is_some() { "https" } else { "http" };
@@ -134,22 +126,23 @@ fn invitation(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
     plan.each().iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The paths of the servers, and the servers behind each.
+/// The paths of the servers, and what is served at each.
 async fn router(
     plan: &Plan,
     reached: &HttpPlan,
     args: &ServeArgs,
     drain: &Drain,
     callers: Option<&Authenticator>,
-) -> Result<(Router<Endpoint>, Vec<Federation>), Failure> {
+) -> Result<(Router<Endpoint>, Vec<Served>), Failure> {
     let mut router = Router::new(reached.guard(), drain.clone());
-    let mut behind = Vec::new();
+    let mut all = Vec::new();
     for (place, plan) in plan.each().iter().enumerate() {
         // The oldest transport has one path, which leads to the first server.
         let old_sse = reached.legacy_sse.clone().filter(|_| place == 0);
         let path = path(plan, reached);
-        let (endpoint, federation) = endpoint(plan, reached, args, drain, old_sse.clone()).await?;
-        behind.push(federation);
+        let served = Served::new(plan, args, Affinity::Principal).await?;
+        let endpoint = endpoint(&served, reached, drain, old_sse.clone());
+        all.push(served);
         let route = |path: &str, methods: &[Method]| {
             let route = Route::new(path, methods, endpoint.clone());
             match callers {
@@ -163,7 +156,7 @@ async fn router(
             router = router.route(route(&path, &methods[..2]));
         }
     }
-    Ok((router, behind))
+    Ok((router, all))
 }
 
 /// The path of a server.
@@ -172,22 +165,20 @@ fn path<'a>(plan: &'a Plan, reached: &'a HttpPlan) -> &'a str {
 }
 
 /// The endpoint of one server, which ends with the process.
-async fn endpoint(
-    plan: &Plan,
+fn endpoint(
+    served: &Served,
     reached: &HttpPlan,
-    args: &ServeArgs,
     drain: &Drain,
     old_sse: Option<String>,
-) -> Result<(Endpoint, Federation), Failure> {
-    let super::Served { service, state, federation } =
-        super::assemble(plan, args, Affinity::Principal).await?;
+) -> Endpoint {
+    let (service, state) = (served.service.clone(), served.state.clone());
     let endpoint = Endpoint::new(service, Settings { old_sse, ..settings(reached, state) });
     let (drained, drain) = (endpoint.clone(), drain.clone());
     tokio::spawn(async move {
         drain.reached(Stage::Draining).await;
         drained.drain();
     });
-    Ok((endpoint, federation))
+    endpoint
 }
 
 fn settings(reached: &HttpPlan, state: State) -> Settings {

@@ -1,22 +1,29 @@
 //! What the process is told from outside: to end, to end at once, to read its files again.
 
 use std::io;
+use std::sync::Arc;
 
 use creole::transport::http::Drain;
 
+use super::renewal::Renewal;
 use crate::output;
 
-/// Something that is read again on request; it says what came of it where that matters.
+/// Something besides the configuration that is read again on request; it says what came of it where that matters.
 pub(super) type Reload = Box<dyn Fn() + Send + Sync>;
 
 /// Listens to signals from now on, for as long as the process lives.
-pub(super) fn listen(drain: Drain, reloads: Vec<Reload>) -> io::Result<()> {
+pub(super) fn listen(drain: Drain, renewal: Arc<Renewal>, reloads: Vec<Reload>) -> io::Result<()> {
     let mut signals = Signals::new()?;
     tokio::spawn(async move {
         let mut asked = false;
         while let Some(wish) = signals.next().await {
             match wish {
-                Wish::Reload => reloads.iter().for_each(|reload| reload()),
+                Wish::Reload => {
+                    reloads.iter().for_each(|reload| reload());
+                    // A server behind may take its time; signals do not wait for it.
+                    let renewal = Arc::clone(&renewal);
+                    tokio::spawn(async move { renewal.read_again().await });
+                }
                 Wish::End if asked => drain.end(),
                 Wish::End => {
                     asked = true;

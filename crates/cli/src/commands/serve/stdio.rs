@@ -6,6 +6,8 @@ use creole_gateway::Plan;
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
+use super::renewal::Renewal;
+use super::served::Served;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::output;
@@ -23,11 +25,13 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     // One thread: a stdio server has one peer, and a pool would cost more at start than it brings.
     let runtime = super::runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
-        let super::Served { service, federation, .. } =
-            super::assemble(plan, args, Affinity::Single).await?;
+        let served = Served::new(plan, args, Affinity::Single).await?;
+        let service = served.service.clone();
+        let renewal = Renewal::new(plan, args, vec![served], None);
+        renewal.watch();
         let ended = service.serve_stdio().await;
         drop(service);
-        federation.close().await;
+        renewal.close().await;
         ended.map_err(|error| Failure::Serve(format!("stdin or stdout cannot be used: {error}")))
     })
 }

@@ -97,7 +97,7 @@ async fn tools(registry: &Registry) -> Vec<String> {
 #[tokio::test]
 async fn lists_stand_in_the_order_of_the_servers_whenever_they_came() {
     let service = Server::new("t").tool(Tool::new("own", "", own)).start();
-    let registry = service.registry();
+    let registry = &service.registry();
     let (first, second) = (registry.source(), registry.source());
     let other = Arc::new(Other::default());
     assert!(second.set(ListKind::Tools, vec![tool("b", "b", &other)]).is_empty());
@@ -121,14 +121,14 @@ async fn a_call_reaches_the_other_server_under_the_name_it_has_there() {
     let other = Arc::new(Other { knows: vec!["echo"], ..Other::default() });
     source.set(ListKind::Tools, vec![tool("far__echo", "echo", &other)]);
     let operation = Operation::CallTool { name: "far__echo".to_owned(), arguments: None };
-    assert_eq!(call(service.registry(), operation).await, Outcome::Complete(Payload::Empty));
+    assert_eq!(call(&service.registry(), operation).await, Outcome::Complete(Payload::Empty));
     assert_eq!(*other.asked.lock().unwrap(), ["tools/call echo"]);
 }
 
 #[tokio::test]
 async fn a_resource_that_nobody_lists_is_looked_for_and_released_everywhere() {
     let service = Server::new("t").start();
-    let registry = service.registry();
+    let registry = &service.registry();
     let mut sources = Vec::new();
     let others = [vec![], vec!["x://a"]].map(|knows| Arc::new(Other { knows, ..Other::default() }));
     for other in &others {

@@ -74,13 +74,13 @@ impl Conversation {
         common: Stream,
         machine: Machine,
     ) -> Arc<Self> {
-        let (machine, registry) = (machine.with_repeated_ids(), service.registry().clone());
+        let machine = machine.with_repeated_ids();
         Arc::new(Self {
-            service,
+            service: service.clone(),
             origin: Origin::new(principal),
             started: Instant::now(),
             inner: Mutex::new(Inner {
-                registry,
+                service,
                 machine,
                 outbox: Outbox::default(),
                 streams: vec![(COMMON, common)],

@@ -104,7 +104,7 @@ impl From<StateError> for Refused {
 impl Endpoint {
     /// An endpoint that speaks for the service.
     pub fn new(service: Service, settings: Settings) -> Self {
-        let hub = Hub::new(service.registry().clone());
+        let hub = Hub::new(service.clone());
         let (most, idle) = (settings.max_sessions, settings.session_idle);
         let sessions = Sessions::new(service.clone(), settings.state.clone(), most, idle);
         let unnamed = LOCAL.into();

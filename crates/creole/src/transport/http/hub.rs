@@ -10,11 +10,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::conversation::Conversation;
 use super::sessions::Sessions;
-use crate::registry::Registry;
+use crate::server::Service;
 
 /// The conversations that wait for changes, and one task that tells them.
 pub(super) struct Hub {
-    registry: Registry,
+    service: Service,
     inner: Mutex<Inner>,
 }
 
@@ -33,8 +33,8 @@ pub(super) struct Listening {
 }
 
 impl Hub {
-    pub(super) fn new(registry: Registry) -> Arc<Self> {
-        Arc::new(Self { registry, inner: Mutex::default() })
+    pub(super) fn new(service: Service) -> Arc<Self> {
+        Arc::new(Self { service, inner: Mutex::default() })
     }
 
     /// Tells this conversation of changes from now on.
@@ -56,7 +56,7 @@ impl Hub {
             inner.runs = true;
             let (hub, sessions) = (Arc::downgrade(self), Arc::downgrade(sessions));
             // From now on, and not from when the task first runs.
-            tokio::spawn(run(self.registry.changes(), hub, sessions));
+            tokio::spawn(run(self.service.registry().changes(), hub, sessions));
         }
     }
 

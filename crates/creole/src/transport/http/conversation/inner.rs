@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::super::stream::{Event, Stream};
 use super::{COMMON, StreamKey};
 use crate::call::Canceller;
-use crate::registry::Registry;
+use crate::server::Service;
 use crate::telemetry;
 
 /// How long a stream is kept after its answer was written, for a client that lost it on the way.
@@ -22,7 +22,7 @@ const MOST_STREAMS: usize = 32;
 
 /// What is under the lock.
 pub(super) struct Inner {
-    pub(super) registry: Registry,
+    pub(super) service: Service,
     pub(super) machine: Machine,
     pub(super) outbox: Outbox,
     pub(super) streams: Vec<(StreamKey, Stream)>,
@@ -74,7 +74,9 @@ impl Inner {
                 }
                 Action::Cancel(call, _) => self.cancel(call),
                 Action::Answer(ask, answer) => self.answer(ask, answer),
-                Action::Release(uris) => uris.iter().for_each(|uri| self.registry.release(uri)),
+                Action::Release(uris) => {
+                    uris.iter().for_each(|uri| self.service.registry().release(uri));
+                }
                 Action::Observe(observation) => telemetry::observe(&observation),
             }
         }
@@ -166,7 +168,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.machine.watched().for_each(|uri| self.registry.release(uri));
+        self.machine.watched().for_each(|uri| self.service.registry().release(uri));
     }
 }
 

@@ -1,0 +1,128 @@
+//! A configuration that changes while the server runs: all of it holds, or nothing changes.
+
+use std::fs;
+use std::path::Path;
+
+use creole_acceptance::process_under_test::{Server, call, request};
+use serde_json::{Value, json};
+
+/// Writes a configuration in one step, as careful editors do.
+fn write(folder: &Path, text: &str) {
+    let fresh = folder.join("creole.toml.new");
+    fs::write(&fresh, text).unwrap();
+    fs::rename(fresh, folder.join("creole.toml")).unwrap();
+}
+
+fn start(folder: &Path) -> Server {
+    let file = folder.join("creole.toml");
+    Server::start_in(folder, &[file.to_str().unwrap()]).greeted()
+}
+
+/// What the server lists; what it tells meanwhile is passed over.
+#[track_caller]
+fn tools(server: &mut Server) -> Vec<String> {
+    server.write(request(800, "tools/list", &json!({})));
+    let answer = loop {
+        let answer = server.answer();
+        if answer["id"] == 800 {
+            break answer;
+        }
+    };
+    let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_file_that_changes_changes_the_lists_and_drops_no_call() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "[server]\nname = \"t\"\npacks = [\"hello\", \"tasks\"]\n");
+    let mut server = start(folder.path());
+    let created = server.call("create_task", &json!({"description": "wait for it"}));
+    let task: Value =
+        serde_json::from_str(created["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+    let id = &task["id"];
+    // A call that lasts while everything around it changes.
+    let waits = json!({"id": id, "status": "done", "timeout_seconds": 60});
+    server.write(call(900, "wait_task", &waits));
+
+    write(folder.path(), "[server]\nname = \"t\"\npacks = [\"hello\", \"echo\", \"tasks\"]\n");
+    assert_eq!(server.answer()["method"], "notifications/tools/list_changed");
+    assert_eq!(tools(&mut server)[..2], ["hello", "echo"]);
+    let echoed = server.call("echo", &json!({"message": "here"}));
+    assert_eq!(echoed["result"]["content"][0]["text"], "here", "{echoed}");
+
+    server.write(request(
+        901,
+        "tools/call",
+        &json!({"name": "update_task",
+        "arguments": {"id": id, "status": "done"}}),
+    ));
+    let mut ids = [server.answer()["id"].clone(), server.answer()["id"].clone()];
+    ids.sort_by_key(Value::as_u64);
+    assert_eq!(ids, [json!(900), json!(901)]);
+    let ended = server.finish();
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.log.contains("was read again; changed: tools"), "{}", ended.log);
+}
+
+#[test]
+fn what_is_wrong_changes_nothing_and_is_told_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "[server]\nname = \"t\"\npacks = [\"hello\"]\n");
+    let mut server = start(folder.path());
+    write(folder.path(), "[server]\nname = \"t\"\npacks = [\"hello\", \"echoo\"]\n");
+    server.until_said("nothing changed");
+    assert_eq!(tools(&mut server), ["hello"]);
+    write(folder.path(), "[server]\nname = \"other\"\npacks = [\"hello\", \"echo\"]\n");
+    server.until_said("`name` cannot change while the server runs; start it again");
+    assert_eq!(tools(&mut server), ["hello"]);
+    write(folder.path(), "[server]\nname = \"t\"\npacks = [\"echo\"]\n");
+    assert_eq!(server.answer()["method"], "notifications/tools/list_changed");
+    assert_eq!(tools(&mut server), ["echo"]);
+    let ended = server.finish();
+    assert!(ended.log.contains("creole.toml:3:19"), "{}", ended.log);
+}
+
+#[test]
+fn servers_behind_that_stay_the_same_are_not_started_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let preset = |name: &str| format!("[upstreams.{name}]\npreset = \"everything\"\n");
+    let head = "[server]\nname = \"t\"\npacks = [\"hello\"]\n";
+    write(folder.path(), &format!("{head}{}", preset("one")));
+    let mut server = start(folder.path());
+    assert!(tools(&mut server)[1..].iter().all(|tool| tool.starts_with("one__")));
+    let before = children(&server);
+
+    write(folder.path(), &format!("{head}{}{}", preset("one"), preset("two")));
+    server.until_said("was read again");
+    let listed = until(&mut server, |tools| tools.iter().any(|tool| tool.starts_with("two__")));
+    assert_eq!(listed[0], "hello");
+    let during = children(&server);
+    assert!(before.iter().all(|child| during.contains(child)), "{before:?} {during:?}");
+
+    write(folder.path(), &format!("{head}{}", preset("two")));
+    let left = until(&mut server, |tools| !tools.iter().any(|tool| tool.starts_with("one__")));
+    assert!(left.iter().any(|tool| tool.starts_with("two__")), "{left:?}");
+    assert_eq!(server.finish().code, Some(0));
+}
+
+/// Lists tools until they are as they should be.
+#[track_caller]
+fn until(server: &mut Server, is_right: impl Fn(&[String]) -> bool) -> Vec<String> {
+    let began = std::time::Instant::now();
+    loop {
+        let found = tools(server);
+        if is_right(&found) {
+            return found;
+        }
+        assert!(began.elapsed() < creole_acceptance::process_under_test::PATIENCE, "{found:?}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+/// The processes that a server started.
+fn children(server: &Server) -> Vec<String> {
+    let id = server.id();
+    let listed = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    listed.split_whitespace().map(str::to_owned).collect()
+}

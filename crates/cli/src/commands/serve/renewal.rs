@@ -1,0 +1,128 @@
+//! The configuration read again while the server runs: all of it holds from now on, or nothing changes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use creole::auth::Authenticator;
+use creole_gateway::{Plan, Source};
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+
+use super::served::{Heir, Served};
+use crate::args::ServeArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// How often the file is looked at. A file that still changes between two looks is not read yet.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A configuration that runs, and can be read again.
+pub(super) struct Renewal {
+    args: ServeArgs,
+    callers: Option<Authenticator>,
+    running: Mutex<Running>,
+}
+
+struct Running {
+    plan: Plan,
+    /// The servers, in the order of the plan.
+    served: Vec<Served>,
+}
+
+impl Renewal {
+    pub(super) fn new(
+        plan: &Plan,
+        args: &ServeArgs,
+        served: Vec<Served>,
+        callers: Option<Authenticator>,
+    ) -> Arc<Self> {
+        let running = Mutex::new(Running { plan: plan.clone(), served });
+        Arc::new(Self { args: args.clone(), callers, running })
+    }
+
+    /// Reads the configuration again whenever its file changes, for as long as the process lives.
+    pub(super) fn watch(self: &Arc<Self>) {
+        let Source::File(file) = self.args.chosen.source() else { return };
+        let (file, renewal) = (file.to_owned(), Arc::clone(self));
+        let mut read = stamp(&file);
+        tokio::spawn(async move {
+            loop {
+                sleep(LOOK).await;
+                let seen = stamp(&file);
+                if seen.is_none() || seen == read {
+                    continue;
+                }
+                sleep(LOOK).await;
+                if stamp(&file) == seen {
+                    read = seen;
+                    renewal.read_again().await;
+                }
+            }
+        });
+    }
+
+    /// Reads the configuration again, and says what came of it. What ships inside stays as it is.
+    pub(super) async fn read_again(&self) {
+        let source = self.args.chosen.source();
+        if !matches!(source, Source::File(_)) {
+            return;
+        }
+        let name = source.name();
+        match self.renew().await {
+            Ok(changed) if changed.is_empty() => {
+                output::talk(&format!("creole: {name} was read again; the lists are the same"));
+            }
+            Ok(changed) => {
+                let changed = changed.join(", ");
+                output::talk(&format!("creole: {name} was read again; changed: {changed}"));
+            }
+            Err(failure) => {
+                output::talk(&format!("{failure}\ncreole: {name} was read again; nothing changed"));
+            }
+        }
+    }
+
+    async fn renew(&self) -> Result<Vec<&'static str>, Failure> {
+        let mut running = self.running.lock().await;
+        let plan = super::planned(&self.args)?;
+        if let Some(what) = plan.needs_restart(&running.plan) {
+            let detail = format!("{what} cannot change while the server runs; start it again");
+            return Err(Failure::Refused(detail));
+        }
+        let plans = plan.each();
+        let pairs = running.served.iter().zip(&plans);
+        let heirs = pairs.map(|(served, plan)| served.succeed(plan, &self.args));
+        let heirs: Vec<Heir> = heirs.collect::<Result<_, _>>()?;
+        for heir in &heirs {
+            heir.ready().await;
+        }
+        // The last that can fail: afterwards everything changes.
+        if let (Some(callers), Some(auth)) = (&self.callers, &plan.auth) {
+            callers.renew(creole_cli::callers(auth)?)?;
+        }
+        running.plan = plan;
+        let (served, changed): (_, Vec<_>) = heirs.into_iter().map(Heir::take_over).unzip();
+        running.served = served;
+        let mut changed = changed.concat();
+        changed.dedup();
+        Ok(changed)
+    }
+
+    /// Ends the conversations with the servers behind.
+    pub(super) async fn close(&self) {
+        for served in &self.running.lock().await.served {
+            served.federation.close().await;
+        }
+    }
+}
+
+/// What differs when a file was written: when, how long it is, and whether it is still the same file.
+fn stamp(file: &Path) -> Option<(Option<std::time::SystemTime>, u64, u64)> {
+    let found = std::fs::metadata(file).ok()?;
+    #[cfg(unix)]
+    let identity = std::os::unix::fs::MetadataExt::ino(&found);
+    #[cfg(not(unix))]
+    let identity = 0;
+    Some((found.modified().ok(), found.len(), identity))
+}

@@ -1,0 +1,127 @@
+//! What is served: the server of a plan, where it keeps its state, and the servers behind it.
+
+use creole::state::{Limits, State};
+use creole::successor::Successor;
+use creole::{Server, Service, guard};
+use creole_gateway::Plan;
+use creole_gateway::federation::{Federation, Succession};
+use creole_gateway::plan::upstream::Reached;
+use creole_gateway::upstream::{Affinity, Settings};
+use creole_tools::Options;
+
+use crate::args::ServeArgs;
+use crate::failure::Failure;
+use crate::{guardian, target};
+
+/// What is served; clones are the same.
+#[derive(Clone)]
+pub(super) struct Served {
+    pub(super) service: Service,
+    /// Where it keeps what outlives a request.
+    pub(super) state: State,
+    /// The servers behind it.
+    pub(super) federation: Federation,
+    /// Which callers share a conversation with them.
+    affinity: Affinity,
+}
+
+impl Served {
+    /// The server that is planned.
+    pub(super) async fn new(
+        plan: &Plan,
+        args: &ServeArgs,
+        affinity: Affinity,
+    ) -> Result<Self, Failure> {
+        guard::install_hook(args.debug);
+        let state = match &plan.state {
+            None => State::default(),
+            Some(file) => State::sqlite(file, Limits::default()).await.map_err(|error| {
+                Failure::Refused(format!("`{}` cannot keep the state: {error}", file.display()))
+            })?,
+        };
+        let federation = Federation::default();
+        let service = server(plan, args, &federation)?.state(state.clone()).start();
+        let servers = behind(plan, args, affinity)?;
+        federation.begin(servers, &service.registry(), has_own(plan));
+        Ok(Self { service, state, federation, affinity })
+    }
+
+    /// What is to be served instead, once it is ready.
+    pub(super) fn succeed(&self, plan: &Plan, args: &ServeArgs) -> Result<Heir, Failure> {
+        let federation = Federation::default();
+        let server = server(plan, args, &federation)?.state(self.state.clone());
+        let servers = behind(plan, args, self.affinity)?;
+        let successor = server.succeed(&self.service);
+        let behind = self.federation.succeed(servers, successor.registry(), has_own(plan));
+        let served = Self { federation, ..self.clone() };
+        Ok(Heir { served, successor, behind })
+    }
+}
+
+/// What is to be served instead of what is.
+pub(super) struct Heir {
+    served: Served,
+    successor: Successor,
+    behind: Succession,
+}
+
+impl Heir {
+    /// Waits until the servers behind it were reached, or could not be.
+    pub(super) async fn ready(&self) {
+        self.behind.ready().await;
+    }
+
+    /// Serves from now on; tells which lists are different. What is no longer needed ends with the last call.
+    pub(super) fn take_over(self) -> (Served, Vec<&'static str>) {
+        let leaving = self.behind.settle(&self.served.federation);
+        let before = self.successor.take_over();
+        let changed = before.changed().iter().map(|kind| kind.member()).collect();
+        tokio::spawn(async move {
+            before.ended().await;
+            leaving.close().await;
+        });
+        (self.served, changed)
+    }
+}
+
+fn server(plan: &Plan, args: &ServeArgs, federation: &Federation) -> Result<Server, Failure> {
+    let server = creole_cli::assemble(plan, &Options::default(), federation);
+    let server = server.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
+    Ok(server.debug(args.debug))
+}
+
+fn has_own(plan: &Plan) -> bool {
+    !plan.server.packs.is_empty()
+}
+
+/// The servers behind: those that are planned, and the program that the command line names. A server behind has
+/// the one caller of stdio to itself.
+fn behind(plan: &Plan, args: &ServeArgs, affinity: Affinity) -> Result<Vec<Settings>, Failure> {
+    let mut program = match args.command.is_empty() {
+        true => None,
+        false => Some(target::program(&args.command)?),
+    };
+    let mut servers = Vec::new();
+    for upstream in &plan.upstreams {
+        let mut planned = Settings::planned(upstream)
+            .map_err(|refusal| Failure::Refused(format!("`{}`: {refusal}", upstream.name)))?;
+        if planned.affinity != Affinity::Shared {
+            planned.affinity = affinity;
+        }
+        // A preset only stands in for what the command line may name.
+        if matches!(upstream.reached, Reached::Preset(_))
+            && let Some(way) = program.take()
+        {
+            planned.way = way;
+        }
+        planned.patience = plan.server.limits.question_timeout;
+        servers.push(planned);
+    }
+    if let Some(way) = program {
+        let transparent = args.chosen.is_default();
+        let patience = plan.server.limits.question_timeout;
+        servers.push(Settings { affinity, transparent, patience, ..Settings::new(way) });
+    }
+    guardian::watch(servers.iter_mut().map(|server| &mut server.way));
+    Ok(servers)
+}
