@@ -174,7 +174,12 @@ impl Server {
     /// Starts `creole serve` with these words and this data directory.
     #[must_use]
     pub fn start_in(data: &Path, words: &[&str]) -> Self {
-        let mut command = serve(data, words);
+        Self::start_command(serve(data, words))
+    }
+
+    /// Starts this command, which serves.
+    #[must_use]
+    pub fn start_command(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Running::start(&mut command);
         let child = process.child();

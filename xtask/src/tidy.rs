@@ -2,6 +2,7 @@
 //!
 //! Each finding is one line: where, what is wrong, what would be right.
 
+mod cases;
 mod dependencies;
 mod source;
 mod text;
@@ -13,6 +14,7 @@ use crate::say;
 pub(crate) fn run() -> Result<(), String> {
     let files = Repository::find()?.files("")?;
     let mut findings = Findings::default();
+    cases::check(&files, &mut findings);
     source::check(&files, &mut findings);
     dependencies::check(&files, &mut findings);
     text::check(&files, &mut findings);

@@ -67,7 +67,13 @@ impl Modern {
     /// Begins a request with this id.
     #[track_caller]
     #[must_use]
-    pub fn begin(&self, id: &Value, method: &str, mut params: Value) -> Answering {
+    pub fn begin(&self, id: &Value, method: &str, params: Value) -> Answering {
+        Answering::begin(self.address, &self.written(id, method, params))
+    }
+
+    /// A request with this id, to be sent by the test.
+    #[must_use]
+    pub fn written(&self, id: &Value, method: &str, mut params: Value) -> Request {
         let mut meta = self.meta.clone();
         meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
         meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "modern", "version": "1"});
@@ -75,7 +81,7 @@ impl Modern {
         params["_meta"] = meta;
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let request = Request::post(body.to_string()).with_all(demanded::fields(&body));
-        Answering::begin(self.address, &authorized(request, self.key.as_deref()))
+        authorized(request, self.key.as_deref())
     }
 
     /// Sends a request and gives its answer.
@@ -160,6 +166,12 @@ impl Legacy {
     pub fn begin(&self, id: &Value, method: &str, params: &Value) -> Answering {
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         Answering::begin(self.address, &self.post(&body))
+    }
+
+    /// The id of its session.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        &self.session
     }
 
     /// Begins to listen to what belongs to no request.

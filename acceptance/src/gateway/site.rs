@@ -56,6 +56,12 @@ impl Site {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The next request that the test has to answer.
     #[track_caller]
     pub fn next(&self) -> Visit {

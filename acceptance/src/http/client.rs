@@ -247,6 +247,12 @@ impl Head {
         self.fields.iter().find(|(listed, _)| listed == name).map(|(_, value)| value.as_str())
     }
 
+    /// The names of all fields, in order and in lower case.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        self.fields.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
     /// Whether the body is a stream of events.
     #[must_use]
     pub fn is_events(&self) -> bool {

@@ -94,7 +94,8 @@ pub fn install_all() -> Result<(), String> {
     missing.extend(suites.filter_map(|suite| {
         installed_suite(suite).err().map(|missing| format!("{}: {missing}", suite.name()))
     }));
-    missing.extend(Behind::ALL.into_iter().filter_map(|server| {
+    let servers = Behind::ALL.into_iter().chain(Behind::FURTHER);
+    missing.extend(servers.filter_map(|server| {
         server.command().err().map(|missing| format!("{}: {missing}", server.name()))
     }));
     missing.extend(bridge("").err().map(|missing| format!("mcp-remote: {missing}")));
@@ -127,7 +128,9 @@ pub fn installed(peer: Peer) -> Result<Installed, Missing> {
             // `-B` keeps compiled files out of the work tree.
             (python, vec!["-B".into(), source(script).into()])
         }
-        Peer::Rmcp => (rmcp_client(peer.name())?, Vec::new()),
+        Peer::Rmcp => {
+            (rmcp_program("rmcp-client", &["main.rs", "options.rs", "answers.rs"])?, Vec::new())
+        }
     };
     Ok(Installed { folder: folder(peer.name()), program, arguments })
 }
@@ -210,15 +213,22 @@ pub(super) fn virtual_environment(name: &str, requirements: &str) -> Result<Path
     Ok(python)
 }
 
-/// Builds the client made with rmcp.
-fn rmcp_client(name: &str) -> Result<PathBuf, Missing> {
-    let own = source("rmcp-client");
+/// Builds a program made with rmcp: a crate of its own in a folder of the peers, with these files.
+pub(super) fn rmcp_program(crate_folder: &str, files: &[&str]) -> Result<PathBuf, Missing> {
+    let own = source(crate_folder);
     let mut pinned = String::new();
-    for file in ["Cargo.toml", "Cargo.lock", "src/main.rs", "src/options.rs", "src/answers.rs"] {
+    for file in ["Cargo.toml", "Cargo.lock"] {
         pinned += &read(&own.join(file))?;
     }
+    for file in files {
+        pinned += &read(&own.join("src").join(file))?;
+    }
+    let (name, program) = match crate_folder {
+        "rmcp-client" => (Peer::Rmcp.name(), "creole-peer-rmcp"),
+        _ => (crate_folder, "creole-peer-rmcp-server"),
+    };
     let target = folder(name).join("build");
-    let program = target.join("debug/creole-peer-rmcp");
+    let program = target.join("debug").join(program);
     once(name, &pinned, &program, || {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.args(["build", "--locked", "--quiet", "--target-dir"]).arg(&target);

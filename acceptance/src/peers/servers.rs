@@ -7,7 +7,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::install::{Missing, node, npm_packages, source, virtual_environment};
+use super::install::{Missing, node, npm_packages, rmcp_program, source, virtual_environment};
 
 /// A server to be put behind a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +22,12 @@ pub enum Behind {
     PythonV2,
     /// FastMCP, which is built on version 2 of the Python SDK.
     FastMcp,
+    /// The Rust SDK, on its standard streams alone.
+    Rmcp,
+    /// `@modelcontextprotocol/server-everything`, which is published for tests and has tools of its own.
+    Everything,
+    /// `@modelcontextprotocol/server-filesystem`, which many use and which asks for roots as soon as it is there.
+    Filesystem,
     /// A server of ours that answers every handshake with this revision.
     Own(&'static str),
 }
@@ -30,6 +36,9 @@ impl Behind {
     /// Those that nobody here wrote the SDK of.
     pub const ALL: [Self; 5] =
         [Self::TypeScriptV1, Self::TypeScriptV2, Self::PythonV1, Self::PythonV2, Self::FastMcp];
+
+    /// Further ones, which serve on their standard streams alone.
+    pub const FURTHER: [Self; 3] = [Self::Rmcp, Self::Everything, Self::Filesystem];
 
     /// The server's name.
     #[must_use]
@@ -40,6 +49,9 @@ impl Behind {
             Self::PythonV1 => "python-v1",
             Self::PythonV2 => "python-v2",
             Self::FastMcp => "fastmcp",
+            Self::Rmcp => "rmcp",
+            Self::Everything => "server-everything",
+            Self::Filesystem => "server-filesystem",
             Self::Own(_) => "own",
         }
     }
@@ -48,8 +60,10 @@ impl Behind {
     #[must_use]
     pub fn revision(self) -> &'static str {
         match self {
-            Self::TypeScriptV1 | Self::PythonV1 => "2025-11-25",
-            Self::TypeScriptV2 | Self::PythonV2 | Self::FastMcp => "2026-07-28",
+            Self::TypeScriptV1 | Self::PythonV1 | Self::Everything | Self::Filesystem => {
+                "2025-11-25"
+            }
+            Self::TypeScriptV2 | Self::PythonV2 | Self::FastMcp | Self::Rmcp => "2026-07-28",
             Self::Own(revision) => revision,
         }
     }
@@ -62,9 +76,33 @@ impl Behind {
             Self::PythonV1 => python("python-v1", "python/v1.txt", "python/v1_server.py"),
             Self::PythonV2 => python("python-v2", "python/v2.txt", "python/v2_server.py"),
             Self::FastMcp => python("fastmcp", "python/fastmcp.txt", "python/fastmcp_server.py"),
+            Self::Rmcp => Ok(vec![rmcp_program("rmcp-server", &["main.rs"])?.into()]),
+            Self::Everything => {
+                Ok(vec![node()?.into(), reference("server-everything")?, "stdio".into()])
+            }
+            // It may read its own manifest.
+            Self::Filesystem => {
+                let words = [node()?.into(), reference("server-filesystem")?];
+                Ok(words.into_iter().chain([Self::files().into()]).collect())
+            }
             Self::Own(revision) => Ok(vec![own()?.into(), revision.into()]),
         }
     }
+}
+
+impl Behind {
+    /// The folder that [`Behind::Filesystem`] may read; `package.json` is in it.
+    #[must_use]
+    pub fn files() -> PathBuf {
+        source("reference")
+    }
+}
+
+/// The script of a published server.
+fn reference(package: &str) -> Result<OsString, Missing> {
+    let folder = npm_packages("reference", "reference", &[])?;
+    let package = folder.join("node_modules/@modelcontextprotocol").join(package);
+    Ok(package.join("dist/index.js").into())
 }
 
 fn typescript(name: &str, own: &str) -> Result<Vec<OsString>, Missing> {

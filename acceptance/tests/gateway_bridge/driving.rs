@@ -8,7 +8,7 @@ use crate::{Bridge, form, named, text};
 const META: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// A server of the newest revision with one tool.
-fn modern() -> Show {
+pub(crate) fn modern() -> Show {
     let found = json!({
         "resultType": "complete", "supportedVersions": ["2026-07-28"],
         "capabilities": {"tools": {}, "logging": {}}, "ttlMs": 60_000, "cacheScope": "private",

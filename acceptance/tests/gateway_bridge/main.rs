@@ -10,6 +10,10 @@ mod isolation;
 mod parking;
 mod patience;
 mod pipes;
+mod replicas;
+mod rounds;
+mod sharing;
+mod slow;
 mod telling;
 
 use std::fs;

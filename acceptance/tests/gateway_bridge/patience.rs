@@ -1,5 +1,6 @@
 //! What comes too late, and what never comes.
 
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -78,4 +79,56 @@ fn a_server_that_shows_progress_is_not_silent() {
     called.text("slowly");
     let (before, answer) = call.all();
     assert_eq!((before.len(), text(&answer)), (4, "slowly"));
+}
+
+/// Has the server started and its conversation opened: on a busy machine that takes longer than a call may.
+fn warm_up(bridge: &Bridge) {
+    let glance = Duration::from_millis(20);
+    loop {
+        let mut call = bridge.modern().begin_call("ask", json!({}));
+        let answer = loop {
+            if let Some(heard) = bridge.puppets.within(glance)
+                && heard.message["method"] == "tools/call"
+            {
+                heard.text("warm");
+            }
+            if let Some(answer) = call.within(glance) {
+                break answer;
+            }
+        };
+        if answer.get("result").is_some() {
+            while bridge.puppets.within(crate::A_MOMENT).is_some() {}
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_server_that_shows_progress_for_ever_is_given_up_all_the_same() {
+    let limits = "[server.limits]\ncall_timeout_seconds = 2\ncall_timeout_max_seconds = 3\n";
+    let behind = "[upstreams.behind]\nprefix = \"\"\n";
+    let bridge = Bridge::configured(asking(), &format!("[server]\n{limits}{behind}"));
+    warm_up(&bridge);
+    let client = bridge.modern().with_meta(json!({"progressToken": "p"}));
+    let mut call = client.begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    let token = called.message["params"]["_meta"]["progressToken"].clone();
+    let (by, (stop, stopped)) = (called.by.clone(), channel::<()>());
+    let telling = thread::spawn(move || {
+        for step in 1.. {
+            let told = json!({"progressToken": token, "progress": step});
+            by.tells("notifications/progress", &told);
+            let waited = stopped.recv_timeout(Duration::from_millis(100));
+            if waited != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    });
+    let (before, answer) = call.all();
+    assert!(!before.is_empty());
+    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    let cancelled = bridge.puppets.hears("notifications/cancelled");
+    assert_eq!(cancelled.message["params"]["requestId"], called.message["id"]);
+    drop(stop);
+    telling.join().unwrap();
 }

@@ -1,6 +1,7 @@
 //! What servers of the handshake era are told of calls, and what they tell of them.
 
 use creole_acceptance::gateway::{Legacy, Show};
+use creole_acceptance::http::{Request, demanded};
 use serde_json::{Value, json};
 
 use crate::{A_MOMENT, Bridge, asking, text};
@@ -195,4 +196,24 @@ fn a_list_that_changed_in_a_callers_conversation_is_fetched_again_for_all() {
     assert_eq!(listening.message()["method"], "notifications/tools/list_changed");
     called.text("changed");
     assert_eq!(text(&call.answer()), "changed");
+}
+
+#[test]
+fn a_message_spread_over_lines_is_one_line_for_a_server_on_a_pipe() {
+    let bridge = Bridge::new(asking());
+    let address = bridge.gateway.address();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let arguments = json!({"list": [1, {"text": "a\nb"}]});
+    let params = json!({"name": "ask", "arguments": arguments, "_meta": meta});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let text = serde_json::to_string_pretty(&body).unwrap().replace('\n', "\r\n");
+    let request = Request::post(text).with_all(demanded::fields(&body));
+    let caller = std::thread::spawn(move || request.send(address).unwrap().message());
+    let called = bridge.puppets.hears("tools/call");
+    assert_eq!(called.message["params"]["arguments"], arguments);
+    called.text("one line");
+    assert_eq!(crate::text(&caller.join().unwrap()), "one line");
 }

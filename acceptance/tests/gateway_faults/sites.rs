@@ -1,8 +1,10 @@
 //! Servers that are called over HTTP and fail there.
 
 use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use creole_acceptance::gateway::{Answering, Modern, Site, Visit};
+use creole_acceptance::gateway::{Answering, Legacy, Modern, Site, Visit};
 use creole_acceptance::http::Listening;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -13,12 +15,17 @@ use crate::{A_MOMENT, show};
 const SECRET: &str = "Bearer of-the-gateway-alone";
 
 fn before(site: &Site) -> (Listening, TempDir) {
+    with_layers(site, "")
+}
+
+/// A gateway before the site, with these layers around its calls.
+fn with_layers(site: &Site, layers: &str) -> (Listening, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     let url = site.url();
     let text = format!(
         "[server]\nname = \"gateway\"\n\n[upstreams.site]\nurl = \"{url}\"\nprefix = \"\"\nheaders = {{ \
-         Authorization = \"{SECRET}\" }}\n"
+         Authorization = \"{SECRET}\" }}\n{layers}"
     );
     fs::write(&file, text).unwrap();
     (Listening::start(&[&file.display().to_string()]).unwrap(), folder)
@@ -70,6 +77,84 @@ fn what_a_status_says_is_told_without_secrets() {
     let (mut call, mut visit) = called(&gateway, &site);
     visit.text("well again");
     assert_eq!(text(&call.answer()), "well again");
+}
+
+#[test]
+fn how_long_a_server_wants_to_be_left_alone_is_told_in_both_eras() {
+    let site = Site::new(show());
+    let (gateway, _folder) = before(&site);
+    let legacy = Legacy::open(gateway.address(), "2025-06-18", json!({}), None);
+    let params = json!({"name": "work", "arguments": {}});
+    let modern = Modern::new(gateway.address());
+    let begin = |is_modern: bool, id: i64| match is_modern {
+        true => modern.begin(&json!(id), "tools/call", params.clone()),
+        false => legacy.begin(&json!(id), "tools/call", &params),
+    };
+    for (status, code) in [("429 Too Many Requests", 429), ("503 Unavailable", 503)] {
+        for is_modern in [true, false] {
+            let mut call = begin(is_modern, code);
+            site.hears("tools/call").respond(status, "Retry-After: 7\r\n", "");
+            let error = call.answer()["error"].clone();
+            assert_eq!(error["code"], -32603, "{error}");
+            assert_eq!(error["data"]["status"], code, "{error}");
+            assert_eq!(error["data"]["retryAfter"], 7, "{error}");
+            assert!(error["message"].as_str().unwrap().contains("after 7 s"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_layer_that_tries_again_waits_as_long_as_the_server_wants_if_it_may() {
+    let site = Site::new(show());
+    let layer = "chain = [{ kind = \"retry\", attempts = 3, delay_ms = 1, max_delay_ms = 1000, \
+                 names = [\"work\"] }]\n";
+    let (gateway, _folder) = with_layers(&site, layer);
+    let (mut call, mut visit) = called(&gateway, &site);
+    let began = Instant::now();
+    visit.respond("503 Unavailable", "Retry-After: 1\r\n", "");
+    let mut visit = site.hears("tools/call");
+    assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
+    visit.respond("503 Unavailable", "Retry-After: 2\r\n", "");
+    let error = call.answer()["error"].clone();
+    assert_eq!(error["data"]["retryAfter"], 2, "{error}");
+    assert!(site.within(A_MOMENT).is_none(), "it wants to be left alone for longer");
+}
+
+/// Whether Linux probes connections on which nothing happens: those of a port, as the one who was called and as the
+/// one who calls.
+#[cfg(target_os = "linux")]
+fn are_probed(served: u16, called: u16) -> bool {
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let rows: Vec<Vec<&str>> = table.lines().map(|row| row.split_whitespace().collect()).collect();
+    // The local address, the other one, whether it is open, and which timer runs: 2 is the one of probes.
+    let probed = |column: usize, port: u16| {
+        let port = format!(":{port:04X}");
+        let open = rows.iter().filter(|row| row.get(column).is_some_and(|it| it.ends_with(&port)));
+        let mut open = open.filter(|row| row[3] == "01").peekable();
+        open.peek().is_some() && open.all(|row| row[5].starts_with("02:"))
+    };
+    probed(1, served) && probed(2, called)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn connections_on_which_nothing_happens_are_probed_on_both_sides() {
+    let site = Site::new(show());
+    let (gateway, _folder) = before(&site);
+    let (mut call, mut visit) = called(&gateway, &site);
+    visit.stream();
+    let began = Instant::now();
+    while !are_probed(gateway.address().port(), site.port()) {
+        assert!(
+            began.elapsed() < crate::PATIENCE,
+            "{}",
+            fs::read_to_string("/proc/net/tcp").unwrap()
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+    let result = json!({"content": [{"type": "text", "text": "there"}]});
+    visit.event(&json!({"jsonrpc": "2.0", "id": visit.message["id"], "result": result}));
+    assert_eq!(text(&call.answer()), "there");
 }
 
 #[test]

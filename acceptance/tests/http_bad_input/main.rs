@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod bench;
+mod callers;
 mod framing;
 mod guards;
 mod headers;

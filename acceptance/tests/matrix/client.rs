@@ -42,6 +42,14 @@ impl Client {
         }
     }
 
+    /// Whether it stands for its era where not all clients are needed.
+    pub(super) fn is_one_of_its_era(self) -> bool {
+        matches!(
+            self,
+            Self::Peer(Peer::TypeScriptV2, Mode::Modern) | Self::Peer(Peer::PythonV1, Mode::Legacy)
+        )
+    }
+
     /// Whether it can cancel a call when told to.
     pub(super) fn cancels(self) -> bool {
         !matches!(self, Self::Peer(Peer::Rmcp, _))

@@ -24,19 +24,30 @@ pub(super) enum Route {
     Connect,
     /// HTTP to standard streams: `creole serve --http -- COMMAND`.
     Front,
+    /// Standard streams on both sides, with further servers and one client of each era.
+    Further,
 }
 
 impl Route {
-    pub(super) const ALL: [Self; 4] = [Self::Stdio, Self::Http, Self::Connect, Self::Front];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Stdio, Self::Http, Self::Connect, Self::Front, Self::Further];
 
     /// Whether this server is put behind on this way: where the transports differ, one server of each era is enough.
     pub(super) fn is_taken(self, server: Behind) -> bool {
+        let is_further = Behind::FURTHER.contains(&server);
         match self {
+            Self::Further => is_further,
+            _ if is_further => false,
             Self::Stdio | Self::Http => true,
             Self::Connect | Self::Front => {
                 matches!(server, Behind::TypeScriptV1 | Behind::TypeScriptV2)
             }
         }
+    }
+
+    /// Whether this client takes the way.
+    pub(super) fn is_taken_by(self, client: Client) -> bool {
+        self != Self::Further || client.is_one_of_its_era()
     }
 
     /// The way in words.
@@ -46,6 +57,7 @@ impl Route {
             Self::Http => "HTTP to HTTP: `creole serve --http`, `[upstreams.x] url = …`",
             Self::Connect => "stdio to HTTP: `creole connect URL`",
             Self::Front => "HTTP to stdio: `creole serve --http … -- COMMAND`",
+            Self::Further => "stdio to stdio: further servers",
         }
     }
 }
@@ -69,11 +81,11 @@ impl Staged {
         let words = server.command().map_err(|missing| missing.to_string())?;
         let behind = match route {
             Route::Http | Route::Connect => Some(listening(&words)?),
-            Route::Stdio | Route::Front => None,
+            Route::Stdio | Route::Front | Route::Further => None,
         };
         let url = behind.as_ref().map(Listening::url).unwrap_or_default();
         let end = match route {
-            Route::Stdio => {
+            Route::Stdio | Route::Further => {
                 let before = ["serve".into(), "--".into()].into_iter().chain(words).collect();
                 End::Command(creole(&folder, before)?)
             }

@@ -1,9 +1,10 @@
 //! What a client is asked to do with a server, and what came of it.
 
 use creole_acceptance::peers::{Behind, Steps};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::client::Client;
+use super::repertoire::{self, Trick};
 
 /// Structured results and forms exist from this revision on.
 const FORMS: &str = "2025-06-18";
@@ -53,6 +54,9 @@ impl Feature {
 
     /// Whether both ends have it at all.
     pub(super) fn exists(self, client: Client, server: Behind) -> bool {
+        if repertoire::trick(server, self, "").is_none() {
+            return false;
+        }
         match self {
             Self::Call | Self::Progress | Self::Sample => true,
             Self::Structured | Self::Elicit => client.revision().min(server.revision()) >= FORMS,
@@ -63,23 +67,28 @@ impl Feature {
     }
 
     /// Whether a client's document shows that it works.
-    fn is_in(self, told: &Value) -> bool {
-        let text = |call: &str| told[call]["content"][0]["text"].clone();
+    fn is_in(self, told: &Value, server: Behind) -> bool {
+        let says = |call: &str| {
+            let text = told[call]["content"][0]["text"].as_str();
+            let wanted = repertoire::trick(server, self, "").map(|trick| trick.says);
+            text.zip(wanted).is_some_and(|(text, wanted)| text.contains(&wanted))
+        };
         match self {
-            Self::Call => text("roots_call") == "Grüße, 世界",
-            Self::Structured => {
-                told["call"]["structuredContent"] == json!({"city": "Berlin", "temperature": 21.5})
-            }
+            Self::Call => says("roots_call"),
+            Self::Structured => told["call"]["structuredContent"] == repertoire::data(server),
             Self::Progress => {
                 let heard = told["progress"].as_array().into_iter().flatten();
                 let heard: Vec<_> = heard.map(|step| step["progress"].as_f64()).collect();
-                heard == [1.0, 2.0, 3.0].map(Some) && text("progress_call") == "counted"
+                // Of what a server tells while its caller is away to answer, the last counts.
+                let is_heard = match server {
+                    Behind::Everything => heard.last() == Some(&Some(3.0)),
+                    _ => heard == [1.0, 2.0, 3.0].map(Some),
+                };
+                is_heard && says("progress_call")
             }
             Self::Cancel => told["cancelled"] == true,
-            Self::Elicit => told["elicited"] == true && text("elicit_call") == "Hello, peer!",
-            Self::Sample => {
-                told["sampled"] == true && text("sample_call") == "Thought: Sampled by the peer."
-            }
+            Self::Elicit => told["elicited"] == true && says("elicit_call"),
+            Self::Sample => told["sampled"] == true && says("sample_call"),
             Self::Changed => told["list_changed"] == true,
         }
     }
@@ -88,19 +97,22 @@ impl Feature {
 /// All that both ends have. A peer makes one plain call; the other is made by a step for tools that ask for roots, and
 /// this tool does not.
 pub(super) fn steps(client: Client, server: Behind, file: &str) -> Steps {
-    let exists = |feature: Feature| feature.exists(client, server);
-    let mut steps = Steps::new().call("weather", json!({})).progress("count", json!({}));
-    if exists(Feature::Cancel) {
-        steps = steps.cancel("wait", json!({"file": file}));
+    let mut steps = Steps::new();
+    for feature in Feature::ALL.into_iter().filter(|feature| feature.exists(client, server)) {
+        let Some(Trick { tool, arguments, .. }) = repertoire::trick(server, feature, file) else {
+            continue;
+        };
+        steps = match feature {
+            Feature::Structured => steps.call(tool, arguments),
+            Feature::Progress => steps.progress(tool, arguments),
+            Feature::Cancel => steps.cancel(tool, arguments),
+            Feature::Elicit => steps.elicit(tool, arguments),
+            Feature::Sample => steps.sample(tool, arguments),
+            Feature::Call => steps.roots(tool, arguments),
+            Feature::Changed => steps.list_changed(tool, arguments),
+        };
     }
-    if exists(Feature::Elicit) {
-        steps = steps.elicit("greet", json!({}));
-    }
-    steps = steps.sample("think", json!({})).roots("echo", json!({"text": "Grüße, 世界"}));
-    match exists(Feature::Changed) {
-        true => steps.list_changed("grow", json!({})),
-        false => steps,
-    }
+    steps
 }
 
 /// What was seen of one client with one server.
@@ -126,7 +138,7 @@ impl Seen {
             Ok(told) => (told.clone(), told["errors"].to_string()),
             Err(error) => (Value::Null, error),
         };
-        let failed = possible.clone().filter(|feature| !feature.is_in(&told)).collect();
+        let failed = possible.clone().filter(|feature| !feature.is_in(&told, server)).collect();
         Self { whose, possible: possible.count(), failed, why }
     }
 

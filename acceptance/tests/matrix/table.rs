@@ -9,6 +9,7 @@ use creole_acceptance::stage::stdio::repository;
 
 use super::Place;
 use super::client::Client;
+use super::repertoire;
 use super::route::Route;
 use super::seen::{Feature, Seen};
 
@@ -42,41 +43,74 @@ fn meaning(feature: Feature) -> &'static str {
     }
 }
 
-/// The document.
-fn document(clients: &[Client], servers: &[Behind], seen: &BTreeMap<Place, Seen>) -> String {
-    let mut text = format!("{HEAD}\n");
-    for feature in Feature::ALL {
-        // Writing to a text cannot fail.
-        let _ = writeln!(text, "- {}: {}", feature.name(), meaning(feature));
-    }
-    text.push_str(TAIL);
-    for route in Route::ALL {
+/// The part of the document about the ways, from their titles on.
+fn sections(
+    routes: &[Route],
+    clients: &[Client],
+    servers: &[Behind],
+    seen: &BTreeMap<Place, Seen>,
+) -> BTreeMap<Route, String> {
+    let section = |route: &Route| {
         let taken = |server: &Behind| route.is_taken(*server);
-        let _ = write!(text, "\n## From {}\n\n| |", route.title());
+        let mut text = format!("\n## From {}\n\n| |", route.title());
         for server in servers.iter().copied().filter(taken) {
+            // Writing to a text cannot fail.
             let _ = write!(text, " {} {} |", server.name(), server.revision());
         }
         text.push_str("\n|---|");
         text.push_str(&"---|".repeat(servers.iter().filter(|server| taken(server)).count()));
-        for (row, client) in clients.iter().enumerate() {
+        let takes = |(_, client): &(usize, &Client)| route.is_taken_by(**client);
+        for (row, client) in clients.iter().enumerate().filter(takes) {
             let _ = write!(text, "\n| {} {} |", client.name(), client.revision());
             for column in (0..servers.len()).filter(|column| taken(&servers[*column])) {
-                let _ = write!(text, " {} |", seen[&(route, column, row)].cell());
+                let _ = write!(text, " {} |", seen[&(*route, column, row)].cell());
             }
         }
         text.push('\n');
+        if *route == Route::Further {
+            text.push_str(&repertoires(servers));
+        }
+        (*route, text)
+    };
+    routes.iter().map(section).collect()
+}
+
+/// The section about a way as it is published, with its title.
+fn section_of(text: &str, route: Route) -> String {
+    let title = format!("\n## From {}\n", route.title());
+    let Some((_, rest)) = text.split_once(&title) else { return String::new() };
+    let body = rest.split("\n## ").next().unwrap_or_default();
+    format!("{title}{body}{}", if body.ends_with('\n') { "" } else { "\n" })
+}
+
+/// What each of the further servers has.
+fn repertoires(servers: &[Behind]) -> String {
+    let mut text = String::from("\nWhat these servers have:\n\n| |");
+    for feature in Feature::ALL {
+        let _ = write!(text, " {} |", feature.name());
     }
+    text.push_str(&format!("\n|---|{}", "---|".repeat(Feature::ALL.len())));
+    for server in servers.iter().filter(|server| Behind::FURTHER.contains(server)) {
+        let _ = write!(text, "\n| {} |", server.name());
+        for feature in Feature::ALL {
+            let has = repertoire::trick(*server, feature, "").is_some();
+            text.push_str(if has { " yes |" } else { " - |" });
+        }
+    }
+    text.push('\n');
     text
 }
 
 /// The table as it is published: what fails in each cell, by name. Empty where there is none yet.
-pub(super) fn published(clients: &[Client], servers: &[Behind]) -> BTreeMap<Place, String> {
+pub(super) fn published(
+    routes: &[Route],
+    clients: &[Client],
+    servers: &[Behind],
+) -> BTreeMap<Place, String> {
     let text = fs::read_to_string(file()).unwrap_or_default();
     let mut cells = BTreeMap::new();
-    for route in Route::ALL {
-        let title = format!("## From {}", route.title());
-        let section = text.split_once(&title).map_or("", |(_, rest)| rest);
-        let section = section.split("\n## ").next().unwrap_or_default();
+    for route in routes {
+        let section = section_of(&text, *route);
         let columns: Vec<_> =
             (0..servers.len()).filter(|column| route.is_taken(servers[*column])).collect();
         for (row, client) in clients.iter().enumerate() {
@@ -84,7 +118,7 @@ pub(super) fn published(clients: &[Client], servers: &[Behind]) -> BTreeMap<Plac
             let found = section.lines().find_map(|line| line.strip_prefix(&begin));
             let texts = found.unwrap_or_default().split('|').map(str::trim);
             for (column, text) in columns.iter().zip(texts) {
-                cells.insert((route, *column, row), text.to_owned());
+                cells.insert((*route, *column, row), text.to_owned());
             }
         }
     }
@@ -100,7 +134,23 @@ pub(super) fn is_to_be_written() -> bool {
     env::var_os("CREOLE_WRITE_MATRIX").is_some()
 }
 
-/// Writes the table.
-pub(super) fn write(clients: &[Client], servers: &[Behind], seen: &BTreeMap<Place, Seen>) {
-    fs::write(file(), document(clients, servers, seen)).unwrap();
+/// Writes the document anew; what it says about other ways stays.
+pub(super) fn write(
+    routes: &[Route],
+    clients: &[Client],
+    servers: &[Behind],
+    seen: &BTreeMap<Place, Seen>,
+) {
+    let before = fs::read_to_string(file()).unwrap_or_default();
+    let mut sections = sections(routes, clients, servers, seen);
+    let mut text = format!("{HEAD}\n");
+    for feature in Feature::ALL {
+        let _ = writeln!(text, "- {}: {}", feature.name(), meaning(feature));
+    }
+    text.push_str(TAIL);
+    for route in Route::ALL {
+        let section = sections.remove(&route).unwrap_or_else(|| section_of(&before, route));
+        text.push_str(&section);
+    }
+    fs::write(file(), text).unwrap();
 }

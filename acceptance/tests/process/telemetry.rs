@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use creole_acceptance::gateway::{Legacy, Modern};
+use creole_acceptance::http::Listening;
 use creole_acceptance::process_under_test::{Ended, Server, call, request};
 use serde_json::{Value, json};
 
@@ -116,6 +118,39 @@ fn arguments_and_results_are_logged_where_that_is_asked_for() {
         |text: &str| log.iter().any(|event| event["fields"]["frame"].to_string().contains(text));
     assert!(shown(&format!(r#"\"name\":\"{SECRET}\""#)), "the arguments: {}", ended.log);
     assert!(shown(&format!("Hello, {SECRET}!")), "the result: {}", ended.log);
+}
+
+/// What a server over HTTP says on stderr of a call in each era, where its log is configured like this.
+fn logged_over_http(log: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("creole.toml");
+    fs::write(&file, format!("[server]\npacks = [\"hello\"]\n[log]\n{log}")).unwrap();
+    let mut server = Listening::start(&[file.to_str().unwrap()]).unwrap();
+    let arguments = json!({"name": SECRET});
+    let alone = Modern::new(server.address()).call("hello", arguments.clone());
+    let session = Legacy::open(server.address(), "2025-11-25", json!({}), None);
+    let within = session.call("hello", arguments);
+    for answer in [alone, within] {
+        assert_eq!(answer["result"]["content"][0]["text"], format!("Hello, {SECRET}!"));
+    }
+    server.stop().unwrap();
+    server.log()
+}
+
+#[test]
+fn arguments_and_results_are_logged_over_http_where_that_is_asked_for() {
+    let text = logged_over_http("format = \"json\"\npayloads = true\n");
+    let log: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let frames = events(&log, "message");
+    let told = |direction: &str, words: &str| {
+        let frames = frames.iter().filter(|event| event["direction"] == direction);
+        frames.filter(|event| event["frame"].as_str().unwrap().contains(words)).count()
+    };
+    assert_eq!(told("received", &format!(r#""name":"{SECRET}""#)), 2, "{text}");
+    assert_eq!(told("sent", &format!("Hello, {SECRET}!")), 2, "{text}");
+    assert_eq!(told("received", "initialize"), 2, "the handshake has two messages: {text}");
+    let text = logged_over_http("format = \"json\"\nlevel = \"trace\"\n");
+    assert!(!text.contains(SECRET), "{text}");
 }
 
 #[test]

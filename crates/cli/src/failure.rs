@@ -19,8 +19,8 @@ pub(crate) enum Failure {
     Credentials(AuthError),
     /// A file of users or keys could not be changed.
     Passwd(String),
-    /// Skills are wrong.
-    Skills(Vec<Problem>),
+    /// Files that are served are wrong.
+    Files(Vec<Problem>),
     /// The answer could not be written.
     Output(io::Error),
     /// What was asked for is not done, for a reason that the person can change.
@@ -38,7 +38,7 @@ impl Failure {
             Self::Config(_)
             | Self::Usage(_)
             | Self::Credentials(_)
-            | Self::Skills(_)
+            | Self::Files(_)
             | Self::Refused(_) => ExitCode::from(2),
             Self::Output(_) | Self::Passwd(_) | Self::Serve(_) | Self::Call(_) => ExitCode::from(1),
         }
@@ -49,7 +49,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(error) => error.fmt(formatter),
-            Self::Skills(problems) => {
+            Self::Files(problems) => {
                 let lines: Vec<String> =
                     problems.iter().map(|problem| format!("error: {problem}")).collect();
                 formatter.write_str(&lines.join("\n"))

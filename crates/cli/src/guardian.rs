@@ -14,19 +14,23 @@ pub(crate) fn run() {
     guard(io::stdin().lock(), PATIENCE);
 }
 
-/// Has the programs among these ways guarded, all by one guardian. Where none can be started, they are left to
-/// notice that their input ends.
-pub(crate) fn watch<'a>(ways: impl Iterator<Item = &'a mut Way>) {
-    let mut guardian = None;
+/// Has the programs among these ways guarded, all by one guardian: this one, or one that is started for them. Where
+/// none can be started, they are left to notice that their input ends. Returns the guardian, for those that follow.
+pub(crate) fn watch<'a>(
+    ways: impl Iterator<Item = &'a mut Way>,
+    mut guardian: Option<Guardian>,
+) -> Option<Guardian> {
     for way in ways {
         if let Way::Child(program) = way {
             guardian = guardian.or_else(start);
             program.guardian.clone_from(&guardian);
         }
     }
+    guardian
 }
 
-fn start() -> Option<Guardian> {
+/// Starts a guardian, if that can be done.
+pub(crate) fn start() -> Option<Guardian> {
     let started = std::env::current_exe().and_then(|this| Guardian::start(this, ["guard"]));
     started.inspect_err(|error| tracing::warn!("no guardian for child processes: {error}")).ok()
 }

@@ -14,6 +14,7 @@ use creole_gateway::Plan;
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::auth::{AuthPlan, KeyPlan};
 use creole_gateway::plan::layer::{self, LayerError};
+use creole_tools::recipe::RecipeError;
 use creole_tools::{Options, PackError};
 
 /// How long clients may keep lists: a change is announced, so a minute is only for those who do not listen.
@@ -60,6 +61,9 @@ pub fn assemble(
     for pack in &wanted.packs {
         server = creole_tools::add(server, pack, &options)?;
     }
+    for recipe in plan.offered() {
+        server = recipe.add(server, &options)?;
+    }
     Ok(server.with_all(layer::build(&wanted.chain, &wanted.name)?))
 }
 
@@ -68,6 +72,8 @@ pub fn assemble(
 pub enum AssemblyError {
     /// A pack cannot be had.
     Pack(PackError),
+    /// Something that was described cannot be made.
+    Recipe(RecipeError),
     /// A layer of the chain cannot be made.
     Layer(LayerError),
 }
@@ -76,6 +82,7 @@ impl fmt::Display for AssemblyError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pack(error) => error.fmt(formatter),
+            Self::Recipe(error) => error.fmt(formatter),
             Self::Layer(error) => error.fmt(formatter),
         }
     }
@@ -86,6 +93,12 @@ impl Error for AssemblyError {}
 impl From<PackError> for AssemblyError {
     fn from(error: PackError) -> Self {
         Self::Pack(error)
+    }
+}
+
+impl From<RecipeError> for AssemblyError {
+    fn from(error: RecipeError) -> Self {
+        Self::Recipe(error)
     }
 }
 

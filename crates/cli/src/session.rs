@@ -176,7 +176,7 @@ fn embedded(preset: &str) -> Result<Embedded, Failure> {
     }
     guard::install_hook(false);
     let service = server.start();
-    federation.begin(behind, &service.registry(), !plan.server.packs.is_empty());
+    federation.begin(behind, &service.registry(), plan.has_own());
     let (near, far) = memory();
     let (input, output) = near.split();
     let serving = tokio::spawn(async move {

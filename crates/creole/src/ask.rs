@@ -198,7 +198,9 @@ impl Context {
         if missing.is_empty() {
             return Ok(());
         }
-        check_capabilities(&missing, self.caller())?;
+        if let Some(fault) = lacking(&missing, self.caller()) {
+            return Err(ToolError::Fault(Box::new(fault)));
+        }
         Err(ToolError::Ask(missing))
     }
 
@@ -217,14 +219,14 @@ impl Context {
     }
 }
 
-/// Refuses questions that the client cannot answer, and tells of all that is missing at once.
-fn check_capabilities(asks: &[Ask], caller: &Caller) -> Result<(), ToolError> {
+/// The fault of questions that the client cannot answer; it tells of all that is missing at once.
+pub fn lacking(asks: &[Ask], caller: &Caller) -> Option<Fault> {
     let is_missing = |question: &&Question| {
         !question.is_allowed(&caller.capabilities) || !is_known(question, caller.rules)
     };
     let missing: Vec<_> = asks.iter().map(|ask| &ask.question).filter(is_missing).collect();
     if missing.is_empty() {
-        return Ok(());
+        return None;
     }
     let mut words: Vec<_> = missing.iter().map(|question| question.needed_words()).collect();
     words.sort_unstable();
@@ -237,9 +239,7 @@ fn check_capabilities(asks: &[Ask], caller: &Caller) -> Result<(), ToolError> {
     }
     let detail = format!("This needs a client that supports {}.", words.join(" and "));
     let data = Raw::of(&json!({"requiredCapabilities": needed}));
-    Err(ToolError::Fault(Box::new(
-        Fault::new(FaultKind::MissingCapability, detail).with_data(data),
-    )))
+    Some(Fault::new(FaultKind::MissingCapability, detail).with_data(data))
 }
 
 fn merge(into: &mut Value, from: Value) {

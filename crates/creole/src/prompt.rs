@@ -41,6 +41,13 @@ impl Prompt {
         Self { definition, render: Arc::new(render), completers: BTreeMap::new() }
     }
 
+    /// The name for people.
+    #[must_use]
+    pub fn title(mut self, title: &str) -> Self {
+        self.definition.title = Some(title.to_owned());
+        self
+    }
+
     /// An argument that must be given.
     #[must_use]
     pub fn required(self, name: &str, about: &str) -> Self {

@@ -57,6 +57,19 @@ impl Resource {
         resource.mime_type(mime_type)
     }
 
+    /// The same way of reading for another resource, which is announced like this.
+    #[must_use]
+    pub fn announced(&self, definition: model::Resource) -> Self {
+        Self { definition, ..self.clone() }
+    }
+
+    /// The name for people.
+    #[must_use]
+    pub fn title(mut self, title: &str) -> Self {
+        self.definition.title = Some(title.to_owned());
+        self
+    }
+
     /// What it is.
     #[must_use]
     pub fn about(mut self, about: &str) -> Self {
@@ -110,6 +123,13 @@ impl Template {
             read: Arc::new(read),
             completers: BTreeMap::new(),
         }
+    }
+
+    /// The name for people.
+    #[must_use]
+    pub fn title(mut self, title: &str) -> Self {
+        self.definition.title = Some(title.to_owned());
+        self
     }
 
     /// What they are.

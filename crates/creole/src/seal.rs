@@ -10,8 +10,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
 use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305, XNonce};
 use sha2::{Digest, Sha256};
+
+use crate::state::{self, State};
 
 /// Longer texts are refused before they are decoded.
 pub const MAX_TEXT: usize = 64 * 1024;
@@ -58,6 +61,28 @@ impl Sealer {
     pub fn from_key(secret: &[u8; 32]) -> Self {
         let keys = Keys { current: Arc::new(Key::new(secret)), previous: None };
         Self { keys: Arc::new(RwLock::new(keys)) }
+    }
+
+    /// A sealer whose secret is kept in a state under a name of its own: each process that shares the state opens what
+    /// the others sealed, and what was sealed before it was started again.
+    ///
+    /// # Errors
+    /// When the state cannot be read or written. If it has something else under this name, the secret is this
+    /// sealer's alone.
+    ///
+    /// # Panics
+    /// When the system has no randomness to give.
+    pub async fn kept_in(state: &State, name: &str) -> state::Result<Self> {
+        let key = format!("seal/{name}");
+        let own: [u8; 32] = random();
+        // Of several that start together, the first one's secret is everybody's.
+        let is_own = state.swap(&key, None, Bytes::copy_from_slice(&own), None).await?.is_some();
+        let found = match is_own {
+            true => None,
+            false => state.get(&key).await?,
+        };
+        let kept = found.and_then(|entry| <[u8; 32]>::try_from(&*entry.value).ok());
+        Ok(Self::from_key(&kept.unwrap_or(own)))
     }
 
     /// Seals with a new secret from now on. Texts of the one before still open, older ones do not.
@@ -237,6 +262,19 @@ mod tests {
 
     fn sealer() -> Sealer {
         Sealer::from_key(&[7; 32])
+    }
+
+    #[tokio::test]
+    async fn who_shares_a_state_shares_a_secret_for_each_name() {
+        let state = State::default();
+        let sealed = |sealer: &Sealer| sealer.seal(Purpose::State, &[], LATER, b"kept");
+        let first = Sealer::kept_in(&state, "a").await.unwrap();
+        let second = Sealer::kept_in(&state, "a").await.unwrap();
+        let opened = second.open(Purpose::State, &[], NOW, &sealed(&first));
+        assert_eq!(opened.as_deref(), Ok(&b"kept"[..]));
+        let other = Sealer::kept_in(&state, "b").await.unwrap();
+        let refused = other.open(Purpose::State, &[], NOW, &sealed(&first));
+        assert_eq!(refused, Err(SealError::Invalid));
     }
 
     #[test]

@@ -65,6 +65,12 @@ pub(crate) fn observed_tool(operation: &Operation) -> Option<String> {
     }
 }
 
+/// A whole message, where that was asked for: it may hold secrets.
+pub(crate) fn payload(direction: &str, message: &[u8]) {
+    let frame = String::from_utf8_lossy(message);
+    tracing::info!(target: "creole::payload", direction, frame = &*frame, "message");
+}
+
 fn microseconds(took: Duration) -> u64 {
     u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
 }

@@ -106,6 +106,13 @@ impl Tool {
         self
     }
 
+    /// Announces a schema of one's own for the structured result.
+    #[must_use]
+    pub fn output_schema(mut self, schema: Raw) -> Self {
+        self.definition.output_schema = Some(schema);
+        self
+    }
+
     /// Announces the structured result's schema, derived from its type.
     #[must_use]
     pub fn output<T: JsonSchema>(mut self) -> Self {

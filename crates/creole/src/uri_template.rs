@@ -84,8 +84,9 @@ fn decode(value: &str) -> Option<String> {
             continue;
         }
         let (digits, tail) = tail.split_at_checked(2)?;
-        let digits = std::str::from_utf8(digits).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        // The standard library would also read `+f`.
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+        bytes.push(digit(digits[0])? << 4 | digit(digits[1])?);
         rest = tail;
     }
     String::from_utf8(bytes).ok()
@@ -116,6 +117,7 @@ mod tests {
     fn broken_encodings_and_endless_uris_match_nothing() {
         assert_eq!(value("t://{a}", "t://%f", "a"), None);
         assert_eq!(value("t://{a}", "t://%ff", "a"), None);
+        assert_eq!(value("t://{a}", "t://%+f", "a"), None);
         assert_eq!(value("t://{a}", &format!("t://{}", "x".repeat(100_000)), "a"), None);
     }
 }

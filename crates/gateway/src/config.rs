@@ -7,8 +7,10 @@ pub mod auth;
 pub mod chain;
 pub mod dialect;
 pub mod error;
+pub mod files;
 pub mod http;
 pub mod schema;
+pub mod tools;
 pub mod upstream;
 pub mod value;
 pub mod words;
@@ -28,7 +30,9 @@ use chain::LayerTable;
 use dialect::DialectChoice;
 use environment::Lookup;
 use error::Problem;
+use files::{FolderTable, PromptsTable, ResourceTable};
 use http::HttpTable;
+use tools::ToolTable;
 use upstream::UpstreamTable;
 use value::{Entries, Placed, Within};
 use words::{LogFormat, LogLevel};
@@ -47,12 +51,21 @@ pub struct Config {
     pub http: Option<HttpTable>,
     /// Whom the server lets in over HTTP. Default: everybody who reaches it.
     pub auth: Option<Placed<AuthTable>>,
-    /// Where tasks and sessions are kept. Default: in memory, as long as the process lives.
+    /// Where tasks and sessions are kept, and the key of what passes through clients, such as cursors. Default: in
+    /// memory, as long as the process lives.
     pub state: Option<StateTable>,
     /// What is logged, and how. The log goes to stderr.
     pub log: Option<LogTable>,
     /// Where the pack `skills` finds its skills.
     pub skills: Option<SkillsTable>,
+    /// Tools without code, by the names that clients call them by.
+    pub tools: Option<Entries<ToolTable>>,
+    /// Folders whose files are resources, by names of your own.
+    pub folders: Option<Entries<FolderTable>>,
+    /// Folders of Markdown files that are prompts, by names of your own.
+    pub prompts: Option<Entries<PromptsTable>>,
+    /// Single resources, by names of your own.
+    pub resources: Option<Entries<ResourceTable>>,
 }
 
 /// Where tasks and sessions are kept.
@@ -89,6 +102,14 @@ pub struct ServerTable {
     pub path: Option<Placed<String>>,
     /// Which of the servers behind it has, by their names. Default: all.
     pub upstreams: Option<Vec<Placed<String>>>,
+    /// Which of the tools of `[tools]` it has, by their names. Default: all.
+    pub tools: Option<Vec<Placed<String>>>,
+    /// Which of the folders of `[folders]` it has, by their names. Default: all.
+    pub folders: Option<Vec<Placed<String>>>,
+    /// Which of the folders of `[prompts]` it has, by their names. Default: all.
+    pub prompts: Option<Vec<Placed<String>>>,
+    /// Which of the resources of `[resources]` it has, by their names. Default: all.
+    pub resources: Option<Vec<Placed<String>>>,
     /// Layers around its calls, the first one outermost.
     pub chain: Option<Vec<Placed<LayerTable>>>,
 }
@@ -114,7 +135,7 @@ pub struct LogTable {
     /// How an event is written. Default: `text`.
     pub format: Option<LogFormat>,
     /// The least important events that are still written. Default: `warn`, or `info` when the dialect
-    /// has telemetry.
+    /// has telemetry or arguments and results are logged.
     pub level: Option<LogLevel>,
     /// Whether arguments and results are logged too. They may hold secrets. Default: false.
     pub payloads: Option<bool>,

@@ -4,17 +4,20 @@ pub mod auth;
 mod chain;
 mod dialect;
 mod errors;
+mod files;
 pub mod http;
 pub mod layer;
 mod restart;
 mod servers;
 mod skills;
+mod tools;
 pub mod upstream;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use creole_proto::dialect::Dialect;
+use creole_tools::recipe::Recipe;
 
 use auth::AuthPlan;
 use layer::LayerPlan;
@@ -56,6 +59,8 @@ pub struct Plan {
     pub log: LogPlan,
     /// The folder of the pack `skills`, where that is offered; there is one.
     pub skills: Option<PathBuf>,
+    /// What was described and not programmed, in the order in which it was written; each server chooses.
+    pub recipes: Vec<Recipe>,
 }
 
 /// One server.
@@ -81,6 +86,14 @@ pub struct ServerPlan {
     pub path: Option<String>,
     /// Which of the servers behind it has; all if nothing is said.
     pub upstreams: Option<Vec<String>>,
+    /// Which of the described tools it has; all if nothing is said.
+    pub tools: Option<Vec<String>>,
+    /// Which of the folders it has; all if nothing is said.
+    pub folders: Option<Vec<String>>,
+    /// Which of the folders of prompts it has; all if nothing is said.
+    pub prompts: Option<Vec<String>>,
+    /// Which of the described resources it has; all if nothing is said.
+    pub resources: Option<Vec<String>>,
     /// Layers around its calls, outermost first.
     pub chain: Vec<LayerPlan>,
 }
@@ -145,7 +158,10 @@ impl Plan {
     ) -> Result<Self, Problem> {
         let mut config = Config::parse(text, lookup)?;
         let upstreams = upstream::resolve(config.upstreams.take())?;
-        let (server, further) = servers::resolve(&mut config, known_packs, &upstreams)?;
+        let (mut recipes, times) = tools::resolve(config.tools.take(), folder)?;
+        recipes.extend(files::resolve(&mut config, folder)?);
+        let known = servers::Known { packs: known_packs, upstreams: &upstreams, recipes: &recipes };
+        let (server, further) = servers::resolve(&mut config, &known)?;
         let all = || std::iter::once(&server).chain(&further);
         let max_message = all().map(|server| server.dialect.max_message).max().unwrap_or_default();
         let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
@@ -154,7 +170,9 @@ impl Plan {
         let state = config.state.map(|table| file("file", table.file)).transpose()?;
         let packs: Vec<String> = all().flat_map(|server| server.packs.clone()).collect();
         let skills = skills::folder(config.skills, &packs, folder)?;
-        Ok(Self { server, further, upstreams, http, auth, state, log, skills })
+        let plan = Self { server, further, upstreams, http, auth, state, log, skills, recipes };
+        times.check(&plan)?;
+        Ok(plan)
     }
 }
 
@@ -182,6 +200,10 @@ fn server(table: ServerTable, known_packs: &[&str]) -> Result<ServerPlan, Proble
         chain: chain::resolve(table.chain)?,
         path: None,
         upstreams: None,
+        tools: None,
+        folders: None,
+        prompts: None,
+        resources: None,
         name,
     })
 }
@@ -247,11 +269,12 @@ fn limits(table: &LimitsTable) -> Result<Limits, Problem> {
 }
 
 fn log(table: &LogTable, telemetry: bool) -> LogPlan {
-    let usual = if telemetry { LogLevel::Info } else { LogLevel::Warn };
+    let payloads = table.payloads.unwrap_or(false);
+    let usual = if telemetry || payloads { LogLevel::Info } else { LogLevel::Warn };
     LogPlan {
         format: table.format.unwrap_or(LogFormat::Text),
         level: table.level.unwrap_or(usual),
-        payloads: table.payloads.unwrap_or(false),
+        payloads,
     }
 }
 

@@ -7,10 +7,13 @@ mod calculate;
 mod define;
 mod echo;
 mod everything;
+pub mod files;
 mod guide;
 mod hello;
+pub mod recipe;
 pub mod skills;
 mod tasks;
+mod template;
 
 use std::env;
 use std::error::Error;
@@ -18,6 +21,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use creole::Server;
+use creole::process::Guardian;
 use etcetera::BaseStrategy;
 
 /// The packs: their names, and what they hold and may do.
@@ -43,6 +47,8 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// The folder that the pack `skills` serves.
     pub skills: Option<PathBuf>,
+    /// Who ends the programs that tools run, if this process dies first.
+    pub guardian: Option<Guardian>,
 }
 
 impl Options {

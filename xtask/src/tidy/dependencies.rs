@@ -41,16 +41,21 @@ const ALLOWED: &[Allowed] = &[
     ),
     (
         "creole-gateway",
-        &["creole", "creole-proto"],
+        &["creole", "creole-proto", "creole-tools"],
         &["regex", "schemars", "serde", "serde_json", "tokio", "toml", "tracing"],
     ),
     (
         "creole-tools",
         &["creole", "creole-proto"],
         &[
+            "base64",
+            "bytes",
             "etcetera",
             "getrandom",
+            "http",
+            "minijinja",
             "nanoexpr",
+            "notify",
             "rusqlite",
             "rustix",
             "schemars",

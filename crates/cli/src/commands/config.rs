@@ -8,6 +8,8 @@ use creole_gateway::plan::layer::LayerPlan;
 use creole_gateway::plan::upstream::{Reached, UpstreamPlan};
 use creole_gateway::plan::{HttpPlan, LogPlan, ServerPlan};
 use creole_gateway::{Plan, Source};
+use creole_tools::recipe::tool::Action;
+use creole_tools::recipe::{Recipe, ToolRecipe};
 use creole_tools::skills::load;
 
 use crate::args::ConfigCommand;
@@ -27,6 +29,7 @@ fn check(file: &Path) -> Result<(), Failure> {
     let plan = Plan::load(Source::File(file), &creole_cli::packs())?;
     let auth = plan.auth.as_ref().map(auth).transpose()?;
     let skills = plan.skills.as_deref().map(skills).transpose()?;
+    check_files(&plan)?;
     let mut lines = vec![format!("{} is right.", file.display())];
     for each in std::iter::once(&plan.server).chain(&plan.further) {
         lines.extend([
@@ -39,8 +42,10 @@ fn check(file: &Path) -> Result<(), Failure> {
         lines.extend(
             each.upstreams.as_ref().map(|names| format!("  behind   only {}", list(names))),
         );
+        lines.extend(each.tools.as_ref().map(|names| format!("  tools    only {}", list(names))));
         lines.extend(chain("chain   ", &each.chain));
     }
+    lines.extend(plan.recipes.iter().filter_map(Recipe::tool).map(described));
     for upstream in &plan.upstreams {
         lines.push(format!("  behind   {}", behind(upstream)));
         lines.extend(chain("        ", &upstream.chain));
@@ -50,6 +55,7 @@ fn check(file: &Path) -> Result<(), Failure> {
     lines.push(format!("  log      {}", log(plan.log)));
     lines.extend(auth);
     lines.extend(skills);
+    lines.extend(files(&plan));
     lines.push(String::new());
     output::data(&lines.join("\n"))
 }
@@ -66,11 +72,33 @@ fn auth(plan: &AuthPlan) -> Result<String, Failure> {
     Ok(format!("  auth     {users}, {keys}{}", role.unwrap_or_default()))
 }
 
+/// Looks at the files that are served. The server leaves out a wrong one and serves the others; here it is an error.
+fn check_files(plan: &Plan) -> Result<(), Failure> {
+    let problems: Vec<_> = plan.recipes.iter().flat_map(Recipe::problems).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Failure::Files(problems)) }
+}
+
+/// The names of what is made of files, by kinds.
+fn files(plan: &Plan) -> Vec<String> {
+    let mut kinds = [("folders ", Vec::new()), ("prompts ", Vec::new()), ("files   ", Vec::new())];
+    for recipe in &plan.recipes {
+        let kind = match recipe {
+            Recipe::Folder(_) => 0,
+            Recipe::Prompts(_) => 1,
+            Recipe::Resource(_) => 2,
+            Recipe::Tool(_) => continue,
+        };
+        kinds[kind].1.push(recipe.name().to_owned());
+    }
+    let named = kinds.iter().filter(|(_, names)| !names.is_empty());
+    named.map(|(label, names)| format!("  {label} {}", list(names))).collect()
+}
+
 /// The skills of a folder. The server leaves out a wrong one and serves the others; here it is an error.
 fn skills(folder: &Path) -> Result<String, Failure> {
-    let loaded = load(folder).map_err(|problem| Failure::Skills(vec![problem]))?;
+    let loaded = load(folder).map_err(|problem| Failure::Files(vec![problem]))?;
     if !loaded.problems.is_empty() {
-        return Err(Failure::Skills(loaded.problems));
+        return Err(Failure::Files(loaded.problems));
     }
     let names: Vec<String> = loaded.skills.iter().map(|skill| skill.name().to_owned()).collect();
     Ok(format!("  skills   {}", list(&names)))
@@ -80,6 +108,18 @@ fn skills(folder: &Path) -> Result<String, Failure> {
 fn chain(label: &str, layers: &[LayerPlan]) -> Option<String> {
     let kinds: Vec<&str> = layers.iter().map(LayerPlan::kind).collect();
     (!kinds.is_empty()).then(|| format!("  {label} {}", kinds.join(" > ")))
+}
+
+/// A tool that was described, and what it does; never with what may be a secret.
+fn described(tool: &ToolRecipe) -> String {
+    let what = match &tool.action {
+        Action::Command(command) => format!("runs {}", command.program.display()),
+        Action::Http(http) => {
+            let host = http.url.beginning().split('/').nth(2).unwrap_or_default();
+            format!("asks {}", host.split('?').next().unwrap_or_default())
+        }
+    };
+    format!("  tool     {}: {what}", tool.name)
 }
 
 fn behind(upstream: &UpstreamPlan) -> String {

@@ -17,7 +17,7 @@ use crate::{guardian, log, output, target};
 /// Speaks until the client is gone.
 pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     let mut place = target::place(&args.target)?;
-    guardian::watch(std::iter::once(&mut place));
+    guardian::watch(std::iter::once(&mut place), None);
     let format = args.log.map_or(LogFormat::Text, Into::into);
     log::start(LogPlan { format, level: LogLevel::Warn, payloads: false });
     if io::stdin().is_terminal() {

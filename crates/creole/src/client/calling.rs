@@ -62,6 +62,13 @@ impl Reply {
         self.key
     }
 
+    /// Tells the server that the answer still is on its way, if it wants to be told.
+    pub fn keep_waiting(&self) {
+        if let Some(hub) = self.hub.upgrade() {
+            hub.keep_waiting(self.key);
+        }
+    }
+
     /// Answers with the result as the server is to get it, or refuses.
     pub fn answer(mut self, answer: Result<Raw, Refusal>) {
         self.give(answer);

@@ -167,6 +167,10 @@ impl Hub {
         });
     }
 
+    pub(super) fn keep_waiting(&self, question: QuestionKey) {
+        self.work(|state, _| state.machine.keep_waiting(question, &mut state.outbox));
+    }
+
     pub(super) fn received(&self, message: &[u8], origin: Option<CallKey>) {
         self.work(|state, now| state.machine.receive(message, origin, now, &mut state.outbox));
     }

@@ -130,7 +130,9 @@ impl Connection {
     fn log_unsent(&mut self) {
         if self.service.logs_payloads() {
             let frames = self.outbox.bytes()[self.logged..].split(|byte| *byte == b'\n');
-            frames.filter(|frame| !frame.is_empty()).for_each(|frame| log_frame("sent", frame));
+            frames
+                .filter(|frame| !frame.is_empty())
+                .for_each(|frame| telemetry::payload("sent", frame));
             self.logged = self.outbox.bytes().len();
         }
     }
@@ -324,11 +326,6 @@ fn log_received(line: &Line<'_>, service: &Service) {
     if let Line::Complete(frame) = line
         && service.logs_payloads()
     {
-        log_frame("received", frame);
+        telemetry::payload("received", frame);
     }
-}
-
-fn log_frame(direction: &str, frame: &[u8]) {
-    let frame = String::from_utf8_lossy(frame);
-    tracing::info!(target: "creole::payload", direction, frame = &*frame, "message");
 }

@@ -86,7 +86,8 @@ impl Child {
         let mut child = program.command().spawn().map_err(refused)?;
         let (stdin, stdout, stderr) = pipes(&mut child).map_err(refused)?;
         let tail = Tail::default();
-        let draining = tokio::spawn(stderr::drain(stderr, program.name.clone(), tail.clone()));
+        let log_name = program.logs.then(|| program.name.clone());
+        let draining = tokio::spawn(stderr::drain(stderr, log_name, tail.clone()));
         let (stop, stopped) = oneshot::channel();
         let (told, exit) = watch::channel(None);
         let (left, gone) = watch::channel(false);

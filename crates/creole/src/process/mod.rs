@@ -47,6 +47,8 @@ pub struct Program {
     pub guardian: Option<Guardian>,
     /// How patiently it is ended.
     pub patience: Patience,
+    /// Whether what it writes to its standard error is logged.
+    pub logs: bool,
 }
 
 impl Program {
@@ -60,6 +62,7 @@ impl Program {
             folder: None,
             guardian: None,
             patience: Patience::default(),
+            logs: true,
         }
     }
 

@@ -30,23 +30,43 @@ pub struct Tail(Arc<Words>);
 #[derive(Debug, Default)]
 struct Words {
     kept: Mutex<VecDeque<u8>>,
+    heard: watch::Sender<Heard>,
+}
+
+/// How much there was so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    /// Lines that were written to their ends.
+    lines: u64,
     /// Whether there is nothing more to come.
-    are_all: watch::Sender<bool>,
+    is_all: bool,
 }
 
 impl Tail {
     fn push(&self, bytes: &[u8]) {
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = &bytes[bytes.len().saturating_sub(KEPT)..];
         let excess = (kept.len() + bytes.len()).saturating_sub(KEPT);
         kept.drain(..excess);
         kept.extend(bytes);
+        drop(kept);
+        if lines > 0 {
+            self.0.heard.send_modify(|heard| heard.lines += lines);
+        }
     }
 
     /// Resolves when there is nothing more to come, or after this time: others may hold the stream open.
     pub async fn settled(&self, patience: Duration) {
-        let mut are_all = self.0.are_all.subscribe();
-        let _ = timeout(patience, are_all.wait_for(|all| *all)).await;
+        let mut heard = self.0.heard.subscribe();
+        let _ = timeout(patience, heard.wait_for(|heard| heard.is_all)).await;
+    }
+
+    /// Resolves when more lines were written than these, and says how many; nothing at the end.
+    pub async fn lines_after(&self, seen: u64) -> Option<u64> {
+        let mut heard = self.0.heard.subscribe();
+        let more = heard.wait_for(|heard| heard.lines > seen || heard.is_all).await.ok()?;
+        Some(more.lines).filter(|lines| *lines > seen)
     }
 
     /// What is kept, as printable text on lines of their own.
@@ -77,17 +97,21 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
     text
 }
 
-/// Reads a child's standard error to its end.
-pub(super) async fn drain(mut input: Input, name: String, tail: Tail) {
-    let (mut chunk, mut lines) = (Vec::with_capacity(CHUNK), Log::new(name));
+/// Reads a child's standard error to its end, and logs it if there is a name for that.
+pub(super) async fn drain(mut input: Input, name: Option<String>, tail: Tail) {
+    let (mut chunk, mut lines) = (Vec::with_capacity(CHUNK), name.map(Log::new));
     // A failure to read is an end like any other: nothing more can be learnt.
     while let Ok(1..) = input.read(&mut chunk, CHUNK).await {
         tail.push(&chunk);
-        lines.take(&chunk);
+        if let Some(lines) = &mut lines {
+            lines.take(&chunk);
+        }
         chunk.clear();
     }
-    lines.finish();
-    tail.0.are_all.send_replace(true);
+    if let Some(mut lines) = lines {
+        lines.finish();
+    }
+    tail.0.heard.send_modify(|heard| heard.is_all = true);
 }
 
 /// Logs lines until the allowance of a period is spent, and then how much was left out.

@@ -144,3 +144,19 @@ async fn a_signal_from_outside_is_told() {
     assert_eq!(exit, Exit::Signal(9));
     assert_eq!(exit.fault("files").detail, "`files` was ended by signal 9");
 }
+
+#[tokio::test]
+async fn lines_on_stderr_are_counted_as_they_come() {
+    let script = "echo one >&2; read go; echo two >&2; echo three >&2";
+    let program = Program { logs: false, ..sh(script) };
+    let (child, stdin, _stdout) = Child::start(&program).await.unwrap();
+    assert_eq!(timeout(LONG, child.tail().lines_after(0)).await.unwrap(), Some(1));
+    assert_eq!(child.tail().last_line().as_deref(), Some("one"));
+    stdin.write(b"go\n").await.unwrap();
+    let mut seen = 1;
+    while let Some(lines) = timeout(LONG, child.tail().lines_after(seen)).await.unwrap() {
+        seen = lines;
+    }
+    assert_eq!(seen, 3, "and nothing comes after the end");
+    assert_eq!(child.tail().last_line().as_deref(), Some("three"));
+}

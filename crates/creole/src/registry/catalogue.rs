@@ -106,15 +106,22 @@ impl<T> Catalogue<T> {
         self.entries.retain(|entry| entry.rank != rank);
         self.forget_fronts();
         self.number();
-        let mut refused = Vec::new();
+        let start = self.entries.partition_point(|other| other.rank <= rank);
+        let (mut entries, mut refused) = (Vec::with_capacity(items.len()), Vec::new());
         for (definition, item) in items {
+            // Where it will be is noted below; here it only counts that the name is taken.
             if self.places.contains_key(definition.name()) {
                 refused.push(definition.name().to_owned());
                 continue;
             }
-            let entry = self.entry(rank, definition, item);
-            self.push(entry);
+            self.places.insert(definition.name().to_owned(), usize::MAX);
+            entries.push(self.entry(rank, definition, item));
         }
+        let end = start + entries.len();
+        self.entries.splice(start..start, entries);
+        // Once for all of them: noting it for each would take the square of their number.
+        self.number();
+        (start..end).for_each(|place| self.show(place));
         refused
     }
 
@@ -136,6 +143,11 @@ impl<T> Catalogue<T> {
             shown.map(|shown| Arc::clone(&shown.definition)).collect()
         };
         seen(self) == seen(other)
+    }
+
+    /// Offers the list although there is nothing in it yet.
+    pub(super) fn offer(&mut self) {
+        self.offered = true;
     }
 
     fn entry(&self, rank: u32, definition: Definition, item: T) -> Entry<T> {

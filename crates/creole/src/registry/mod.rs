@@ -8,10 +8,11 @@ mod skills;
 mod style;
 mod succession;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use creole_proto::dialect::Dialect;
 use creole_proto::fault::{Fault, FaultKind};
@@ -65,7 +66,11 @@ struct Shared {
     is_seen: AtomicBool,
     changes: broadcast::Sender<Change>,
     tasks: Tasks,
+    kept: Mutex<Vec<Kept>>,
 }
+
+/// Something that ends with the registry.
+type Kept = Box<dyn Any + Send>;
 
 /// What does not change while a server runs.
 pub(crate) struct Settings {
@@ -129,7 +134,8 @@ impl Registry {
         let size = settings.page_size;
         let tasks = Tasks::new(state, settings.tasks, sealer, size, changes.clone());
         let (state, is_seen) = (RwLock::new(State::new(layers)), AtomicBool::new(true));
-        Self { shared: Arc::new(Shared { settings, state, is_seen, changes, tasks }) }
+        let kept = Mutex::default();
+        Self { shared: Arc::new(Shared { settings, state, is_seen, changes, tasks, kept }) }
     }
 
     /// A handle that does not keep the registry alive.
@@ -217,6 +223,11 @@ impl Registry {
     /// Tells subscribers that a resource changed.
     pub fn resource_updated(&self, uri: &str) {
         self.announce(Change::Resource(uri.to_owned()));
+    }
+
+    /// Keeps something for as long as the registry is there: what watches files for it ends with it.
+    pub fn keep(&self, kept: impl Any + Send) {
+        self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(kept));
     }
 
     /// What changes from now on, for drivers of transports; whoever lags behind has to tell of everything.

@@ -14,6 +14,8 @@ use creole_proto::wire::{Object, unquote};
 use super::{Registry, State, WeakRegistry};
 use crate::call::{Call, Context};
 use crate::chain::Endpoint;
+use crate::prompt::Prompt;
+use crate::resource::{Resource, Template};
 use crate::schema::Schema;
 use crate::uri_template::UriTemplate;
 
@@ -95,8 +97,8 @@ impl Behind {
     }
 }
 
-/// The place of another server in a registry: what it has is listed after what was there before, and is gone
-/// when this is dropped.
+/// The place of another server, or of a folder, in a registry: what it has is listed after what was there before,
+/// is replaced as a whole, and is gone when this is dropped.
 #[derive(Debug)]
 pub struct Source {
     pub(super) registry: WeakRegistry,
@@ -104,7 +106,7 @@ pub struct Source {
 }
 
 impl Registry {
-    /// A place for another server, after those that were made before.
+    /// A place for another server or for a folder, after those that were made before.
     pub fn source(&self) -> Source {
         let mut state = self.write();
         state.last_source += 1;
@@ -241,6 +243,10 @@ fn held<T>(items: Vec<(Definition, Behind)>) -> Vec<(Definition, Held<T>)> {
         .collect()
 }
 
+fn own<T>(items: Vec<T>, definition: impl Fn(&T) -> Definition) -> Vec<(Definition, Held<T>)> {
+    items.into_iter().map(|item| (definition(&item), Held::Own(item))).collect()
+}
+
 impl Source {
     /// Replaces what the server lists, without telling anybody. Items whose name somebody else has are left out,
     /// and named.
@@ -251,6 +257,33 @@ impl Source {
         let mut errors = registry.shared.settings.dialect.errors.iter();
         let are_checked = errors.any(|row| row.kind == FaultKind::InvalidArguments);
         state.replace(kind, self.rank, remotes, are_checked)
+    }
+
+    /// Replaces the resources that are answered here, without telling anybody. Those whose uri somebody else has
+    /// are left out, and named.
+    pub fn set_resources(&self, resources: Vec<Resource>) -> Vec<String> {
+        let Some(registry) = self.registry.upgrade() else { return Vec::new() };
+        let mut state = registry.write();
+        state.resources.offer();
+        state.resources.replace(self.rank, own(resources, |it| (&it.definition).into()))
+    }
+
+    /// Replaces the templates that are answered here, without telling anybody. Those that somebody else has are
+    /// left out, and named.
+    pub fn set_templates(&self, templates: Vec<Template>) -> Vec<String> {
+        let Some(registry) = self.registry.upgrade() else { return Vec::new() };
+        let mut state = registry.write();
+        state.templates.offer();
+        state.templates.replace(self.rank, own(templates, |it| (&it.definition).into()))
+    }
+
+    /// Replaces the prompts that are answered here, without telling anybody. Those whose name somebody else has
+    /// are left out, and named.
+    pub fn set_prompts(&self, prompts: Vec<Prompt>) -> Vec<String> {
+        let Some(registry) = self.registry.upgrade() else { return Vec::new() };
+        let mut state = registry.write();
+        state.prompts.offer();
+        state.prompts.replace(self.rank, own(prompts, |it| (&it.definition).into()))
     }
 
     /// Says what the server has besides.

@@ -1,7 +1,7 @@
 //! One registry in the place of another: what other servers lend moves over, and clients are told what differs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock, Weak};
+use std::sync::{Arc, Mutex, RwLock, Weak};
 
 use creole_proto::model::ListKind;
 
@@ -19,6 +19,7 @@ impl Registry {
                 is_seen: AtomicBool::new(false),
                 changes: self.shared.changes.clone(),
                 tasks: self.shared.tasks.clone(),
+                kept: Mutex::default(),
             }),
         }
     }

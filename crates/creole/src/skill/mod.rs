@@ -5,24 +5,21 @@
 //! resource at `skill://<path of the skill>/<path of the file>`.
 
 mod error;
-mod front_matter;
-mod media;
 mod place;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use creole_proto::model::{self, Contents, Definition};
+use creole_proto::model::{self, Definition};
 use creole_proto::wire::Raw;
 
+use crate::front_matter::{self, Members, Node};
+use crate::media;
 use crate::resource::Resource;
 use crate::seal;
 
 pub use error::SkillError;
-use front_matter::{Members, Node};
 pub(crate) use place::SCHEME;
 
 /// The file that makes a folder a skill.
@@ -134,12 +131,12 @@ impl SkillFile {
     fn new(skill: &str, file: &str, bytes: &Arc<[u8]>, told: Option<(&str, &str)>) -> Self {
         let path = format!("{skill}/{file}");
         let uri = place::uri(&path);
-        let mime_type = media::type_of(file, bytes);
+        let mime_type = media::of(file, bytes);
         let last = file.rsplit('/').next().unwrap_or(file);
         let (name, about) = told.map_or((last, None), |(name, about)| (name, Some(about)));
         let kept = Arc::clone(bytes);
         let read = move |uri, _| {
-            let contents = contents(uri, mime_type, &kept);
+            let contents = media::contents(uri, mime_type, kept.to_vec());
             async move { Ok(vec![contents]) }
         };
         let mut resource = Resource::new(&uri, name, read).mime_type(mime_type);
@@ -157,14 +154,6 @@ impl SkillFile {
     fn entry(&self) -> model::SkillFile {
         let size = self.resource.definition.size.unwrap_or_default();
         model::SkillFile { uri: self.uri().to_owned(), digest: self.digest.clone(), size }
-    }
-}
-
-/// Text where it is text, so that the bytes that arrive are those of the digest either way.
-fn contents(uri: String, mime_type: &str, bytes: &[u8]) -> Contents {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Contents::text(uri, mime_type, text),
-        Err(_) => Contents::blob(uri, mime_type, STANDARD.encode(bytes)),
     }
 }
 

@@ -39,12 +39,6 @@ fn an_entry_tells_of_every_file_with_its_digest() {
 }
 
 #[test]
-fn bytes_that_are_no_text_arrive_as_they_are() {
-    let contents = contents("skill://a/b".to_owned(), "image/png", &[0xff, 0, 1]);
-    assert_eq!((contents.text, contents.blob.as_deref()), (None, Some("/wAB")));
-}
-
-#[test]
 fn names_follow_the_rules() {
     let named = |name: &str| {
         let text = format!("---\nname: {name}\ndescription: x\n---\n");

@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use creole::seal::digest;
 use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::model::moment;
 use creole_proto::op::{Operation, Outcome};
 use creole_proto::wire::{Raw, canonical};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::redact::Redactor;
-use super::time::rfc3339;
 use super::weight::is_error;
 use file::Journal;
 
@@ -177,7 +177,8 @@ impl Drop for Record<'_> {
 }
 
 fn now() -> String {
-    rfc3339(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO))
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    moment(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl Middleware for Audit {

@@ -20,7 +20,6 @@ mod rename;
 mod retry;
 mod rewrite;
 mod size;
-mod time;
 mod timeout;
 mod unknown;
 mod weight;

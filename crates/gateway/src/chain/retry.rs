@@ -59,10 +59,20 @@ impl Retry {
         }
     }
 
-    fn wait_before(&self, attempt: u32) -> Duration {
+    /// How long to wait after an attempt; nothing when the server wants to be left alone for longer than anybody
+    /// may be made to wait.
+    fn wait_after(&self, attempt: u32, fault: &Fault) -> Option<Duration> {
         let doubled = self.settings.delay.saturating_mul(1 << (attempt - 1).min(30));
-        doubled.min(self.settings.max_delay)
+        let wanted = retry_after(fault).unwrap_or_default();
+        let longest = self.settings.max_delay;
+        (wanted <= longest).then(|| doubled.min(longest).max(wanted))
     }
+}
+
+/// How long the server asked to be left alone, as in `Retry-After`.
+fn retry_after(fault: &Fault) -> Option<Duration> {
+    let seconds = fault.data.as_ref()?.object()?.get("retryAfter")?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 /// Whether the fault is one that may be gone in a moment. A call that ran out of time may still be running, unless
@@ -86,13 +96,13 @@ impl Middleware for Retry {
         }
         Box::pin(async move {
             for attempt in 1..self.settings.attempts {
-                match next.call(call.clone()).await {
-                    Outcome::Fail(fault) if is_passing(&fault) => {
-                        tracing::debug!(attempt, detail = fault.detail, "trying again");
-                        tokio::time::sleep(self.wait_before(attempt)).await;
-                    }
+                let fault = match next.call(call.clone()).await {
+                    Outcome::Fail(fault) if is_passing(&fault) => fault,
                     done => return done,
-                }
+                };
+                let Some(wait) = self.wait_after(attempt, &fault) else { return fault.into() };
+                tracing::debug!(attempt, detail = fault.detail, "trying again");
+                tokio::time::sleep(wait).await;
             }
             next.call(call).await
         })
@@ -129,6 +139,21 @@ mod tests {
         let begun = tokio::time::Instant::now();
         assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
         assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (3, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_wants_to_be_left_alone_is_left_alone_or_given_up() {
+        let wants = |seconds: u64| {
+            let data = Raw::of(&serde_json::json!({"retryAfter": seconds}));
+            Flaky::serve(retry(&[]), unavailable().with_data(data), 1)
+        };
+        let begun = tokio::time::Instant::now();
+        let (service, flaky) = wants(60);
+        assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
+        assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (2, 60));
+        let (service, flaky) = wants(61);
+        fault(call(&service, "a", "read", "{}").await);
+        assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (1, 60));
     }
 
     #[tokio::test(start_paused = true)]

@@ -77,7 +77,8 @@ pub struct RetryTable {
     /// How long to wait before the second attempt, in milliseconds; before each further one twice as long. Default:
     /// 100.
     pub delay_ms: Option<Placed<Within<1, 60_000>>>,
-    /// The longest wait between two attempts, in milliseconds. Default: 5000.
+    /// The longest wait between two attempts, in milliseconds. Default: 5000. A server that wants to be left alone for
+    /// longer is not tried again.
     pub max_delay_ms: Option<Within<1, 600_000>>,
     /// Tools that may be called twice although they do not say so, by names in which `*` stands for any characters.
     pub names: Option<Vec<Placed<String>>>,

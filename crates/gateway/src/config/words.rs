@@ -341,3 +341,73 @@ pub enum Affinity {
     /// All callers: only for upstreams that keep nothing of one that another must not see.
     Shared,
 }
+
+/// What an argument of a tool is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArgumentKind {
+    /// A text.
+    String,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// Yes or no.
+    Boolean,
+    /// A list.
+    Array,
+    /// Anything with members.
+    Object,
+}
+
+/// What the items of a list are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ItemKind {
+    /// Texts.
+    String,
+    /// Whole numbers.
+    Integer,
+    /// Numbers.
+    Number,
+    /// Answers, yes or no.
+    Boolean,
+}
+
+/// What a program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResultKind {
+    /// Text.
+    Text,
+    /// JSON: a structured result.
+    Json,
+    /// A picture, whose media type is `mime_type`.
+    Image,
+}
+
+/// What the answer of a service becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerForm {
+    /// Text.
+    Text,
+    /// JSON: a structured result.
+    Json,
+}
+
+/// The method of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum HttpMethod {
+    /// Reads.
+    Get,
+    /// Does anything.
+    Post,
+    /// Replaces.
+    Put,
+    /// Changes a part.
+    Patch,
+    /// Takes away.
+    Delete,
+}

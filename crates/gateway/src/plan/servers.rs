@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use creole_tools::recipe::Recipe;
+
 use super::upstream::UpstreamPlan;
 use super::{Plan, ServerPlan, http, server};
 use crate::config::error::Problem;
@@ -9,11 +11,17 @@ use crate::config::nearest::suggestion;
 use crate::config::value::Placed;
 use crate::config::{Config, ServerTable};
 
+/// What servers can have.
+pub(super) struct Known<'a> {
+    pub(super) packs: &'a [&'a str],
+    pub(super) upstreams: &'a [UpstreamPlan],
+    pub(super) recipes: &'a [Recipe],
+}
+
 /// The servers of a configuration, in the order in which they were written; there is one at least.
 pub(super) fn resolve(
     config: &mut Config,
-    known_packs: &[&str],
-    upstreams: &[UpstreamPlan],
+    known: &Known<'_>,
 ) -> Result<(ServerPlan, Vec<ServerPlan>), Problem> {
     let mut written = match (config.server.take(), config.servers.take()) {
         (Some(only), None) => vec![only],
@@ -32,7 +40,7 @@ pub(super) fn resolve(
     let mut taken = HashSet::new();
     let mut next = |table: Placed<ServerTable>, is_first: bool| {
         let span = table.span.clone();
-        let server = one(table, known_packs, upstreams, is_first)?;
+        let server = one(table, known, is_first)?;
         check_distinct(&server, &mut taken).map_err(|problem| problem.at_least(span))?;
         Ok(server)
     };
@@ -44,15 +52,27 @@ pub(super) fn resolve(
 
 fn one(
     table: Placed<ServerTable>,
-    known_packs: &[&str],
-    upstreams: &[UpstreamPlan],
+    known: &Known<'_>,
     is_first: bool,
 ) -> Result<ServerPlan, Problem> {
     let (table, span) = (table.value, table.span);
-    let chosen = table.upstreams.as_deref().map(|names| behind(names, upstreams)).transpose()?;
+    let upstreams = chosen(table.upstreams.as_deref(), &UPSTREAMS, || {
+        known.upstreams.iter().map(|upstream| upstream.name.as_str()).collect()
+    })?;
+    let of_kind = |names: Option<&[Placed<String>]>, kind: &'static Kind| {
+        chosen(names, kind, || {
+            let fitting = known.recipes.iter().filter(|recipe| kind_of(recipe).one == kind.one);
+            fitting.map(Recipe::name).collect()
+        })
+    };
+    let tools = of_kind(table.tools.as_deref(), &TOOLS)?;
+    let folders = of_kind(table.folders.as_deref(), &FOLDERS)?;
+    let prompts = of_kind(table.prompts.as_deref(), &PROMPTS)?;
+    let resources = of_kind(table.resources.as_deref(), &RESOURCES)?;
     let path = table.path.as_ref().map(|path| http::path("path", path)).transpose()?;
-    let mut server = server(table, known_packs)?;
-    server.upstreams = chosen;
+    let mut server = server(table, known.packs)?;
+    (server.upstreams, server.tools) = (upstreams, tools);
+    (server.folders, server.prompts, server.resources) = (folders, prompts, resources);
     server.path = match path {
         None if !is_first => {
             let path = Placed { value: format!("/{}/mcp", server.name), span };
@@ -65,17 +85,46 @@ fn one(
     Ok(server)
 }
 
-/// The names of servers behind, each of which there is.
-fn behind(names: &[Placed<String>], known: &[UpstreamPlan]) -> Result<Vec<String>, Problem> {
-    let known: Vec<&str> = known.iter().map(|upstream| upstream.name.as_str()).collect();
+/// How that is called of which a server may choose some: one of it, and all of it.
+struct Kind {
+    one: &'static str,
+    all: &'static str,
+}
+
+const UPSTREAMS: Kind = Kind { one: "upstream", all: "the servers behind that are enabled" };
+const TOOLS: Kind = Kind { one: "tool", all: "the tools in `[tools]` that are enabled" };
+const FOLDERS: Kind = Kind { one: "folder", all: "the folders in `[folders]` that are enabled" };
+const PROMPTS: Kind =
+    Kind { one: "folder of prompts", all: "the folders in `[prompts]` that are enabled" };
+const RESOURCES: Kind =
+    Kind { one: "resource", all: "the resources in `[resources]` that are enabled" };
+
+fn kind_of(recipe: &Recipe) -> &'static Kind {
+    match recipe {
+        Recipe::Tool(_) => &TOOLS,
+        Recipe::Folder(_) => &FOLDERS,
+        Recipe::Prompts(_) => &PROMPTS,
+        Recipe::Resource(_) => &RESOURCES,
+    }
+}
+
+/// The names that a server chooses, each of which there is; nothing if it does not choose.
+fn chosen<'a>(
+    names: Option<&[Placed<String>]>,
+    kind: &Kind,
+    known: impl FnOnce() -> Vec<&'a str>,
+) -> Result<Option<Vec<String>>, Problem> {
+    let Some(names) = names else { return Ok(None) };
+    let known = known();
     let named = |Placed { value, span }: &Placed<String>| match known.contains(&value.as_str()) {
         true => Ok(value.clone()),
         false => {
-            let help = suggestion(value, "the servers behind that are enabled", &known);
-            Err(Problem::new(format!("unknown upstream `{value}`")).help(help).at(span.clone()))
+            let help = suggestion(value, kind.all, &known);
+            let what = format!("unknown {} `{value}`", kind.one);
+            Err(Problem::new(what).help(help).at(span.clone()))
         }
     };
-    names.iter().map(named).collect()
+    names.iter().map(named).collect::<Result<_, _>>().map(Some)
 }
 
 fn check_distinct(server: &ServerPlan, taken: &mut HashSet<String>) -> Result<(), Problem> {
@@ -99,6 +148,25 @@ impl Plan {
     /// The plan of the server of this name alone.
     pub fn named(&self, name: &str) -> Option<Self> {
         self.each().into_iter().find(|plan| plan.server.name == name)
+    }
+
+    /// What the server, or the first of several, has of what was described.
+    pub fn offered(&self) -> impl Iterator<Item = &Recipe> {
+        let server = &self.server;
+        self.recipes.iter().filter(move |recipe| {
+            let chosen = match recipe {
+                Recipe::Tool(_) => &server.tools,
+                Recipe::Folder(_) => &server.folders,
+                Recipe::Prompts(_) => &server.prompts,
+                Recipe::Resource(_) => &server.resources,
+            };
+            chosen.as_ref().is_none_or(|chosen| chosen.iter().any(|name| name == recipe.name()))
+        })
+    }
+
+    /// Whether the server has something besides what the servers behind it have.
+    pub fn has_own(&self) -> bool {
+        !self.server.packs.is_empty() || self.offered().next().is_some()
     }
 
     fn only(&self, server: ServerPlan) -> Self {

@@ -13,9 +13,11 @@ use creole_proto::revision::Revision;
 use super::*;
 
 mod chain;
+mod files;
 mod http;
 mod restart;
 mod servers;
+mod tools;
 mod upstream;
 
 const PACKS: &[&str] = &["hello", "echo", "calculate", "tasks"];
@@ -344,7 +346,8 @@ fn help_names_what_would_be_right() {
     let help = |text: &str| refusal(text).help.unwrap_or_default();
     assert_eq!(
         help("[server]\n[banana]"),
-        "known here: `server`, `servers`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`"
+        "known here: `server`, `servers`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`, `tools`, \
+         `folders`, `prompts`, `resources`"
     );
     assert_eq!(
         help("[server.dialect]\nlifecycle = \"strikt\""),

@@ -1,11 +1,11 @@
 //! What the tables of the servers behind mean.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use creole_proto::dialect::Dialect;
 use creole_proto::revision::{Era, Revision};
+pub use creole_tools::recipe::Secret;
 
 use super::layer::LayerPlan;
 use super::{chain, dialect, file, seconds};
@@ -88,16 +88,6 @@ pub enum Reached {
         /// Headers that each request carries.
         headers: Vec<(String, Secret)>,
     },
-}
-
-/// A text that may be a secret: it is not shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Secret(…)")
-    }
 }
 
 impl UpstreamPlan {
@@ -241,7 +231,10 @@ fn reached(table: UpstreamTable) -> Result<Reached, Problem> {
                 return Err(only(key, "command", span));
             }
             let headers = headers.map(|headers| headers.value.0).unwrap_or_default();
-            let headers = headers.into_iter().map(header).collect::<Result<_, _>>()?;
+            let headers = headers
+                .into_iter()
+                .map(|entry| header(entry, &OWN_HEADERS))
+                .collect::<Result<_, _>>()?;
             Ok(Reached::Url { url: address(url)?, headers })
         }
         (Some(_), Some(url)) => {
@@ -267,7 +260,9 @@ fn program(written: Placed<Vec<Placed<String>>>) -> Result<Vec<String>, Problem>
     written.value.into_iter().map(argument).collect()
 }
 
-fn variable(entry: (Placed<String>, Placed<String>)) -> Result<(String, Secret), Problem> {
+pub(super) fn variable(
+    entry: (Placed<String>, Placed<String>),
+) -> Result<(String, Secret), Problem> {
     let (name, value) = entry;
     let name = variable_name(name)?;
     if value.value.contains('\0') {
@@ -276,11 +271,11 @@ fn variable(entry: (Placed<String>, Placed<String>)) -> Result<(String, Secret),
     Ok((name, Secret(value.value)))
 }
 
-fn passed(written: Vec<Placed<String>>) -> Result<Vec<String>, Problem> {
+pub(super) fn passed(written: Vec<Placed<String>>) -> Result<Vec<String>, Problem> {
     written.into_iter().map(variable_name).collect()
 }
 
-fn variable_name(written: Placed<String>) -> Result<String, Problem> {
+pub(super) fn variable_name(written: Placed<String>) -> Result<String, Problem> {
     let Placed { value: name, span } = written;
     if is_name(&name) {
         return Ok(name);
@@ -289,13 +284,16 @@ fn variable_name(written: Placed<String>) -> Result<String, Problem> {
     Err(Problem::new(what).help("write letters, digits and `_`").at(span))
 }
 
-fn header(entry: (Placed<String>, Placed<String>)) -> Result<(String, Secret), Problem> {
+pub(super) fn header(
+    entry: (Placed<String>, Placed<String>),
+    own: &[&str],
+) -> Result<(String, Secret), Problem> {
     let (Placed { value: name, span }, value) = entry;
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
         return Err(Problem::new(format!("`{name}` is not the name of a header")).at(span));
     }
-    if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+    if own.contains(&name.to_ascii_lowercase().as_str()) {
         let what = format!("the header `{name}` is written by the transport itself");
         return Err(Problem::new(what).help("leave it out").at(span));
     }
@@ -309,7 +307,7 @@ fn header(entry: (Placed<String>, Placed<String>)) -> Result<(String, Secret), P
 }
 
 /// The address of an endpoint: http or https, a host, and nothing secret in it.
-fn address(written: Placed<String>) -> Result<String, Problem> {
+pub(super) fn address(written: Placed<String>) -> Result<String, Problem> {
     let Placed { value: url, span } = written;
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();

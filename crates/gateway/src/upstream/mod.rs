@@ -296,7 +296,8 @@ impl Upstream {
         };
         let capabilities = terms::capabilities(&call.context);
         let (key, asks) = self.key(call, &capabilities, is_stateless);
-        let lease = self.pool.lease(key, &asks).await?;
+        let conversation = call.context.conversation().cloned();
+        let lease = self.pool.lease(key, &asks, conversation).await?;
         let connection = lease.connection.clone();
         if let Some(Kept::Task(id)) = kept {
             let (context, capabilities) = (&call.context, &capabilities);
@@ -346,6 +347,9 @@ impl Upstream {
         match outcome {
             // Questions of calls that were parked carry their own state already.
             Outcome::NeedInput { asks, state } => {
+                if let Some(fault) = creole::ask::lacking(&asks, call.context.caller()) {
+                    return fault.into();
+                }
                 let parked = state.as_deref().and_then(Kept::read).is_some();
                 let state = match connection.greeting().rules.asking {
                     Asking::Inline if parked => state,

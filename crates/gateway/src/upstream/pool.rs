@@ -110,24 +110,36 @@ struct Slot {
     is_parked: AtomicBool,
 }
 
-/// The calls that are under way in a conversation, oldest first: what belongs to none is handed to the first.
+/// The calls that are under way in a conversation, oldest first.
 #[derive(Clone, Default)]
-struct Callers(Arc<Mutex<Vec<Caller>>>);
+struct Callers {
+    calls: Arc<Mutex<Vec<Caller>>>,
+    /// Whether a call was given up before it was answered.
+    given_up: Arc<AtomicBool>,
+    /// Whether the server asked something after that, when no call was under way.
+    is_astray: Arc<AtomicBool>,
+}
 
-/// A call under way: its number, and where it hears things.
-type Caller = (u64, mpsc::Sender<Aside>);
+/// A call under way.
+struct Caller {
+    number: u64,
+    /// The connection or session of the client that it came in.
+    conversation: Option<Arc<str>>,
+    /// Where it hears things.
+    hears: mpsc::Sender<Aside>,
+}
 
 impl Callers {
     fn lock(&self) -> MutexGuard<'_, Vec<Caller>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn join(&self) -> Joined {
-        let (sender, asides) = mpsc::channel(ASIDES);
+    fn join(&self, conversation: Option<Arc<str>>) -> Joined {
+        let (hears, asides) = mpsc::channel(ASIDES);
         let mut callers = self.lock();
-        let number = callers.last().map_or(0, |(number, _)| number + 1);
-        callers.push((number, sender));
-        Joined { callers: self.clone(), number, asides }
+        let number = callers.last().map_or(0, |last| last.number + 1);
+        callers.push(Caller { number, conversation, hears });
+        Joined { callers: self.clone(), number, asides, is_answered: false }
     }
 
     /// What a server may ask, and that its questions and messages come here.
@@ -135,22 +147,41 @@ impl Callers {
         let (asked, logged) = (self.clone(), self.clone());
         Offer {
             capabilities: Arc::clone(capabilities),
-            on_question: Some(Arc::new(move |question| asked.hand_over(Aside::Asked(question)))),
-            on_log: Some(Arc::new(move |event| logged.hand_over(Aside::Logged(event)))),
+            on_question: Some(Arc::new(move |question| asked.ask(question))),
+            on_log: Some(Arc::new(move |event| logged.tell(&event))),
         }
     }
 
-    /// Hands something to the oldest call that takes it; nobody there is the same as a refusal.
-    fn hand_over(&self, mut aside: Aside) {
-        for (_, sender) in self.lock().iter() {
-            match sender.try_send(aside) {
+    /// Hands a question to the oldest call that takes it. Nobody there is the same as a refusal. If a call was given
+    /// up, the server may still be at it.
+    fn ask(&self, mut asked: Asked) {
+        for caller in self.lock().iter() {
+            match caller.hears.try_send(Aside::Asked(asked)) {
                 Ok(()) => return,
                 Err(
                     mpsc::error::TrySendError::Full(back) | mpsc::error::TrySendError::Closed(back),
                 ) => {
-                    aside = back;
+                    let Aside::Asked(back) = back else { return };
+                    asked = back;
                 }
             }
+        }
+        self.is_astray.fetch_or(self.given_up.load(Ordering::Acquire), Ordering::AcqRel);
+    }
+
+    /// Hands a message to all calls, since nothing says whose it is; of those in one session of a client, which is
+    /// told of it once, to the oldest. They are calls of one caller, unless callers were declared to be one.
+    fn tell(&self, event: &Event) {
+        let mut told: Vec<&Arc<str>> = Vec::new();
+        for caller in self.lock().iter() {
+            if let Some(conversation) = &caller.conversation {
+                if told.contains(&conversation) {
+                    continue;
+                }
+                told.push(conversation);
+            }
+            // A call that takes nothing misses some of it.
+            _ = caller.hears.try_send(Aside::Logged(event.clone()));
         }
     }
 }
@@ -161,11 +192,14 @@ pub(super) struct Joined {
     number: u64,
     /// What the server says that belongs to no call that it names.
     pub(super) asides: mpsc::Receiver<Aside>,
+    /// Whether the server is done with the call.
+    pub(super) is_answered: bool,
 }
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        self.callers.lock().retain(|(number, _)| *number != self.number);
+        self.callers.given_up.fetch_or(!self.is_answered, Ordering::AcqRel);
+        self.callers.lock().retain(|caller| caller.number != self.number);
     }
 }
 
@@ -230,6 +264,14 @@ impl Slot {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Leaves a conversation whose server went on asking after its call was given up: what it asks next would be
+    /// taken for a question of the next call.
+    async fn forsake_if_astray(&self) {
+        if self.callers.is_astray.swap(false, Ordering::AcqRel) {
+            *self.connection.lock().await = None;
+        }
+    }
+
     /// The conversation, opened if it is not.
     async fn open(
         &self,
@@ -246,6 +288,7 @@ impl Slot {
         {
             dialer.failed(&closed.fault);
         }
+        self.callers.given_up.store(false, Ordering::Release);
         let connection = dialer.open(&self.callers.offer(capabilities)).await?;
         if let Some(changes) = changes {
             tokio::spawn(tell_changes(connection.notices(), changes.clone()));
@@ -274,6 +317,7 @@ impl Pool {
         &self,
         key: Key,
         capabilities: &Arc<ClientCapabilities>,
+        conversation: Option<Arc<str>>,
     ) -> Result<Lease, Fault> {
         let is_callers = key.owner != Owner::Gateway;
         let (slot, turn) = match key.exclusive {
@@ -284,8 +328,11 @@ impl Pool {
             }
         };
         slot.touch();
+        if turn.is_some() {
+            slot.forsake_if_astray().await;
+        }
         // Joined before the conversation is opened: some servers ask as soon as it is.
-        let joined = slot.callers.join();
+        let joined = slot.callers.join(conversation);
         let changes = is_callers.then_some(&self.changes);
         let connection = slot.open(&self.dialer, capabilities, changes).await?;
         Ok(Lease { connection, joined, _turn: turn, slot })

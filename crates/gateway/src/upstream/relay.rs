@@ -23,6 +23,7 @@ pub(super) async fn follow(mut calling: Calling, lease: &mut Lease, context: &Co
                 Step::News(News::Asked(asked)) => asking.ask(asked, context, lease),
                 Step::News(News::Withdrawn(question)) => asking.withdraw(question),
                 Step::Done(outcome) => {
+                    lease.joined.is_answered = true;
                     // What was said before the answer is told before it.
                     while let Ok(Aside::Logged(event)) = lease.joined.asides.try_recv() {
                         context.event(event).await;

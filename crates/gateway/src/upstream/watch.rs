@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use creole::client::{Connection, Step};
 use creole::proto::client::Request;
@@ -11,13 +12,19 @@ use creole::proto::op::{Filter, Operation, Outcome, Payload};
 use creole::proto::revision::Era;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 /// The most resources of one server that are watched at once.
 const MOST: usize = 10_000;
 
+/// How long a server may take to begin or to refuse to tell of a resource.
+const ANSWER: Duration = Duration::from_secs(5);
+
 /// What is watched at one server.
 pub(super) struct Watching {
     counts: Mutex<HashMap<String, usize>>,
+    /// Held while the server is asked, so that nobody takes for watched what is still being asked for.
+    asking: AsyncMutex<()>,
     /// The stream of notifications of a server that tells nothing without one.
     stream: AsyncMutex<Option<Stream>>,
     /// Told when the stream ended by itself.
@@ -33,27 +40,48 @@ impl Drop for Stream {
     }
 }
 
+/// One who watches, not counted any more when this is dropped: whoever asked for it may leave before it is answered.
+struct Counted<'a> {
+    watching: &'a Watching,
+    uri: &'a str,
+    is_kept: bool,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.watching.remove(self.uri);
+        }
+    }
+}
+
 impl Default for Watching {
     fn default() -> Self {
         let (lost, _) = watch::channel(0);
-        Self { counts: Mutex::default(), stream: AsyncMutex::default(), lost }
+        let asking = AsyncMutex::default();
+        Self { counts: Mutex::default(), asking, stream: AsyncMutex::default(), lost }
     }
 }
 
 impl Watching {
     /// Watches a resource for one more; the first has the server asked.
     pub(super) async fn subscribe(&self, uri: &str, connection: &Connection) -> Outcome {
+        if !connection.greeting().card.capabilities.subscribe {
+            return Fault::new(FaultKind::MethodNotFound, "").about("resources/subscribe").into();
+        }
+        let _alone = self.asking.lock().await;
         let is_first = match self.add(uri) {
             Ok(is_first) => is_first,
             Err(fault) => return fault.into(),
         };
-        if !is_first {
-            return Outcome::Complete(Payload::Empty);
-        }
-        let outcome = self.ask(uri, connection).await;
-        if !matches!(outcome, Outcome::Complete(_)) {
-            self.remove(uri);
-        }
+        let mut counted = Counted { watching: self, uri, is_kept: false };
+        let outcome = match is_first {
+            true => timeout(ANSWER, self.ask(uri, connection)).await.unwrap_or_else(|_| {
+                super::broken("the server did not answer a subscription in time").into()
+            }),
+            false => Outcome::Complete(Payload::Empty),
+        };
+        counted.is_kept = matches!(outcome, Outcome::Complete(_));
         outcome
     }
 

@@ -28,6 +28,9 @@ pub(super) struct Questions {
 struct Open {
     id: Id,
     call: Option<CallKey>,
+    /// What the server wants to be told of progress under, and how often it was.
+    token: Option<Id>,
+    beats: u64,
 }
 
 impl Questions {
@@ -57,6 +60,22 @@ impl Machine {
             }),
             Err(refusal) => send_refusal(&open.id, &refusal, out),
         }
+    }
+
+    /// Tells a server that a question of its own is still being answered, if it wants to be told: most stop waiting
+    /// for those that make no progress (every revision, progress).
+    pub fn keep_waiting(&mut self, question: QuestionKey, out: &mut Outbox) {
+        let Some(open) = self.questions.open.get_mut(&question) else { return };
+        let Some(token) = &open.token else { return };
+        open.beats += 1;
+        let (token, beats) = (token.raw(), open.beats);
+        out.frame(Sending::Notification { about: None }, |bytes| {
+            encode::notification(bytes, "notifications/progress", |bytes| {
+                encode::foreign_member(bytes, "progressToken", token);
+                encode::key(bytes, "progress");
+                bytes.extend_from_slice(beats.to_string().as_bytes());
+            });
+        });
     }
 
     /// Takes a request of the server.
@@ -139,7 +158,7 @@ impl Machine {
         }
         self.questions.last += 1;
         let question = QuestionKey(self.questions.last);
-        self.questions.open.insert(question, Open { id, call });
+        self.questions.open.insert(question, Open { id, call, token: own_token(params), beats: 0 });
         out.tell(Happening::Asked { call, question, what, task });
     }
 
@@ -210,6 +229,12 @@ fn is_sayable(question: &Question, rules: &Rules) -> bool {
         }
         Question::Sample { .. } | Question::Roots => true,
     }
+}
+
+/// What a server wants to be told of progress under; only a string or a number can be one.
+fn own_token(params: Object<'_>) -> Option<Id> {
+    let token = params.get("_meta").and_then(Object::new)?.get("progressToken")?;
+    Id::parse_number(token).ok()
 }
 
 /// The task that a message belongs to.

@@ -1,7 +1,6 @@
 //! Tasks for a peer's rules: the same task has other names, and other ends, in each kind.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::frame::write_fault;
@@ -9,7 +8,7 @@ use super::question::input_requests;
 use super::result::{Target, write_result};
 use super::{key, raw_member, text_member};
 use crate::fault::{Channel, Fault};
-use crate::model::{Task, TaskEnd, TaskState, ToolResult};
+use crate::model::{Task, TaskEnd, TaskState, ToolResult, moment};
 use crate::op::Payload;
 use crate::revision::Tasks;
 
@@ -85,39 +84,4 @@ fn told_as_result(fault: &Fault, target: &Target<'_>) -> Option<ToolResult> {
 fn write_end(out: &mut Vec<u8>, result: &Payload, target: &Target<'_>) {
     key(out, "result");
     write_result(out, result, target);
-}
-
-/// A time as RFC 3339 writes it, in UTC.
-fn moment(ms: u64) -> String {
-    let (days, in_day) = (ms / 86_400_000, ms % 86_400_000);
-    let (year, month, day) = date(days);
-    let (hour, minute) = (in_day / 3_600_000, in_day / 60_000 % 60);
-    let (second, milli) = (in_day / 1000 % 60, in_day % 1000);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
-}
-
-/// The date so many days after the first of January 1970, counted in years that begin in March: there the day
-/// that leap years have more is the last.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, in_era) = (days / 146_097, days % 146_097);
-    let year = (in_era - in_era / 1460 + in_era / 36_524 - in_era / 146_096) / 365;
-    let in_year = in_era - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * in_year + 2) / 153;
-    let day = in_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn moments_are_written_in_utc_with_leap_days() {
-        assert_eq!(moment(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(moment(951_782_400_000), "2000-02-29T00:00:00.000Z");
-        assert_eq!(moment(1_785_196_799_999), "2026-07-27T23:59:59.999Z");
-        assert_eq!(moment(4_107_542_400_001), "2100-03-01T00:00:00.001Z");
-    }
 }

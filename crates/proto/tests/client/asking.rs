@@ -75,6 +75,42 @@ fn what_was_not_offered_may_not_be_asked() {
 }
 
 #[test]
+fn a_server_that_wants_to_be_told_is_told_that_its_question_is_being_answered() {
+    let mut machine = client("spec", opening(Revision::V2025_06_18));
+    let mut out = Outbox::default();
+    machine.open(Duration::ZERO, &mut out);
+    let hello = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
+    machine.receive(hello, None, Duration::ZERO, &mut out);
+    for (token, told) in [(r#","_meta":{"progressToken":"a\u0062"}"#, true), ("", false)] {
+        out.clear_frames();
+        let asked = format!(
+            r#"{{"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{{"message":"m","requestedSchema":{{}}{token}}}}}"#
+        );
+        machine.receive(asked.as_bytes(), None, Duration::ZERO, &mut out);
+        let mut question = None;
+        while let Some(happening) = out.next_happening() {
+            if let Happening::Asked { question: asked, .. } = happening {
+                question = Some(asked);
+            }
+        }
+        let question = question.unwrap();
+        machine.keep_waiting(question, &mut out);
+        machine.keep_waiting(question, &mut out);
+        machine.answer(question, Err(Refusal::declined("no")), &mut out);
+        // Nothing is told of what was answered.
+        machine.keep_waiting(question, &mut out);
+        let said = String::from_utf8(out.take_bytes()).unwrap();
+        let beat = |number: u32| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":"a\u0062","progress":{number}}}}}"#
+            )
+        };
+        assert_eq!(said.matches("notifications/progress").count(), if told { 2 } else { 0 });
+        assert_eq!(said.contains(&beat(1)) && said.contains(&beat(2)), told, "{said}");
+    }
+}
+
+#[test]
 fn a_question_of_a_call_that_is_over_is_withdrawn_and_refused() {
     let mut pair = opened(Revision::V2025_06_18);
     let call = pair.call(tool("t"));

@@ -4,15 +4,14 @@
 //! and what is read later are the same bytes. A change on the disk shows when the server starts again.
 
 mod folder;
-mod problem;
 
 use std::path::Path;
 
 use creole::skill::{MANIFEST, Skill};
 use creole::{Server, SkillError};
 
+pub use crate::files::Problem;
 use folder::{Contents, Folder};
-pub use problem::Problem;
 
 /// What a folder of skills holds.
 #[derive(Debug)]
@@ -69,7 +68,7 @@ pub fn load(folder: &Path) -> Result<Loaded, Problem> {
 fn refused(folder: &Path, place: &str, error: SkillError) -> Problem {
     let skill = folder.join(place);
     let file = error.file.map_or_else(|| skill.clone(), |file| skill.join(file));
-    Problem { file, line: error.line, what: error.what, help: error.help }
+    Problem { file, line: error.line, column: None, what: error.what, help: error.help }
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
 //! What is served: the server of a plan, where it keeps its state, and the servers behind it.
 
+use std::path::Path;
+
+use creole::process::Guardian;
+use creole::seal::Sealer;
 use creole::state::{Limits, State};
 use creole::successor::Successor;
 use creole::{Server, Service, guard};
@@ -8,6 +12,7 @@ use creole_gateway::federation::{Federation, Succession};
 use creole_gateway::plan::upstream::Reached;
 use creole_gateway::upstream::{Affinity, Settings};
 use creole_tools::Options;
+use creole_tools::recipe::Recipe;
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
@@ -23,6 +28,8 @@ pub(super) struct Served {
     pub(super) federation: Federation,
     /// Which callers share a conversation with them.
     affinity: Affinity,
+    /// Who ends the programs of this process if it is killed.
+    guardian: Option<Guardian>,
 }
 
 impl Served {
@@ -33,27 +40,31 @@ impl Served {
         affinity: Affinity,
     ) -> Result<Self, Failure> {
         guard::install_hook(args.debug);
-        let state = match &plan.state {
-            None => State::default(),
-            Some(file) => State::sqlite(file, Limits::default()).await.map_err(|error| {
+        let (state, sealer) = match &plan.state {
+            None => (State::default(), Sealer::random()),
+            Some(file) => opened(file, &plan.server.name).await.map_err(|error| {
                 Failure::Refused(format!("`{}` cannot keep the state: {error}", file.display()))
             })?,
         };
-        let federation = Federation::default();
-        let service = server(plan, args, &federation)?.state(state.clone()).start();
-        let servers = behind(plan, args, affinity)?;
-        federation.begin(servers, &service.registry(), has_own(plan));
-        Ok(Self { service, state, federation, affinity })
+        let (federation, guardian) = (Federation::default(), guardian(plan));
+        let server = server(plan, args, &federation, guardian.as_ref())?;
+        let service = server.state(state.clone()).sealer(sealer).start();
+        let mut servers = behind(plan, args, affinity)?;
+        let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
+        federation.begin(servers, &service.registry(), plan.has_own());
+        Ok(Self { service, state, federation, affinity, guardian })
     }
 
     /// What is to be served instead, once it is ready.
     pub(super) fn succeed(&self, plan: &Plan, args: &ServeArgs) -> Result<Heir, Failure> {
         let federation = Federation::default();
-        let server = server(plan, args, &federation)?.state(self.state.clone());
-        let servers = behind(plan, args, self.affinity)?;
-        let successor = server.succeed(&self.service);
-        let behind = self.federation.succeed(servers, successor.registry(), has_own(plan));
-        let served = Self { federation, ..self.clone() };
+        let guardian = self.guardian.clone().or_else(|| guardian(plan));
+        let server = server(plan, args, &federation, guardian.as_ref())?;
+        let mut servers = behind(plan, args, self.affinity)?;
+        let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
+        let successor = server.state(self.state.clone()).succeed(&self.service);
+        let behind = self.federation.succeed(servers, successor.registry(), plan.has_own());
+        let served = Self { federation, guardian, ..self.clone() };
         Ok(Heir { served, successor, behind })
     }
 }
@@ -84,14 +95,29 @@ impl Heir {
     }
 }
 
-fn server(plan: &Plan, args: &ServeArgs, federation: &Federation) -> Result<Server, Failure> {
-    let server = creole_cli::assemble(plan, &Options::default(), federation);
-    let server = server.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
-    Ok(server.debug(args.debug))
+/// The state in a file, and what seals for everybody who shares it: a client that comes back with a cursor or the state
+/// of a call may come to another process.
+async fn opened(file: &Path, server: &str) -> creole::state::Result<(State, Sealer)> {
+    let state = State::sqlite(file, Limits::default()).await?;
+    let sealer = Sealer::kept_in(&state, server).await?;
+    Ok((state, sealer))
 }
 
-fn has_own(plan: &Plan) -> bool {
-    !plan.server.packs.is_empty()
+/// A guardian, if tools of this server run programs.
+fn guardian(plan: &Plan) -> Option<Guardian> {
+    if plan.offered().any(Recipe::runs_programs) { guardian::start() } else { None }
+}
+
+fn server(
+    plan: &Plan,
+    args: &ServeArgs,
+    federation: &Federation,
+    guardian: Option<&Guardian>,
+) -> Result<Server, Failure> {
+    let options = Options { guardian: guardian.cloned(), ..Options::default() };
+    let server = creole_cli::assemble(plan, &options, federation);
+    let server = server.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
+    Ok(server.debug(args.debug))
 }
 
 /// The servers behind: those that are planned, and the program that the command line names. A server behind has
@@ -122,6 +148,5 @@ fn behind(plan: &Plan, args: &ServeArgs, affinity: Affinity) -> Result<Vec<Setti
         let patience = plan.server.limits.question_timeout;
         servers.push(Settings { affinity, transparent, patience, ..Settings::new(way) });
     }
-    guardian::watch(servers.iter_mut().map(|server| &mut server.way));
     Ok(servers)
 }

@@ -14,18 +14,19 @@ use crate::output;
 
 /// Speaks until the client is gone.
 pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
-    if !plan.further.is_empty() {
+    let servers = plan.each();
+    let [only] = servers.as_slice() else {
         let several = "stdin and stdout serve one server, and the configuration has several; choose one \
                        with --server NAME, or serve all with --http ADDRESS";
         return Err(Failure::Refused(several.to_owned()));
-    }
+    };
     if io::stdin().is_terminal() {
         output::talk(&invitation(plan));
     }
     // One thread: a stdio server has one peer, and a pool would cost more at start than it brings.
     let runtime = super::runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
-        let served = Served::new(plan, args, Affinity::Single).await?;
+        let served = Served::new(only, args, Affinity::Single).await?;
         let service = served.service.clone();
         let renewal = Renewal::new(plan, args, vec![served], None);
         renewal.watch();

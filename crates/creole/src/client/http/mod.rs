@@ -2,10 +2,12 @@
 
 mod exchange;
 mod fault;
+pub mod fetch;
 mod head;
 mod listen;
 mod old_sse;
 mod probe;
+mod screen;
 mod target;
 mod wire;
 

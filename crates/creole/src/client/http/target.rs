@@ -149,7 +149,7 @@ fn is_harmless(name: &str) -> bool {
 }
 
 /// What a reference stands for beside `base`, if that is of the same origin.
-fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
+pub(super) fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     let whole = match reference {
         _ if reference.starts_with("//") => format!("{}:{reference}", base.scheme_str()?),
         _ if reference.starts_with('/') => return with_path(base, reference),

@@ -23,7 +23,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
 /// How long it may take to connect.
-const CONNECT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
 /// A connection on which nothing comes is asked whether it is alive after this long, and every so often.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -32,7 +32,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_TRIES: u32 = 2;
 
 /// How long a connection that nobody uses is kept.
-const IDLE: Duration = Duration::from_secs(60);
+pub(super) const IDLE: Duration = Duration::from_secs(60);
 
 /// Whose certificates are trusted.
 #[derive(Clone, Copy)]
@@ -56,11 +56,7 @@ pub(super) fn client(trust: Trust<'_>) -> Result<Pooled, String> {
     connector.set_keepalive(Some(KEEP_ALIVE));
     connector.set_keepalive_interval(Some(KEEP_ALIVE));
     connector.set_keepalive_retries(Some(KEEP_ALIVE_TRIES));
-    let tls = match trust {
-        Trust::System => trusting_the_system()?,
-        Trust::These(certificates) => trusting(certificates)?,
-        Trust::Plain => trusting(&[])?,
-    };
+    let tls = tls(trust)?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
     let builder = match trust {
         Trust::Plain => builder.https_or_http(),
@@ -74,6 +70,15 @@ pub(super) fn client(trust: Trust<'_>) -> Result<Pooled, String> {
         .http2_keep_alive_interval(KEEP_ALIVE)
         .http2_keep_alive_timeout(KEEP_ALIVE)
         .build(connector))
+}
+
+/// How connections are encrypted.
+pub(super) fn tls(trust: Trust<'_>) -> Result<ClientConfig, String> {
+    match trust {
+        Trust::System => trusting_the_system(),
+        Trust::These(certificates) => trusting(certificates),
+        Trust::Plain => trusting(&[]),
+    }
 }
 
 /// Reading the certificates of the system takes a while, so that is done once.

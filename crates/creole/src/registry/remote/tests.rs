@@ -153,3 +153,41 @@ async fn a_resource_that_nobody_lists_is_looked_for_and_released_everywhere() {
 async fn own(_: serde_json::Value) -> String {
     "own".to_owned()
 }
+
+#[tokio::test]
+async fn a_folder_has_items_of_its_own_which_come_and_go_together() {
+    use crate::Resource;
+
+    let service = Server::new("front").start();
+    let registry = service.registry();
+    let (first, last) = (registry.source(), registry.source());
+    let text = |uri: &str| Resource::text(uri, uri, "text/plain", uri);
+    last.set_resources(vec![text("z://1")]);
+    let refused =
+        first.set_resources(vec![text("a://1"), text("z://1"), text("a://1"), text("a://2")]);
+    assert_eq!(refused, ["z://1", "a://1"]);
+    let names = || {
+        let state = registry.read();
+        let (page, _) = state.resources.page(None, 9, Revision::newest(Era::Stateless).rules());
+        page.iter().map(|item| item.name().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(), ["a://1", "a://2", "z://1"]);
+    assert!(registry.reader("a://2").is_some() && registry.capabilities().resources);
+    first.set_resources(vec![text("a://3")]);
+    assert_eq!(names(), ["a://3", "z://1"]);
+    assert!(!registry.capabilities().prompts);
+    first.set_prompts(Vec::new());
+    assert!(registry.capabilities().prompts, "a folder of prompts is one while it is empty");
+    drop(first);
+    assert_eq!(names(), ["z://1"]);
+}
+
+#[test]
+fn what_is_kept_ends_with_the_registry() {
+    let kept = Arc::new(());
+    let service = Server::new("front").start();
+    service.registry().keep(Arc::clone(&kept));
+    assert_eq!(Arc::strong_count(&kept), 2);
+    drop(service);
+    assert_eq!(Arc::strong_count(&kept), 1);
+}

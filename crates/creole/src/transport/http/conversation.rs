@@ -75,6 +75,7 @@ impl Conversation {
         machine: Machine,
     ) -> Arc<Self> {
         let machine = machine.with_repeated_ids();
+        let logs_payloads = service.logs_payloads();
         Arc::new(Self {
             service: service.clone(),
             origin: Origin::new(principal),
@@ -87,6 +88,7 @@ impl Conversation {
                 last_stream: COMMON,
                 calls: Vec::new(),
                 asks: Vec::new(),
+                logs_payloads,
             }),
             room: Notify::new(),
         })

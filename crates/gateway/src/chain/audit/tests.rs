@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use creole_proto::fault::{Fault, FaultKind};
 

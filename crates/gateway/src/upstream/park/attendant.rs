@@ -7,7 +7,7 @@ use creole::call::Context;
 use creole::client::{Asked, Calling, News, Reply, Step};
 use creole::proto::client::Refusal;
 use creole::proto::model::{Ask, Question};
-use creole::proto::op::Outcome;
+use creole::proto::op::{Event, Outcome};
 use creole::proto::wire::Raw;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -24,6 +24,10 @@ const KEPT: Duration = Duration::from_secs(60);
 
 /// How long a server has to end a call whose questions nobody answered.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How often a server that wants to be told is told that its question still waits for an answer: people take longer
+/// than most servers wait for a request that makes no progress.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The most questions that may be open at once.
 const MOST_QUESTIONS: usize = 8;
@@ -43,6 +47,10 @@ pub(super) struct Attendant {
     taken: Vec<(String, Raw)>,
     gather: Option<Instant>,
     parked: Option<Instant>,
+    /// When the server is told next that the call still waits.
+    beat: Instant,
+    /// The last progress that nobody was there to hear of.
+    missed: Option<Event>,
     spot: Spot,
 }
 
@@ -77,6 +85,8 @@ impl Attendant {
             taken: Vec::new(),
             gather: None,
             parked: None,
+            beat: Instant::now(),
+            missed: None,
             spot,
         }
     }
@@ -111,6 +121,7 @@ impl Attendant {
             }
             () = sleep_until(gathered), if self.gather.is_some() => self.send_questions().await,
             () = sleep_until(expired), if self.parked.is_some() => Turn::GivenUp,
+            () = sleep_until(self.beat), if self.parked.is_some() => self.keep_waiting(),
             () = all_gone(&self.callers), if !self.callers.is_empty() => Turn::GivenUp,
         }
     }
@@ -123,6 +134,7 @@ impl Attendant {
                 self.open.retain(|_, open| open.reply.key() != key);
             }
             Step::Done(outcome) => {
+                self.lease.joined.is_answered = true;
                 while let Ok(Aside::Logged(event)) = self.lease.joined.asides.try_recv() {
                     self.tell(ToCaller::Event(event)).await;
                 }
@@ -171,6 +183,13 @@ impl Attendant {
         self.tell(ToCaller::Asks(asks.collect(), self.round)).await;
         self.callers.clear();
         self.parked = Some(Instant::now() + self.spot.patience());
+        self.beat = Instant::now();
+        Turn::Goes
+    }
+
+    fn keep_waiting(&mut self) -> Turn {
+        self.open.values().for_each(|open| open.reply.keep_waiting());
+        self.beat = Instant::now() + HEARTBEAT;
         Turn::Goes
     }
 
@@ -186,6 +205,9 @@ impl Attendant {
             return;
         }
         self.parked = None;
+        if let Some(missed) = self.missed.take() {
+            self.tell(ToCaller::Event(missed)).await;
+        }
         self.spot.unpark();
         self.lease.set_parked(false);
         for (key, answer) in &answers {
@@ -201,6 +223,11 @@ impl Attendant {
     }
 
     async fn tell(&mut self, told: ToCaller) {
+        if let (true, ToCaller::Event(event @ Event::Progress { .. })) =
+            (self.callers.is_empty(), &told)
+        {
+            self.missed = Some(event.clone());
+        }
         for caller in &self.callers {
             // One that left is noticed elsewhere.
             _ = caller.send(told.clone()).await;
@@ -215,12 +242,15 @@ impl Attendant {
         if (was_fetched && self.round == 0) || !self.spot.keep() {
             return;
         }
-        let Self { taken, round: last, calling, lease, spot, .. } = self;
+        let Self { taken, round: last, calling, lease, spot, mut missed, .. } = self;
         drop((calling, lease));
         let until = Instant::now() + if was_fetched { KEPT } else { spot.patience() };
         while let Ok(Some(resume)) = tokio::time::timeout_at(until, resumes.recv()).await {
             let is_known = resume.answers == taken || (!was_fetched && resume.round == last);
             let told = if is_known { outcome.clone() } else { consumed().into() };
+            if let Some(missed) = missed.take_if(|_| is_known) {
+                _ = resume.caller.send(ToCaller::Event(missed)).await;
+            }
             _ = resume.caller.send(ToCaller::Done(told)).await;
         }
     }

@@ -29,6 +29,8 @@ pub(super) struct Inner {
     pub(super) last_stream: StreamKey,
     pub(super) calls: Vec<Open>,
     pub(super) asks: Vec<(AskKey, oneshot::Sender<Answer>)>,
+    /// Whether whole messages are logged.
+    pub(super) logs_payloads: bool,
 }
 
 /// A call that is not answered.
@@ -133,6 +135,9 @@ impl Inner {
     }
 
     fn deliver(&mut self, route: Route, current: StreamKey, event: Event) {
+        if self.logs_payloads {
+            telemetry::payload("sent", &event.text);
+        }
         let key = match route {
             Route::Reply => current,
             Route::Call(call) => self.stream_of(call),

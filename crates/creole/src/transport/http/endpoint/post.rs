@@ -22,6 +22,7 @@ use super::super::reply::{self, Body};
 use super::super::stream::Stream;
 use super::{Endpoint, Refused, SESSION_HEADER, joined};
 use crate::chain::BoxFuture;
+use crate::telemetry;
 
 const VERSION_HEADER: HeaderName = HeaderName::from_static(VERSION);
 const METHOD_HEADER: HeaderName = HeaderName::from_static(METHOD);
@@ -67,6 +68,9 @@ impl Endpoint {
             Ok(body) => body,
             Err(unread) => return Refusal::from(unread).into_response(),
         };
+        if self.shared.service.logs_payloads() {
+            telemetry::payload("received", &body);
+        }
         let scanned = scan(&body, &self.shared.service.profile().limits.wire);
         if is_old {
             let scanned = scanned.as_ref();

@@ -1,4 +1,4 @@
-//! What is wrong with a folder of skills.
+//! What is wrong with a file.
 
 use std::error::Error;
 use std::fmt;
@@ -11,6 +11,8 @@ pub struct Problem {
     pub file: PathBuf,
     /// The line, from one.
     pub line: Option<usize>,
+    /// The column in that line, from one, in characters.
+    pub column: Option<usize>,
     /// What is wrong.
     pub what: String,
     /// What would be right.
@@ -18,12 +20,12 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(file: &Path, what: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line: None, what: what.into(), help: None }
+    pub(crate) fn new(file: &Path, what: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line: None, column: None, what: what.into(), help: None }
     }
 
     #[must_use]
-    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -32,8 +34,8 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:", self.file.display())?;
-        if let Some(line) = self.line {
-            write!(formatter, "{line}:")?;
+        for place in [self.line, self.column].into_iter().flatten() {
+            write!(formatter, "{place}:")?;
         }
         write!(formatter, " {}", self.what)?;
         match &self.help {

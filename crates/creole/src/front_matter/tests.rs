@@ -206,3 +206,21 @@ fn length_and_depth_have_an_end() {
     assert!(wrong(&format!("a:\n  {}x", "- ".repeat(5000))).what.contains("deeper"));
     value(&deep(10));
 }
+
+#[test]
+fn a_document_is_what_its_front_matter_says_and_the_text_after_it() {
+    let document =
+        Document::read("---\ntitle: T\nlist:\n  - name: a\n    needed: true\n---\r\nOne\nTwo\n")
+            .unwrap();
+    let expected = serde_json::json!({"title": "T", "list": [{"name": "a", "needed": true}]});
+    assert_eq!(serde_json::Value::Object(document.members), expected);
+    assert_eq!((document.body, document.line), ("One\nTwo\n", 7));
+    for plain in ["", "Text\n---\n", "# Title"] {
+        let document = Document::read(plain).unwrap();
+        assert!(document.members.is_empty());
+        assert_eq!((document.body, document.line), (plain, 1));
+    }
+    assert_eq!(Document::read("---\n---").unwrap().body, "");
+    assert_eq!(Document::read("---\ntitle: yes\n---\n").unwrap_err().line, 2);
+    assert!(Document::read("---\ntitle: T\n").unwrap_err().what.contains("does not end"));
+}

@@ -1,0 +1,86 @@
+//! Markdown files as prompts.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{greeted, stage, write};
+
+const CONFIG: &str = "[server]\n[prompts.mine]\npath = \"prompts\"\nprefix = \"my_\"\n";
+const GREET: &str = "---\ntitle: Greet\ndescription: Greets somebody\narguments:\n  - name: who\n    required: true\n    \
+                     values: [Ann, Bob]\n---\nHello {{ who }}.\n";
+
+fn text(answer: &serde_json::Value, message: usize) -> &str {
+    answer["result"]["messages"][message]["content"]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{answer}"))
+}
+
+#[test]
+fn a_file_is_a_prompt_that_is_listed_completed_and_got() {
+    let talk = "---\narguments:\n  - name: tone\n    default: kind\n---\n# user\nBe {{ tone }}.\n# assistant\nI am.\n";
+    let folder =
+        stage(&[("creole.toml", CONFIG), ("prompts/greet.md", GREET), ("prompts/talk.md", talk)]);
+    let mut client = greeted(folder.path());
+    let list = client.ask("prompts/list", &json!({}));
+    let greet = &list["result"]["prompts"][0];
+    let expected = json!({"name": "my_greet", "title": "Greet", "description": "Greets somebody",
+        "arguments": [{"name": "who", "description": "", "required": true}]});
+    assert_eq!(*greet, expected);
+    let got = client.ask("prompts/get", &json!({"name": "my_greet", "arguments": {"who": "Ann"}}));
+    assert_eq!(
+        (text(&got, 0), &got["result"]["description"]),
+        ("Hello Ann.", &json!("Greets somebody"))
+    );
+    let talk = client.ask("prompts/get", &json!({ "name": "my_talk" }));
+    assert_eq!((text(&talk, 0), text(&talk, 1)), ("Be kind.", "I am."));
+    assert_eq!(talk["result"]["messages"][1]["role"], "assistant");
+    let missing = client.ask("prompts/get", &json!({ "name": "my_greet" }));
+    assert_eq!(missing["error"]["code"], -32602, "{missing}");
+    let reference = json!({ "type": "ref/prompt", "name": "my_greet" });
+    let params = json!({ "ref": reference, "argument": { "name": "who", "value": "b" } });
+    let completed = client.ask("completion/complete", &params);
+    assert_eq!(completed["result"]["completion"]["values"], json!(["Bob"]));
+}
+
+#[test]
+fn a_change_shows_at_once_and_a_wrong_file_stays_as_it_last_was_right() {
+    let folder = stage(&[("creole.toml", CONFIG), ("prompts/greet.md", GREET)]);
+    let mut client = greeted(folder.path());
+    let get = json!({"name": "my_greet", "arguments": {"who": "Ann"}});
+    write(folder.path(), "prompts/greet.md", &GREET.replace("Hello", "Welcome"));
+    client.hear("notifications/prompts/list_changed", |_| true);
+    assert_eq!(text(&client.ask("prompts/get", &get), 0), "Welcome Ann.");
+
+    write(folder.path(), "prompts/greet.md", &GREET.replace("{{ who }}", "{{ whom }}"));
+    write(folder.path(), "prompts/other.md", "Another one.");
+    while client.list("prompts", "name").len() < 2 {
+        client.hear("notifications/prompts/list_changed", |_| true);
+    }
+    assert_eq!(text(&client.ask("prompts/get", &get), 0), "Welcome Ann.");
+    assert_eq!(text(&client.ask("prompts/get", &json!({ "name": "my_other" })), 0), "Another one.");
+
+    fs::remove_file(folder.path().join("prompts/other.md")).unwrap();
+    client.hear("notifications/prompts/list_changed", |_| true);
+    while client.list("prompts", "name").len() > 1 {
+        client.hear("notifications/prompts/list_changed", |_| true);
+    }
+    let ended = client.server.finish();
+    assert!(
+        ended.log.contains("a prompt stays as it last was right")
+            && ended.log.contains("prompts/greet.md:9:10: `whom` is no argument; there are `who`"),
+        "{}",
+        ended.log
+    );
+}
+
+#[test]
+fn a_folder_that_begins_empty_offers_prompts_all_the_same() {
+    let folder = stage(&[("creole.toml", CONFIG)]);
+    fs::create_dir(folder.path().join("prompts")).unwrap();
+    let mut client = greeted(folder.path());
+    assert!(client.list("prompts", "name").is_empty());
+    write(folder.path(), "prompts/late.md", "Late.");
+    client.hear("notifications/prompts/list_changed", |_| true);
+    assert_eq!(client.list("prompts", "name"), ["my_late"]);
+}

@@ -1,0 +1,74 @@
+//! What `creole config check` says about wrong files.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use creole_acceptance::stage::stdio::binary;
+
+use super::{stage, write};
+
+/// The exit code, stdout and stderr of `creole config check`.
+fn check(folder: &Path) -> (Option<i32>, String, String) {
+    let output = Command::new(binary().unwrap())
+        .args(["config", "check", "creole.toml"])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_configuration_that_is_right_names_what_it_has() {
+    let config = "[server]\n[folders.docs]\npath = \"docs\"\n[prompts.mine]\npath = \"docs\"\n\
+                  [resources.rules]\nuri = \"acme://rules\"\nfile = \"docs/a.md\"\n";
+    let folder = stage(&[("creole.toml", config), ("docs/a.md", "A")]);
+    let (code, said, error) = check(folder.path());
+    assert_eq!(code, Some(0), "{error}");
+    for line in ["\n  folders  docs\n", "\n  prompts  mine\n", "\n  files    rules\n"] {
+        assert!(said.contains(line), "{said}");
+    }
+    write(folder.path(), "docs/b.md", "---\ntitle: B\n---\nOne\n\n{{ nobody }}\n");
+    let (code, said, error) = check(folder.path());
+    assert_eq!((code, said.as_str()), (Some(2), ""));
+    assert!(error.contains("docs/b.md:6:4: `nobody` is no argument"), "{error}");
+}
+
+#[test]
+fn what_is_wrong_is_shown_at_its_place_with_help() {
+    for (table, what, place, help) in [
+        (
+            "[folders.docs]\npath = \"dosc\"",
+            "there is no folder `dosc`",
+            "creole.toml:3:8",
+            "as seen from the folder",
+        ),
+        ("[prompts.mine]\npath = \"\"", "`path` is empty", "creole.toml:3:8", ""),
+        (
+            "[resources.r]\nuri = \"r\"\ntext = \"\"",
+            "`r` is no uri",
+            "creole.toml:3:7",
+            "acme://rules",
+        ),
+        (
+            "[folders.docs]\npath = \"docs\"\ninclude = [\"[ab]\"]",
+            "`[ab]` is no pattern",
+            "creole.toml:4:12",
+            "`**`",
+        ),
+        (
+            "[folder.docs]\npath = \"docs\"",
+            "unknown key `folder`",
+            "creole.toml:2:2",
+            "did you mean `folders`?",
+        ),
+    ] {
+        let folder = stage(&[("creole.toml", &format!("[server]\n{table}\n")), ("docs/a.md", "")]);
+        let (code, _, error) = check(folder.path());
+        assert_eq!(code, Some(2), "{table}");
+        for part in [what, place, help] {
+            assert!(error.contains(part), "{table}: no {part}:\n{error}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Questions on the way: what a server hears while it waits, and what it may not do afterwards.
+
+use creole_acceptance::gateway::Show;
+use serde_json::json;
+
+use crate::{A_MOMENT, Bridge, asking, form, named, only_key, text};
+
+#[test]
+fn a_server_whose_question_has_a_token_is_told_that_it_still_is_worth_waiting() {
+    let bridge = Bridge::new(asking());
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let mut call = client.begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    let mut question = form("Who?");
+    question["_meta"] = json!({"progressToken": "its own"});
+    called.by.asks(json!(1), "elicitation/create", question);
+    let asked = call.answer()["result"].clone();
+    let question = &asked["inputRequests"][only_key(&asked)]["params"];
+    assert!(question.get("_meta").is_none(), "the token is nobody else's: {question}");
+    for beat in 1..=2 {
+        let told = bridge.puppets.hears("notifications/progress");
+        assert_eq!(told.message["params"]["progressToken"], "its own");
+        assert_eq!(told.message["params"]["progress"], beat);
+    }
+    let answers = json!({only_key(&asked): named("Ann")});
+    let mut again = client.begin_again("ask", json!({}), &asked["requestState"], answers);
+    assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
+    called.text("Hello, Ann!");
+    assert_eq!(text(&again.answer()), "Hello, Ann!");
+}
+
+#[test]
+fn progress_that_nobody_heard_is_told_to_who_comes_back() {
+    let bridge = Bridge::new(asking());
+    let client = bridge
+        .modern()
+        .that_can(json!({"elicitation": {}}))
+        .with_meta(json!({"progressToken": "p"}));
+    for is_over in [false, true] {
+        let mut call = client.begin_call("ask", json!({}));
+        let called = bridge.puppets.hears("tools/call");
+        let token = &called.message["params"]["_meta"]["progressToken"];
+        called.by.asks(json!(1), "elicitation/create", form("Who?"));
+        let asked = call.answer()["result"].clone();
+        for progress in [1, 2] {
+            let told = json!({"progressToken": token, "progress": progress});
+            called.by.tells("notifications/progress", &told);
+        }
+        if is_over {
+            called.text("done");
+            assert!(
+                bridge.puppets.next().message.get("error").is_some(),
+                "too late to be answered"
+            );
+        }
+        // The gateway has heard of it once it has answered what came after.
+        called.by.asks(json!("ping"), "ping", json!({}));
+        assert_eq!(bridge.puppets.next().message["id"], "ping");
+        let answers = json!({only_key(&asked): named("Ann")});
+        let mut again = client.begin_again("ask", json!({}), &asked["requestState"], answers);
+        if !is_over {
+            assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
+            called.text("done");
+        }
+        let (before, answer) = again.all();
+        assert_eq!(text(&answer), "done");
+        let heard: Vec<_> = before.iter().map(|it| it["params"].clone()).collect();
+        assert_eq!(heard, [json!({"progressToken": "p", "progress": 2})]);
+    }
+}
+
+#[test]
+fn a_client_may_come_back_as_fast_as_it_can() {
+    let bridge = Bridge::new(asking());
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let mut call = client.begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    for round in 1..=50 {
+        called.by.asks(json!(round), "elicitation/create", form("More?"));
+        // The response to the last request is not at its end yet.
+        let asked = call.message()["result"].clone();
+        let answers = json!({only_key(&asked): named(&format!("{round}"))});
+        call = client.begin_again("ask", json!({}), &asked["requestState"], answers);
+        let answered = bridge.puppets.next().message;
+        assert_eq!(answered["result"]["content"]["name"], format!("{round}"));
+    }
+    called.text("enough");
+    assert_eq!(text(&call.answer()), "enough");
+}
+
+#[test]
+fn a_server_that_goes_on_asking_after_its_call_was_cancelled_is_refused_and_not_used_again() {
+    let bridge = Bridge::new(asking());
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let call = client.begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    call.hang_up();
+    bridge.puppets.hears("notifications/cancelled");
+    called.text("too late");
+    called.by.asks(json!("after"), "elicitation/create", form("Who?"));
+    let refused = bridge.puppets.next().message;
+    assert_eq!(refused["id"], "after");
+    assert!(refused.get("error").is_some(), "{refused}");
+    // Its next question would be taken for one of the next call.
+    let mut call = client.begin_call("ask", json!({}));
+    let next = bridge.puppets.hears("tools/call");
+    assert_ne!(next.by.pid, called.by.pid);
+    next.text("fresh");
+    assert_eq!(text(&call.answer()), "fresh");
+    assert!(bridge.puppets.within(A_MOMENT).is_none());
+}
+
+#[test]
+fn a_page_that_has_to_be_visited_is_asked_for_and_the_call_is_then_made_again() {
+    let bridge = Bridge::new(Show::new("2025-11-25", json!({"tools": {}}), &["ask"]));
+    let client = bridge.modern().that_can(json!({"elicitation": {"url": {}}}));
+    let page = json!({"mode": "url", "elicitationId": "e", "url": "https://a.example/", "message": "Sign in"});
+    let pages = json!({"elicitations": [page]});
+    let mut call = client.begin_call("ask", json!({}));
+    for _ in 0..2 {
+        bridge.puppets.hears("tools/call").error(-32042, "a page has to be visited", &pages);
+        let asked = call.answer()["result"].clone();
+        let key = only_key(&asked);
+        let question = &asked["inputRequests"][&key]["params"];
+        assert_eq!((&question["mode"], &question["url"]), (&page["mode"], &page["url"]));
+        assert!(question.get("elicitationId").is_none(), "{question}");
+        let visited = json!({key: {"action": "accept"}});
+        call = client.begin_again("ask", json!({}), &asked["requestState"], visited);
+    }
+    bridge.puppets.hears("tools/call").text("signed in");
+    assert_eq!(text(&call.answer()), "signed in");
+    let forms = bridge.modern().that_can(json!({"elicitation": {"form": {}}}));
+    let mut call = forms.begin_call("ask", json!({}));
+    bridge.puppets.hears("tools/call").error(-32042, "a page has to be visited", &pages);
+    let answer = call.answer();
+    let error = &answer["error"];
+    assert_eq!(error["code"], -32021, "{answer}");
+    assert_eq!(error["data"]["requiredCapabilities"], json!({"elicitation": {"url": {}}}));
+}
+
+#[test]
+fn so_many_calls_of_one_caller_may_wait_and_the_next_is_refused_until_one_has_ended() {
+    let bridge = Bridge::new(asking());
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let mut waiting = Vec::new();
+    for number in 0..16 {
+        let mut call = client.begin_call("ask", json!({"number": number}));
+        let called = bridge.puppets.hears("tools/call");
+        called.by.asks(json!(1), "elicitation/create", form("Who?"));
+        waiting.push((called, call.answer()["result"].clone()));
+    }
+    let refused = client.call("ask", json!({}));
+    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    let told = refused["error"]["message"].as_str().unwrap();
+    assert!(told.contains("too many calls wait for answers"), "{told}");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the server has not heard of it");
+    let (called, asked) = &waiting[7];
+    let answers = json!({only_key(asked): named("Ann")});
+    let arguments = json!({"number": 7});
+    let mut again = client.begin_again("ask", arguments, &asked["requestState"], answers);
+    assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
+    called.text("done");
+    assert_eq!(text(&again.answer()), "done");
+    let mut call = client.begin_call("ask", json!({}));
+    let next = bridge.puppets.hears("tools/call");
+    assert_eq!(next.by.pid, called.by.pid, "there is room again");
+    next.text("next");
+    assert_eq!(text(&call.answer()), "next");
+}

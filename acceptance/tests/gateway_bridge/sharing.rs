@@ -1,0 +1,225 @@
+//! What several callers, and several generations of the protocol, have of one server at the same time.
+
+use creole_acceptance::gateway::{Answering, Legacy, Show};
+use serde_json::{Value, json};
+
+use crate::driving::modern;
+use crate::{A_MOMENT, Bridge, text};
+
+const RESERVED: &str = "io.modelcontextprotocol/";
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// A server of the handshake era with a resource, with these capabilities of resources.
+fn with_resource(resources: Value) -> Show {
+    let listed = json!({"resources": [{"uri": "file:///p", "name": "p"}]});
+    let capabilities = json!({"tools": {"listChanged": true}, "resources": resources});
+    Show::new("2025-06-18", capabilities, &["ask"]).answering("resources/list", listed)
+}
+
+#[test]
+fn a_server_of_both_eras_that_is_spoken_to_in_the_old_one_is_told_nothing_of_the_new_one() {
+    let found = json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28", "2025-11-25"],
+        "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
+    });
+    let both =
+        Show::new("2025-11-25", json!({"tools": {}}), &["ask"]).answering("server/discover", found);
+    let configuration =
+        "[server]\nname = \"gateway\"\n\n[upstreams.behind]\nprefix = \"\"\nera = \"handshake\"\n";
+    let bridge = Bridge::configured(both, configuration);
+    let meta = json!({
+        "progressToken": 3, "io.modelcontextprotocol/logLevel": "debug", "traceparent": "00-1-2-01",
+    });
+    let mut call = bridge.modern().with_meta(meta).begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    called.text("hello");
+    assert_eq!(text(&call.answer()), "hello");
+    let told: Vec<Value> = bridge.puppets.children().iter().flat_map(|it| it.told()).collect();
+    assert!(told.iter().all(|it| it["method"] != "server/discover"), "{told:?}");
+    // One such word, and a server of both eras would take the request for one of the other.
+    assert!(told.iter().all(|it| !it.to_string().contains(RESERVED)), "{told:?}");
+}
+
+#[test]
+fn two_callers_in_one_conversation_hear_the_messages_that_each_wants() {
+    let show = Show::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"]);
+    let bridge = Bridge::new(show);
+    let mut calls = Vec::new();
+    for level in ["debug", "error"] {
+        let meta = json!({"io.modelcontextprotocol/logLevel": level});
+        let call = bridge.modern().with_meta(meta).begin_call("ask", json!({}));
+        calls.push((call, bridge.puppets.hears("tools/call")));
+    }
+    let child = calls[0].1.by.clone();
+    assert_eq!(child.pid, calls[1].1.by.pid, "they share a conversation");
+    for level in ["debug", "error"] {
+        child.tells("notifications/message", &json!({"level": level, "data": level}));
+    }
+    let mut heard = Vec::new();
+    for (call, called) in &mut calls {
+        called.text("said");
+        let (before, answer) = call.all();
+        assert_eq!(text(&answer), "said");
+        heard.push(before.iter().map(|it| it["params"]["level"].clone()).collect::<Vec<_>>());
+    }
+    assert_eq!(heard, [vec!["debug", "error"], vec!["error"]]);
+    let told = child.told();
+    let levels = told.iter().filter(|it| it["method"] == "logging/setLevel");
+    assert_eq!(levels.map(|it| &it["params"]["level"]).collect::<Vec<_>>(), ["debug"]);
+}
+
+#[test]
+fn what_a_server_cannot_tell_is_not_acknowledged() {
+    let bridge = Bridge::new(with_resource(json!({})));
+    let wanted = json!({"notifications": {
+        "toolsListChanged": true, "resourceSubscriptions": ["file:///p", "file:///q"],
+    }});
+    for id in [json!("7"), json!(7)] {
+        let mut listening = bridge.modern().begin(&id, "subscriptions/listen", wanted.clone());
+        let ack = listening.message();
+        assert_eq!(ack["method"], "notifications/subscriptions/acknowledged", "{ack}");
+        assert_eq!(ack["params"]["_meta"][SUBSCRIPTION], id, "{ack}");
+        let honoured = &ack["params"]["notifications"];
+        assert_eq!(honoured["toolsListChanged"], true, "{ack}");
+        let watched = honoured.get("resourceSubscriptions").is_none_or(|uris| *uris == json!([]));
+        assert!(watched, "{ack}");
+    }
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "it does not know `resources/subscribe`");
+}
+
+#[test]
+fn who_watches_a_folder_is_told_of_what_is_in_it() {
+    let bridge = Bridge::new(with_resource(json!({"subscribe": true})));
+    let wanted = json!({"notifications": {"resourceSubscriptions": ["file:///p"]}});
+    let mut listening = bridge.modern().begin(&json!(1), "subscriptions/listen", wanted);
+    let subscribed = bridge.puppets.hears("resources/subscribe");
+    subscribed.result(json!({}));
+    listening.message();
+    for uri in ["file:///people", "file:///p/x"] {
+        subscribed.by.tells("notifications/resources/updated", &json!({"uri": uri}));
+    }
+    let told = listening.message();
+    assert_eq!(told["method"], "notifications/resources/updated");
+    assert_eq!(told["params"]["uri"], "file:///p/x", "a neighbour is not in it");
+}
+
+#[test]
+fn who_leaves_before_it_is_acknowledged_leaves_the_resource_to_be_watched_by_others() {
+    let bridge = Bridge::new(with_resource(json!({"subscribe": true})));
+    let wanted = json!({"notifications": {"resourceSubscriptions": ["file:///p"]}});
+    let listening = bridge.modern().begin(&json!(1), "subscriptions/listen", wanted.clone());
+    let asked = bridge.puppets.hears("resources/subscribe");
+    listening.hang_up();
+    let cancelled = bridge.puppets.hears("notifications/cancelled");
+    assert_eq!(cancelled.message["params"]["requestId"], asked.message["id"]);
+    let mut listening = bridge.modern().begin(&json!(2), "subscriptions/listen", wanted);
+    bridge.puppets.hears("resources/subscribe").result(json!({}));
+    let ack = listening.message();
+    let honoured = &ack["params"]["notifications"]["resourceSubscriptions"];
+    assert_eq!(*honoured, json!(["file:///p"]), "{ack}");
+}
+
+#[test]
+fn who_listens_hears_of_everything_after_a_server_was_lost_and_is_back() {
+    let bridge = Bridge::new(with_resource(json!({"subscribe": true})));
+    let wanted = json!({"notifications": {
+        "toolsListChanged": true, "resourceSubscriptions": ["file:///p"],
+    }});
+    let mut listening = bridge.modern().begin(&json!("l"), "subscriptions/listen", wanted);
+    let subscribed = bridge.puppets.hears("resources/subscribe");
+    subscribed.result(json!({}));
+    listening.message();
+    subscribed.by.ends();
+    let again = bridge.puppets.hears("resources/subscribe");
+    assert_eq!(again.message["params"], json!({"uri": "file:///p"}));
+    assert_ne!(again.by.pid, subscribed.by.pid);
+    again.result(json!({}));
+    let mut told = Vec::new();
+    while told.len() < 2 {
+        let message = listening.message();
+        assert_eq!(message["params"]["_meta"][SUBSCRIPTION], "l", "{message}");
+        if !told.contains(&message["method"]) {
+            told.push(message["method"].clone());
+        }
+    }
+    told.sort_by_key(Value::to_string);
+    assert_eq!(told, ["notifications/resources/updated", "notifications/tools/list_changed"]);
+}
+
+#[test]
+fn a_server_that_does_not_answer_a_subscription_holds_up_nobody() {
+    let bridge = Bridge::new(with_resource(json!({"subscribe": true})));
+    let wanted = json!({"notifications": {
+        "toolsListChanged": true, "resourceSubscriptions": ["file:///p"],
+    }});
+    let mut listening = bridge.modern().begin(&json!(1), "subscriptions/listen", wanted);
+    bridge.puppets.hears("resources/subscribe");
+    let ack = listening.message();
+    assert_eq!(ack["method"], "notifications/subscriptions/acknowledged", "{ack}");
+    assert_eq!(ack["params"]["notifications"], json!({"toolsListChanged": true}), "{ack}");
+}
+
+/// A server of the newest revision with two resources, which leaves streams of notifications to the test.
+fn watchable() -> Show {
+    let found = json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28"],
+        "capabilities": {"resources": {"subscribe": true}}, "ttlMs": 60_000, "cacheScope": "private",
+    });
+    let resources = json!([{"uri": "a://1", "name": "1"}, {"uri": "a://2", "name": "2"}]);
+    let listed = json!({
+        "resultType": "complete", "resources": resources, "ttlMs": 60_000, "cacheScope": "private",
+    });
+    modern().answering("server/discover", found).answering("resources/list", listed)
+}
+
+#[test]
+fn a_subscription_of_an_old_client_is_answered_once_the_server_has_acknowledged_it() {
+    let bridge = Bridge::new(watchable());
+    let client = Legacy::open(bridge.gateway.address(), "2025-06-18", json!({}), None);
+    let mut stream = client.listen();
+    let mut watched = Vec::new();
+    for uri in ["a://1", "a://2"] {
+        let mut asked = client.begin(&json!(uri), "resources/subscribe", &json!({"uri": uri}));
+        let listen = bridge.puppets.hears("subscriptions/listen");
+        watched.push(uri);
+        let wanted = &listen.message["params"]["notifications"]["resourceSubscriptions"];
+        let mut wanted: Vec<_> = wanted.as_array().unwrap().iter().collect();
+        wanted.sort_by_key(|uri| uri.as_str());
+        assert_eq!(wanted, watched);
+        assert!(asked.within(A_MOMENT).is_none(), "not before it is true");
+        acknowledge(&listen.by, &listen.message);
+        assert_eq!(asked.answer()["result"], json!({}));
+        let told = json!({"uri": uri, "_meta": {SUBSCRIPTION: listen.message["id"]}});
+        listen.by.tells("notifications/resources/updated", &told);
+        let heard = next_update(&mut stream);
+        assert_eq!(heard["params"], json!({"uri": uri}), "it has no word for subscriptions");
+        ends_before(&bridge, uri == "a://2");
+    }
+    let left = client.request("resources/unsubscribe", &json!({"uri": "a://1"}));
+    assert_eq!(left["result"], json!({}));
+    let listen = bridge.puppets.hears("subscriptions/listen");
+    let wanted = &listen.message["params"]["notifications"]["resourceSubscriptions"];
+    assert_eq!(*wanted, json!(["a://2"]));
+}
+
+fn acknowledge(by: &creole_acceptance::gateway::Puppet, listen: &Value) {
+    let honoured = &listen["params"]["notifications"];
+    let params = json!({"notifications": honoured, "_meta": {SUBSCRIPTION: listen["id"]}});
+    by.tells("notifications/subscriptions/acknowledged", &params);
+}
+
+/// The stream that was there before is ended when a new one takes its place.
+fn ends_before(bridge: &Bridge, is_there_one: bool) {
+    if is_there_one {
+        bridge.puppets.hears("notifications/cancelled");
+    }
+}
+
+fn next_update(stream: &mut Answering) -> Value {
+    loop {
+        let message = stream.message();
+        if message["method"] == "notifications/resources/updated" {
+            return message;
+        }
+    }
+}

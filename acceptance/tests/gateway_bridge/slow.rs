@@ -1,0 +1,64 @@
+//! Callers that do not take what they are told.
+
+use std::thread;
+
+use creole_acceptance::http::Connection;
+use serde_json::{Value, json};
+
+use crate::{Bridge, asking, text};
+
+/// What a server says of one call: many times what may wait for a caller.
+const MESSAGES: u64 = 4_000;
+
+/// What the gateway may have grown by, in bytes; it is told several times as much.
+const GROWTH: u64 = 10 << 20;
+
+/// Makes a call that takes all that it is told. On the way the server may hear that another call was given up.
+fn plain(bridge: &Bridge, given_up: &mut Option<Value>) {
+    let mut call = bridge.modern().begin_call("ask", json!({}));
+    let mut heard = bridge.puppets.next();
+    if heard.message["method"] == "notifications/cancelled" {
+        *given_up = Some(heard.message);
+        heard = bridge.puppets.next();
+    }
+    assert_eq!(heard.message["method"], "tools/call");
+    heard.text("plain");
+    assert_eq!(text(&call.answer()), "plain");
+}
+
+#[test]
+fn a_caller_that_takes_nothing_costs_little_and_holds_up_nobody() {
+    let bridge = Bridge::new(asking());
+    let address = bridge.gateway.address();
+    // Who takes nothing for half a minute is given up, which a busy machine may need for all of this.
+    let mut given_up = None;
+    plain(&bridge, &mut given_up);
+    let before = bridge.gateway.weight();
+    let client = bridge.modern().with_meta(json!({"progressToken": "p"}));
+    let params = json!({"name": "ask", "arguments": {}});
+    let request = client.written(&json!(1), "tools/call", params);
+    let mut slow = Connection::open(address).unwrap();
+    slow.write(&request.bytes(address)).unwrap();
+    let called = bridge.puppets.hears("tools/call");
+    let (by, token) =
+        (called.by.clone(), called.message["params"]["_meta"]["progressToken"].clone());
+    let telling = thread::spawn(move || {
+        let words = "x".repeat(8 << 10);
+        for progress in 1..=MESSAGES {
+            let told = json!({"progressToken": token, "progress": progress, "message": words});
+            by.tells("notifications/progress", &told);
+        }
+    });
+    while !telling.is_finished() {
+        plain(&bridge, &mut given_up);
+    }
+    telling.join().unwrap();
+    plain(&bridge, &mut given_up);
+    let grown = bridge.gateway.weight().growth_since(before);
+    assert!(grown < GROWTH, "{grown} bytes more");
+    // It is noticed when it leaves.
+    slow.ender().unwrap().end();
+    let given_up = given_up.unwrap_or_else(|| bridge.puppets.next().message);
+    assert_eq!(given_up["method"], "notifications/cancelled");
+    assert_eq!(given_up["params"]["requestId"], called.message["id"]);
+}

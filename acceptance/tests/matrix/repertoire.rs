@@ -1,0 +1,88 @@
+//! What servers have to show each feature with.
+
+use creole_acceptance::peers::Behind;
+use serde_json::{Value, json};
+
+use super::seen::Feature;
+
+/// A tool that shows a feature.
+pub(super) struct Trick {
+    pub(super) tool: &'static str,
+    pub(super) arguments: Value,
+    /// What stands in the text of its answer.
+    pub(super) says: String,
+}
+
+fn trick_of(tool: &'static str, arguments: Value, says: &str) -> Option<Trick> {
+    Some(Trick { tool, arguments, says: says.to_owned() })
+}
+
+const GREETING: &str = "Gr\u{fc}\u{df}e, \u{4e16}\u{754c}";
+
+/// The tool by which a server shows a feature; nothing if it does not have the feature. A tool that is cancelled makes
+/// the file.
+pub(super) fn trick(server: Behind, feature: Feature, file: &str) -> Option<Trick> {
+    match server {
+        Behind::Everything => everything(feature),
+        Behind::Filesystem => filesystem(feature),
+        _ => usual(feature, file),
+    }
+}
+
+/// What the tool that shows structured results answers.
+pub(super) fn data(server: Behind) -> Value {
+    match server {
+        Behind::Everything => json!({"temperature": 33, "conditions": "Cloudy", "humidity": 82}),
+        Behind::Filesystem => json!({"content": allowed()}),
+        _ => json!({"city": "Berlin", "temperature": 21.5}),
+    }
+}
+
+/// The tools that all servers of ours and of the SDKs have.
+fn usual(feature: Feature, file: &str) -> Option<Trick> {
+    match feature {
+        Feature::Call => trick_of("echo", json!({"text": GREETING}), GREETING),
+        Feature::Structured => trick_of("weather", json!({}), ""),
+        Feature::Progress => trick_of("count", json!({}), "counted"),
+        Feature::Cancel => trick_of("wait", json!({"file": file}), ""),
+        Feature::Elicit => trick_of("greet", json!({}), "Hello, peer!"),
+        Feature::Sample => trick_of("think", json!({}), "Thought: Sampled by the peer."),
+        Feature::Changed => trick_of("grow", json!({}), ""),
+    }
+}
+
+/// It does not tell anybody that a call was cancelled, and no call changes its lists.
+fn everything(feature: Feature) -> Option<Trick> {
+    match feature {
+        Feature::Call => trick_of("echo", json!({"message": GREETING}), GREETING),
+        Feature::Structured => {
+            trick_of("get-structured-content", json!({"location": "New York"}), "")
+        }
+        Feature::Progress => {
+            let arguments = json!({"duration": 0.3, "steps": 3});
+            trick_of("trigger-long-running-operation", arguments, "operation completed")
+        }
+        Feature::Elicit => trick_of("trigger-elicitation-request", json!({}), "provided"),
+        Feature::Sample => {
+            let arguments = json!({"prompt": "Think.", "maxTokens": 10});
+            trick_of("trigger-sampling-request", arguments, "Sampled by the peer.")
+        }
+        Feature::Cancel | Feature::Changed => None,
+    }
+}
+
+/// It asks for roots before its first call, and then only answers.
+fn filesystem(feature: Feature) -> Option<Trick> {
+    match feature {
+        Feature::Call => {
+            let path = Behind::files().join("package.json");
+            trick_of("read_text_file", json!({"path": path}), "creole-peer-reference")
+        }
+        Feature::Structured => trick_of("list_allowed_directories", json!({}), ""),
+        _ => None,
+    }
+}
+
+fn allowed() -> String {
+    format!("Allowed directories:\n{}", Behind::files().display())
+}

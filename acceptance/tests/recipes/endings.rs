@@ -1,0 +1,107 @@
+//! A program ends with its call, with all that it started, however the call ends.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use creole_acceptance::process_under_test::{PATIENCE, call, request};
+use serde_json::json;
+
+use crate::Configured;
+
+/// A program with a child and a grandchild that do not want to end, and that writes down who they are.
+const TREE: &str = "trap : TERM; (trap : TERM; sleep 1000 & echo $! > third; while :; do sleep 1; done) & \
+                    echo $! > second; echo $$ > first; echo grown >&2; while :; do sleep 1; done";
+
+fn tree(keys: &str) -> Configured {
+    Configured::start(&format!(
+        "[tools.tree]\ndescription = 'Grows'\ncommand = ['sh', '-c', '{TREE}']\ncwd = '.'\n{keys}\n"
+    ))
+}
+
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The numbers of the three, once all are written down.
+#[track_caller]
+fn grown(folder: &Path) -> [String; 3] {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let names = ["first", "second", "third"];
+    until("it grows", || names.iter().all(|name| read(name).ends_with('\n')));
+    names.map(|name| read(name).trim().to_owned())
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
+}
+
+#[track_caller]
+fn assert_ends(tree: &[String; 3]) {
+    until("nobody is left", || tree.iter().all(|pid| !is_alive(pid)));
+}
+
+#[test]
+fn a_call_that_takes_too_long_ends_its_tree() {
+    let mut server = tree("timeout_seconds = 8");
+    server.server.write(call(5, "tree", &json!({})));
+    let tree = grown(server.path());
+    let answer = server.server.answer();
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    assert_ends(&tree);
+}
+
+#[test]
+fn a_call_that_is_cancelled_ends_its_tree() {
+    let mut server = tree("");
+    server.server.write(call(5, "tree", &json!({})));
+    let tree = grown(server.path());
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 5 } });
+    server.server.write(format!("{cancel}\n"));
+    assert_ends(&tree);
+    server.server.ping();
+}
+
+#[test]
+fn a_client_that_goes_ends_the_trees_of_its_calls() {
+    let mut server = tree("");
+    server.server.write(call(5, "tree", &json!({})));
+    let tree = grown(server.path());
+    let Configured { server, folder: _folder } = server;
+    let ended = server.finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.log);
+    assert_ends(&tree);
+}
+
+#[test]
+fn a_server_that_is_killed_leaves_nobody_behind() {
+    let mut server = tree("progress = true");
+    let params = json!({ "name": "tree", "arguments": {}, "_meta": { "progressToken": 1 } });
+    server.server.write(request(5, "tools/call", &params));
+    let tree = grown(server.path());
+    // Progress shows that the server knows of its program. One that was killed in the moment between starting a program
+    // and knowing of it could not have told its guardian.
+    let told = server.server.answer();
+    assert_eq!(told["method"], "notifications/progress", "{told}");
+    let Configured { server, folder: _folder } = server;
+    drop(server.kill());
+    assert_ends(&tree);
+}
+
+#[test]
+fn whom_a_program_leaves_behind_is_gone_when_its_result_is_there() {
+    let script = "sleep 1000 & echo $!";
+    let mut server = Configured::start(&format!(
+        "[tools.t]\ndescription = 'Leaves'\ncommand = ['sh', '-c', '{script}']\n"
+    ));
+    let left = server.call("t", json!({})).unwrap();
+    assert!(!is_alive(left.trim()));
+}

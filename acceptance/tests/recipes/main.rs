@@ -1,0 +1,66 @@
+//! Tools without code, by the real binary: a configuration, a client on its pipes, and programs and services that
+//! look closely at what they are given.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod command;
+mod endings;
+mod examples;
+mod http;
+mod reach;
+mod secrets;
+mod service;
+
+use std::fs;
+use std::path::Path;
+
+use creole_acceptance::process_under_test::{Server, serve};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A server with a configuration of its own, and the folder that this is in.
+struct Configured {
+    server: Server,
+    folder: TempDir,
+}
+
+impl Configured {
+    /// Starts a server with these tables besides `[server]`.
+    fn start(tables: &str) -> Self {
+        Self::start_with(tables, &[], &[])
+    }
+
+    /// The same with more words on its command line and more variables.
+    fn start_with(tables: &str, words: &[&str], variables: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("creole.toml"), format!("[server]\n{tables}")).unwrap();
+        let words = [&["creole.toml"], words].concat();
+        let mut command = serve(folder.path(), &words);
+        command.envs(variables.iter().copied());
+        let server = Server::start_command(command).greeted();
+        Self { server, folder }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Calls a tool: the text of its result, or of why there is none.
+    #[track_caller]
+    fn call(&mut self, tool: &str, arguments: Value) -> Result<String, String> {
+        told(&self.server.call(tool, &arguments))
+    }
+}
+
+/// The text of a result, or of why there is none.
+#[track_caller]
+fn told(answer: &Value) -> Result<String, String> {
+    if let Some(message) = answer["error"]["message"].as_str() {
+        return Err(message.to_owned());
+    }
+    let result = &answer["result"];
+    let text = result["content"][0]["text"].as_str();
+    let text = text.unwrap_or_else(|| panic!("no text: {answer}")).to_owned();
+    if result["isError"] == true { Err(text) } else { Ok(text) }
+}

@@ -1,0 +1,85 @@
+//! Secrets reach the program and the service they are for, and nobody else.
+
+use std::process::{Command, Stdio};
+
+use creole_acceptance::stage::stdio::binary;
+use serde_json::json;
+
+use crate::Configured;
+use crate::service::{Service, answer};
+
+const SECRET: &str = "hunter2-hunter2";
+const FILED: &str = "filed-hunter3-filed";
+
+#[test]
+fn a_program_has_its_secrets_and_tells_them_to_nobody() {
+    let script = "echo \"$TOKEN/$FILED/$MINE/$CREOLE_TEST_OTHER/$PASSED\"; echo \"$TOKEN $FILED\" >&2; exit $CODE";
+    let tables = format!(
+        "[log]\nlevel = 'trace'\n[tools.bad]\ndescription = 'x'\ncommand = ['sh', '-c', '''{script}''']\n\
+         env = {{ TOKEN = '${{SECRET}}', CODE = '1' }}\nenv_files = {{ FILED = 'filed.txt' }}\nprogress = true\n\
+         [tools.good]\ndescription = 'x'\ncommand = ['sh', '-c', '''{script}''']\n\
+         env = {{ TOKEN = '${{SECRET}}', CODE = '0' }}\nenv_files = {{ FILED = 'filed.txt' }}\n\
+         env_pass = ['PASSED', 'UNSET_HERE']\n"
+    );
+    let variables =
+        [("SECRET", SECRET), ("CREOLE_TEST_OTHER", "other"), ("MINE", "mine"), ("PASSED", "on")];
+    let mut server = Configured::start_with(&tables, &["--debug"], &variables);
+    let missing = server.call("good", json!({})).unwrap_err();
+    assert!(missing.contains("cannot be read") && !missing.contains("filed.txt"), "{missing}");
+    std::fs::write(server.path().join("filed.txt"), format!("{FILED}\n")).unwrap();
+    // Nothing of ours but what was named: neither the variable that the secret came from nor others.
+    assert_eq!(server.call("good", json!({})), Ok(format!("{SECRET}/{FILED}///on\n")));
+    let failed = server.call("bad", json!({})).unwrap_err();
+    assert_eq!(failed, "it ended with code 1:\n[secret] [secret]");
+    let ended = server.server.finish();
+    assert!(!ended.log.contains(SECRET) && !ended.log.contains(FILED), "{}", ended.log);
+}
+
+#[test]
+fn a_service_gets_its_credentials_and_nobody_else_hears_of_them() {
+    let service = Service::start(|_, asked| {
+        let shown = asked.header("authorization").or(asked.header("x-key")).unwrap_or_default();
+        answer("401 Unauthorized", "", &format!("who is {shown}?"))
+    });
+    let url = service.url();
+    let tables = format!(
+        "[log]\nlevel = 'trace'\n\
+         [tools.bearer]\ndescription = 'x'\nhttp = {{ url = '{url}/', auth = {{ bearer = '${{SECRET}}' }} }}\n\
+         [tools.basic]\ndescription = 'x'\n\
+         http = {{ url = '{url}/', auth = {{ user = 'ann', password = '${{SECRET}}' }} }}\n\
+         [tools.key]\ndescription = 'x'\n\
+         http = {{ url = '{url}/', auth = {{ header = 'X-Key', value_file = 'key.txt' }} }}\n"
+    );
+    let mut server = Configured::start_with(&tables, &["--debug"], &[("SECRET", SECRET)]);
+    std::fs::write(server.path().join("key.txt"), format!("{FILED}\n")).unwrap();
+    for (tool, shown) in
+        [("bearer", "Bearer [secret]"), ("basic", "Basic [secret]"), ("key", "[secret]")]
+    {
+        let said = server.call(tool, json!({})).unwrap_err();
+        assert_eq!(
+            said,
+            format!("the service answered with status 401 Unauthorized:\nwho is {shown}?")
+        );
+    }
+    let asked = service.asked();
+    assert_eq!(asked[0].header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
+    assert_eq!(asked[1].header("authorization"), Some("Basic YW5uOmh1bnRlcjItaHVudGVyMg=="));
+    assert_eq!(asked[2].header("x-key"), Some(FILED));
+    let config = server.path().join("creole.toml");
+    let checked = Command::new(binary().unwrap())
+        .args(["config", "check"])
+        .arg(config)
+        .env("SECRET", SECRET)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let shown = String::from_utf8([checked.stdout, checked.stderr].concat()).unwrap();
+    assert!(shown.contains("tool     bearer: asks 127.0.0.1"), "{shown}");
+    let ended = server.server.finish();
+    for text in [&shown, &ended.log] {
+        assert!(
+            !text.contains(SECRET) && !text.contains(FILED) && !text.contains("YW5uOmh1"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! Media types of files, by the ends of their names, and files as the contents of resources.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use creole_proto::model::Contents;
+
+/// Ends of names in order, and what they stand for.
+const TYPES: &[(&str, &str)] = &[
+    ("c", "text/x-c"),
+    ("cpp", "text/x-c++"),
+    ("css", "text/css"),
+    ("csv", "text/csv"),
+    ("gif", "image/gif"),
+    ("go", "text/x-go"),
+    ("gz", "application/gzip"),
+    ("h", "text/x-c"),
+    ("htm", "text/html"),
+    ("html", "text/html"),
+    ("java", "text/x-java"),
+    ("jpeg", "image/jpeg"),
+    ("jpg", "image/jpeg"),
+    ("js", "text/javascript"),
+    ("json", "application/json"),
+    ("jsonl", "application/jsonl"),
+    ("log", "text/plain"),
+    ("markdown", "text/markdown"),
+    ("md", "text/markdown"),
+    ("mjs", "text/javascript"),
+    ("mp3", "audio/mpeg"),
+    ("mp4", "video/mp4"),
+    ("ogg", "audio/ogg"),
+    ("pdf", "application/pdf"),
+    ("php", "text/x-php"),
+    ("png", "image/png"),
+    ("py", "text/x-python"),
+    ("rb", "text/x-ruby"),
+    ("rs", "text/x-rust"),
+    ("rst", "text/x-rst"),
+    ("sh", "application/x-sh"),
+    ("sql", "application/sql"),
+    ("svg", "image/svg+xml"),
+    ("tar", "application/x-tar"),
+    ("toml", "application/toml"),
+    ("ts", "text/x-typescript"),
+    ("tsv", "text/tab-separated-values"),
+    ("txt", "text/plain"),
+    ("wasm", "application/wasm"),
+    ("wav", "audio/wav"),
+    ("webp", "image/webp"),
+    ("xml", "application/xml"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+    ("zip", "application/zip"),
+];
+
+/// The media type that the name of a file tells, if it does.
+pub fn by_name(file: &str) -> Option<&'static str> {
+    let (_, end) = file.rsplit_once('.')?;
+    TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(end)).map(|(_, kind)| *kind)
+}
+
+/// The media type of a file; what no name tells is text if it can be read as text.
+pub fn of(file: &str, bytes: &[u8]) -> &'static str {
+    by_name(file).unwrap_or_else(|| match std::str::from_utf8(bytes) {
+        Ok(_) => "text/plain",
+        Err(_) => "application/octet-stream",
+    })
+}
+
+/// The bytes of a file as the contents of a resource: text where they are text, so that no byte is lost either way.
+pub fn contents(uri: impl Into<String>, mime_type: &str, bytes: Vec<u8>) -> Contents {
+    match String::from_utf8(bytes) {
+        Ok(text) => Contents::text(uri, mime_type, text),
+        Err(error) => Contents::blob(uri, mime_type, STANDARD.encode(error.as_bytes())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_order_and_the_end_of_a_name_decides_before_the_bytes_do() {
+        assert!(TYPES.is_sorted() && TYPES.iter().all(|(end, _)| end.len() < 9));
+        assert_eq!(by_name("a/b.MD"), Some("text/markdown"));
+        assert_eq!((by_name("README"), by_name("a.unknown")), (None, None));
+        assert_eq!(of("logo.png", b"text"), "image/png");
+        assert_eq!(of("README", b"text"), "text/plain");
+        assert_eq!(of("README", b"\xff"), "application/octet-stream");
+    }
+
+    #[test]
+    fn what_is_text_travels_as_text_and_the_rest_in_base64() {
+        assert_eq!(contents("u", "m", b"t".to_vec()), Contents::text("u", "m", "t"));
+        assert_eq!(contents("u", "m", vec![0xff]), Contents::blob("u", "m", "/w=="));
+    }
+}

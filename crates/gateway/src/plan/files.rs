@@ -1,0 +1,198 @@
+//! What the tables of files mean.
+
+use std::path::{Path, PathBuf};
+
+use creole_tools::files::Pattern;
+use creole_tools::recipe::resource::Body;
+use creole_tools::recipe::{FolderRecipe, PromptsRecipe, Recipe, ResourceRecipe};
+
+use super::{count, file, label};
+use crate::config::Config;
+use crate::config::error::Problem;
+use crate::config::files::{FolderTable, PromptsTable, ResourceTable};
+use crate::config::value::{Entries, Placed};
+
+/// How many patterns a folder may have of each kind.
+const MOST_PATTERNS: usize = 100;
+/// The longest name, in bytes.
+const LONGEST_NAME: usize = 64;
+
+/// What is made of files, in the order in which it was written; what is not enabled is checked and left out.
+pub(super) fn resolve(config: &mut Config, seen_from: &Path) -> Result<Vec<Recipe>, Problem> {
+    let mut recipes = Vec::new();
+    for (name, table) in entries(config.folders.take()) {
+        let enabled = table.enabled.unwrap_or(true);
+        let recipe = folder(&name, table, seen_from).map_err(|it| it.at_least(name.span))?;
+        recipes.extend(enabled.then(|| Recipe::Folder(Box::new(recipe))));
+    }
+    for (name, table) in entries(config.prompts.take()) {
+        let enabled = table.enabled.unwrap_or(true);
+        let recipe = prompts(&name, table, seen_from).map_err(|it| it.at_least(name.span))?;
+        recipes.extend(enabled.then(|| Recipe::Prompts(Box::new(recipe))));
+    }
+    let mut uris = Vec::new();
+    for (name, table) in entries(config.resources.take()) {
+        let (enabled, uri) = (table.enabled.unwrap_or(true), table.uri.clone());
+        let recipe = resource(&name, table, seen_from).map_err(|it| it.at_least(name.span))?;
+        if enabled && uris.contains(&uri.value) {
+            let what = format!("two resources are at `{}`", uri.value);
+            return Err(Problem::new(what).help("give each a `uri` of its own").at(uri.span));
+        }
+        uris.extend(enabled.then_some(uri.value));
+        recipes.extend(enabled.then(|| Recipe::Resource(Box::new(recipe))));
+    }
+    Ok(recipes)
+}
+
+fn entries<T>(tables: Option<Entries<T>>) -> Vec<(Placed<String>, T)> {
+    tables.map(|tables| tables.0).unwrap_or_default()
+}
+
+fn folder(
+    name: &Placed<String>,
+    table: FolderTable,
+    seen_from: &Path,
+) -> Result<FolderRecipe, Problem> {
+    let usual = FolderRecipe::new(&checked_name(name)?, directory(table.path, seen_from)?);
+    Ok(FolderRecipe {
+        title: label("title", table.title)?,
+        about: table.description,
+        include: patterns("include", table.include)?,
+        exclude: patterns("exclude", table.exclude)?,
+        hidden: table.hidden.unwrap_or(usual.hidden),
+        max_depth: table.max_depth.map_or(usual.max_depth, |depth| count(depth.get())),
+        max_files: table.max_files.map_or(usual.max_files, |files| count(files.get())),
+        max_file_bytes: table
+            .max_file_bytes
+            .map_or(usual.max_file_bytes, |bytes| bytes.get().unsigned_abs()),
+        watch: table.watch.unwrap_or(usual.watch),
+        ..usual
+    })
+}
+
+fn prompts(
+    name: &Placed<String>,
+    table: PromptsTable,
+    seen_from: &Path,
+) -> Result<PromptsRecipe, Problem> {
+    let usual = PromptsRecipe::new(&checked_name(name)?, directory(table.path, seen_from)?);
+    let prefix = match table.prefix {
+        Some(prefix) if prefix.value.is_empty() => None,
+        prefix => label("prefix", prefix)?,
+    };
+    Ok(PromptsRecipe {
+        prefix: prefix.unwrap_or_default(),
+        watch: table.watch.unwrap_or(usual.watch),
+        ..usual
+    })
+}
+
+fn resource(
+    name: &Placed<String>,
+    table: ResourceTable,
+    seen_from: &Path,
+) -> Result<ResourceRecipe, Problem> {
+    let one = "write `text`, or `file` with the name of a file";
+    let body = match (table.text, table.file) {
+        (Some(text), None) => Body::Text(text),
+        (None, Some(written)) => Body::File(existing(written, seen_from)?),
+        (None, None) => return Err(Problem::new("the resource holds nothing").help(one)),
+        (Some(_), Some(written)) => {
+            return Err(Problem::new("there are `text` and `file`").help(one).at(written.span));
+        }
+    };
+    check_uri(&table.uri)?;
+    let recipe = ResourceRecipe {
+        name: checked_name(name)?,
+        uri: table.uri.value,
+        title: label("title", table.title)?,
+        about: table.description,
+        mime_type: label("mime_type", table.mime_type)?,
+        body,
+        values: table.values.unwrap_or_default(),
+    };
+    let variables = recipe.variables();
+    if let Some(unknown) = recipe.values.keys().find(|name| !variables.contains(&name.as_str())) {
+        let what = format!("`values` has `{unknown}`, but `uri` has no `{{{unknown}}}`");
+        return Err(Problem::new(what).help("name what stands in braces in `uri`"));
+    }
+    Ok(recipe)
+}
+
+/// A name that can stand in a uri as it is.
+fn checked_name(name: &Placed<String>) -> Result<String, Problem> {
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    let text = &name.value;
+    if !text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(is_allowed) {
+        return Ok(text.clone());
+    }
+    let help = format!("a name has up to {LONGEST_NAME} letters, digits, `-` and `_`");
+    Err(Problem::new(format!("`{text}` cannot be a name here")).help(help).at(name.span.clone()))
+}
+
+fn directory(written: Placed<String>, seen_from: &Path) -> Result<PathBuf, Problem> {
+    let span = written.span.clone();
+    let path = seen_from.join(file("path", written)?);
+    match path.is_dir() {
+        true => Ok(path),
+        false => Err(Problem::new(format!("there is no folder `{}`", path.display()))
+            .help("`path` names a folder, as seen from the folder of this file")
+            .at(span)),
+    }
+}
+
+fn existing(written: Placed<String>, seen_from: &Path) -> Result<PathBuf, Problem> {
+    let span = written.span.clone();
+    let path = seen_from.join(file("file", written)?);
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(Problem::new(format!("there is no file `{}`", path.display()))
+            .help("`file` names a file, as seen from the folder of this file")
+            .at(span)),
+    }
+}
+
+fn patterns(key: &str, written: Option<Vec<Placed<String>>>) -> Result<Vec<Pattern>, Problem> {
+    let written = written.unwrap_or_default();
+    if let Some(beyond) = written.get(MOST_PATTERNS) {
+        let what = format!("`{key}` has more than {MOST_PATTERNS} patterns");
+        return Err(Problem::new(what).help("join some by `*`").at(beyond.span.clone()));
+    }
+    let pattern = |Placed { value, span }: Placed<String>| {
+        Pattern::new(&value).map_err(|bad| {
+            Problem::new(format!("`{value}` is no pattern")).help(bad.to_string()).at(span)
+        })
+    };
+    written.into_iter().map(pattern).collect()
+}
+
+/// A uri has a scheme, no white space, and gaps of the two kinds that can be matched.
+fn check_uri(uri: &Placed<String>) -> Result<(), Problem> {
+    let wrong = |what: String, help: &str| Err(Problem::new(what).help(help).at(uri.span.clone()));
+    let text = &uri.value;
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.chars().all(|it| it.is_ascii_alphanumeric() || matches!(it, '+' | '-' | '.'));
+    if !is_scheme || text.len() > 2048 {
+        return wrong(
+            format!("`{text}` is no uri"),
+            "write a scheme and a path, as in `acme://rules`",
+        );
+    }
+    if text.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
+        return wrong("a uri has no white space".to_owned(), "write `%20` for a space");
+    }
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(['{', '}']) {
+        let gap = rest[at..].strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let name = gap.map(|(name, _)| name.strip_prefix('+').unwrap_or(name)).unwrap_or_default();
+        let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        let Some((_, tail)) = gap.filter(|_| is_name) else {
+            let help = "write `{name}` for one part or `{+name}` for any rest";
+            return wrong("the braces in `uri` hold no name".to_owned(), help);
+        };
+        rest = tail;
+    }
+    Ok(())
+}

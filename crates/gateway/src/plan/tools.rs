@@ -1,0 +1,179 @@
+//! What the tables of tools without code mean.
+
+mod argument;
+mod command;
+mod http;
+mod terms;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use creole::schema::{Schema, Violation};
+use creole_tools::recipe::Recipe;
+use creole_tools::recipe::http::Form;
+use creole_tools::recipe::outcome::Shape;
+use creole_tools::recipe::tool::{Action, Hints, ToolRecipe};
+use serde_json::Value;
+
+use super::{Plan, count, file, label, seconds};
+use crate::config::error::Problem;
+use crate::config::tools::ToolTable;
+use crate::config::value::{Entries, Placed, Within};
+use terms::Terms;
+
+/// The longest name of a tool, in characters.
+const LONGEST_NAME: usize = 128;
+/// The longest result that is not told otherwise, in bytes.
+const LONGEST: i64 = 1_048_576;
+
+/// How long a call takes at most that is not told otherwise: less than the server's own limit, so that the tool is
+/// ended first and can say so.
+const TIMEOUT: i64 = 50;
+
+/// The tools, in the order in which they were written, and where their times were; those that are not enabled are
+/// checked and left out.
+pub(super) fn resolve(
+    tables: Option<Entries<ToolTable>>,
+    folder: &Path,
+) -> Result<(Vec<Recipe>, Times), Problem> {
+    let (mut tools, mut times) = (Vec::new(), Times::default());
+    for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
+        let enabled = table.enabled.unwrap_or(true);
+        let span = name.span.clone();
+        let time = table.timeout_seconds.as_ref().map(|time| time.span.clone());
+        times.0.extend(time.map(|span| (name.value.clone(), span)));
+        let tool = tool(name, table, folder).map_err(|problem| problem.at_least(span))?;
+        tools.extend(enabled.then(|| Recipe::Tool(Box::new(tool))));
+    }
+    Ok((tools, times))
+}
+
+/// Where the times of tools were written, by their names.
+#[derive(Default)]
+pub(super) struct Times(Vec<(String, Range<usize>)>);
+
+impl Times {
+    /// That no tool was promised more time than its server has.
+    pub(super) fn check(&self, plan: &Plan) -> Result<(), Problem> {
+        for server in plan.each() {
+            let most = server.server.limits.call_timeout;
+            for tool in server.offered().filter_map(Recipe::tool) {
+                let written = self.0.iter().find(|(name, _)| *name == tool.name);
+                if let (true, Some((_, span))) = (tool.timeout > most, written) {
+                    let what = format!(
+                        "a silent call of `{}` ends after {} s",
+                        server.server.name,
+                        most.as_secs()
+                    );
+                    return Err(Problem::new(what)
+                        .help("raise `call_timeout_seconds` in the server's `limits`, or ask for less time here")
+                        .at(span.clone()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tool(name: Placed<String>, mut table: ToolTable, folder: &Path) -> Result<ToolRecipe, Problem> {
+    let name = own_name(name)?;
+    let arguments = argument::resolve(table.arguments.take())?;
+    let hints = Hints {
+        read_only: table.read_only,
+        destructive: table.destructive,
+        idempotent: table.idempotent,
+        open_world: table.open_world,
+    };
+    let output = table.output_schema.take();
+    let (timeout, longest) = (table.timeout_seconds.take(), table.output_limit_bytes);
+    let (title, about) = (label("title", table.title.take())?, about(&table.description)?);
+    let mut terms = Terms::new(&arguments);
+    let action = action(table, &mut terms, folder)?;
+    terms.check_used()?;
+    Ok(ToolRecipe {
+        name,
+        title,
+        about,
+        hints,
+        output: output.map(|written| output_schema(written, &action)).transpose()?,
+        timeout: seconds(timeout.map_or(TIMEOUT, |time| time.value.get())),
+        longest: count(longest.map_or(LONGEST, Within::get)),
+        action,
+        arguments: arguments.into_iter().map(|(_, argument)| argument).collect(),
+    })
+}
+
+fn action(mut table: ToolTable, terms: &mut Terms<'_>, folder: &Path) -> Result<Action, Problem> {
+    match (table.command.take(), table.http.take()) {
+        (Some(command), None) => {
+            command::resolve(command, table, terms, folder).map(Action::Command)
+        }
+        (None, Some(http)) => {
+            command::check_absent(&table)?;
+            let is_idempotent = table.idempotent == Some(true);
+            http::resolve(http.value, is_idempotent, terms, folder).map(Action::Http)
+        }
+        (Some(_), Some(http)) => Err(Problem::new("a tool has a `command` or `http`, not both")
+            .help("leave one of them out")
+            .at(http.span)),
+        (None, None) => Err(Problem::new("a tool needs a `command` or a table `http`").help(
+            "add `command = [\"program\", \"argument\"]` or `http = { url = \"https://…\" }`",
+        )),
+    }
+}
+
+/// The name of a tool, as every revision takes it.
+fn own_name(written: Placed<String>) -> Result<String, Problem> {
+    let Placed { value: name, span } = written;
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(letter) {
+        let help = format!("write at most {LONGEST_NAME} letters, digits, `_`, `-` or `.`");
+        return Err(Problem::new(format!("`{name}` is no name for a tool")).help(help).at(span));
+    }
+    Ok(name)
+}
+
+fn about(written: &Placed<String>) -> Result<String, Problem> {
+    if written.value.trim().is_empty() {
+        return Err(Problem::new("`description` is empty")
+            .help("say in a sentence what the tool does: a model chooses by it")
+            .at(written.span.clone()));
+    }
+    Ok(written.value.clone())
+}
+
+/// The schema of a result, which there is only where the result is data.
+fn output_schema(written: Placed<Value>, action: &Action) -> Result<Value, Problem> {
+    let Placed { value, span } = written;
+    let is_data = match action {
+        Action::Command(command) => command.result == Shape::Json,
+        Action::Http(http) => http.answer.template.is_none() && http.answer.form != Form::Text,
+    };
+    if !is_data {
+        return Err(Problem::new("`output_schema` is for tools whose result is data")
+            .help("add `result = \"json\"`, or leave it out")
+            .at(span));
+    }
+    check_schema(&value).map_err(|problem| problem.at(span))?;
+    Ok(value)
+}
+
+/// That a schema is one.
+fn check_schema(value: &Value) -> Result<(), Problem> {
+    let wrong = match value.is_object() {
+        // Only a schema that is used shows all that is wrong with it.
+        true => Schema::new(value.to_string()).validate(&Value::Null).err().and_then(|found| {
+            found.into_iter().find(Violation::is_broken_schema).map(|found| found.message)
+        }),
+        false => Some("it is no table".to_owned()),
+    };
+    match wrong {
+        Some(wrong) => Err(Problem::new(format!("this is no JSON Schema: {wrong}"))),
+        None => Ok(()),
+    }
+}
+
+/// A file, as seen from the folder of the configuration.
+fn within(folder: &Path, key: &str, written: Placed<String>) -> Result<PathBuf, Problem> {
+    Ok(folder.join(file(key, written)?))
+}

@@ -1,0 +1,206 @@
+//! A tool that runs a program.
+
+use std::ops::Range;
+use std::path::Path;
+
+use creole_tools::recipe::argument::Kind;
+use creole_tools::recipe::command::{CommandRecipe, Words};
+use creole_tools::recipe::outcome::Shape;
+use creole_tools::recipe::secret::Held;
+use creole_tools::recipe::template::Template;
+
+use super::terms::{Place, Terms};
+use super::within;
+use crate::config::error::Problem;
+use crate::config::tools::{ToolTable, WordChoice};
+use crate::config::value::{Entries, Placed, Within};
+use crate::config::words::ResultKind;
+use crate::plan::count;
+use crate::plan::upstream::{passed, variable, variable_name};
+
+/// The command of a tool, and the keys beside it.
+pub(super) fn resolve(
+    command: Placed<Vec<Placed<WordChoice>>>,
+    table: ToolTable,
+    terms: &mut Terms<'_>,
+    folder: &Path,
+) -> Result<CommandRecipe, Problem> {
+    let Placed { value: mut written, span } = command;
+    let help = "write the program and its arguments, such as `[\"git\", \"log\"]`";
+    let nothing = || Problem::new("`command` names no program").help(help).at(span.clone());
+    if written.is_empty() {
+        return Err(nothing());
+    }
+    let program = match written.remove(0) {
+        Placed { value: WordChoice::Word(word), span } => program(&word, folder, span)?,
+        _ => return Err(nothing()),
+    };
+    let stdin = table.stdin.map(|stdin| terms.placed(&stdin, Place::Any)).transpose()?;
+    Ok(CommandRecipe {
+        program,
+        words: words(written, terms)?,
+        stdin,
+        env: environment(table.env, table.env_files, folder)?,
+        env_pass: passed(table.env_pass.map(|it| it.value).unwrap_or_default())?,
+        folder: table.cwd.map(|cwd| within(folder, "cwd", cwd)).transpose()?,
+        success: success(table.exit_codes)?,
+        result: result(table.result, table.mime_type)?,
+        progress: table.progress.is_some_and(|it| it.value),
+        at_once: table.concurrency.map_or(16, |it| count(it.value.get())),
+    })
+}
+
+/// That the keys of commands are not beside something else.
+pub(super) fn check_absent(table: &ToolTable) -> Result<(), Problem> {
+    let spans = [
+        ("stdin", table.stdin.as_ref().map(|it| &it.span)),
+        ("env", table.env.as_ref().map(|it| &it.span)),
+        ("env_files", table.env_files.as_ref().map(|it| &it.span)),
+        ("env_pass", table.env_pass.as_ref().map(|it| &it.span)),
+        ("cwd", table.cwd.as_ref().map(|it| &it.span)),
+        ("exit_codes", table.exit_codes.as_ref().map(|it| &it.span)),
+        ("result", table.result.as_ref().map(|it| &it.span)),
+        ("mime_type", table.mime_type.as_ref().map(|it| &it.span)),
+        ("progress", table.progress.as_ref().map(|it| &it.span)),
+        ("concurrency", table.concurrency.as_ref().map(|it| &it.span)),
+    ];
+    match spans.into_iter().find_map(|(key, span)| Some((key, span?))) {
+        Some((key, span)) => {
+            Err(Problem::new(format!("`{key}` is for tools that have a `command`"))
+                .help("leave it out, or see whether the table `http` has a key for it")
+                .at(span.clone()))
+        }
+        None => Ok(()),
+    }
+}
+
+fn program(word: &str, folder: &Path, span: Range<usize>) -> Result<std::path::PathBuf, Problem> {
+    let wrong = if word.trim().is_empty() || word.contains('\0') {
+        "`command` names no program".to_owned()
+    } else if Template::parse(word).is_ok_and(|template| template.literal().is_none()) {
+        "the program itself cannot be an argument: callers would choose what is run".to_owned()
+    } else if word.contains('/') {
+        return Ok(folder.join(word));
+    } else {
+        return Ok(word.into());
+    };
+    Err(Problem::new(wrong).help("name the program; its arguments may have placeholders").at(span))
+}
+
+fn words(written: Vec<Placed<WordChoice>>, terms: &mut Terms<'_>) -> Result<Vec<Words>, Problem> {
+    let mut groups: Vec<Words> = Vec::new();
+    for Placed { value, span } in written {
+        let group = group(value, terms).map_err(|problem| problem.at(span.clone()))?;
+        if let ([word], Some(option)) = (group.words.as_slice(), groups.last().and_then(option))
+            && !terms.is_certain(word)
+        {
+            let what = format!("without its value, `{option}` would be left behind");
+            let help = "write the two as a list of their own, which is left out as a whole: [\"--option\", \
+                        \"{value}\"]";
+            return Err(Problem::new(what).help(help).at(span));
+        }
+        groups.push(group);
+    }
+    Ok(groups)
+}
+
+/// The option that stands alone, and that could want what follows it.
+fn option(group: &Words) -> Option<String> {
+    match group.words.as_slice() {
+        [word] => word.literal(),
+        _ => None,
+    }
+    .filter(|word| word.starts_with('-') && *word != "--" && !word.contains('='))
+    .map(str::to_owned)
+}
+
+fn group(written: WordChoice, terms: &mut Terms<'_>) -> Result<Words, Problem> {
+    let (when, words) = match written {
+        WordChoice::Word(word) => (None, vec![word]),
+        WordChoice::Words(words) => (None, words),
+        WordChoice::When(table) => {
+            if terms.argument(&table.when)?.kind != Kind::Boolean {
+                let what = format!("the argument `{}` is not yes or no", table.when);
+                return Err(Problem::new(what)
+                    .help("give it `type = \"boolean\"`")
+                    .about(&table.when));
+            }
+            (Some(table.when), table.words)
+        }
+    };
+    let words = words.iter().map(|text| word(text, terms)).collect::<Result<_, _>>()?;
+    Ok(Words { when, words })
+}
+
+fn word(text: &str, terms: &mut Terms<'_>) -> Result<Template, Problem> {
+    if text.contains('\0') {
+        return Err(Problem::new("a word has a NUL character"));
+    }
+    let template = terms.template(text, Place::ListAlone)?;
+    let beginning = template.beginning();
+    if !beginning.is_empty()
+        && beginning.bytes().all(|byte| byte == b'-')
+        && let Some(name) = template.names().next()
+        && !terms.argument(name)?.is_choice
+    {
+        let what = format!("callers would choose the option: `{{{name}}}` follows the dashes");
+        let help = format!("list the options that there are: `enum = […]` for `{name}`");
+        return Err(Problem::new(what).help(help).about(text));
+    }
+    Ok(template)
+}
+
+fn environment(
+    env: Option<Placed<Entries<Placed<String>>>>,
+    files: Option<Placed<Entries<Placed<String>>>>,
+    folder: &Path,
+) -> Result<Vec<(String, Held)>, Problem> {
+    let mut variables = Vec::new();
+    for entry in env.map(|env| env.value.0).unwrap_or_default() {
+        let (name, secret) = variable(entry)?;
+        variables.push((name, Held::Here(secret)));
+    }
+    for (name, path) in files.map(|files| files.value.0).unwrap_or_default() {
+        let name = variable_name(name)?;
+        let path = within(folder, &name, path)?;
+        variables.push((name, Held::File(path)));
+    }
+    Ok(variables)
+}
+
+fn success(written: Option<Placed<Vec<Within<0, 255>>>>) -> Result<Vec<i32>, Problem> {
+    let Some(Placed { value, span }) = written else { return Ok(vec![0]) };
+    if value.is_empty() {
+        return Err(Problem::new("`exit_codes` is empty: no call could succeed").at(span));
+    }
+    Ok(value.into_iter().map(|code| code.get() as i32).collect())
+}
+
+fn result(
+    kind: Option<Placed<ResultKind>>,
+    mime_type: Option<Placed<String>>,
+) -> Result<Shape, Problem> {
+    let word = kind.as_ref().map_or(ResultKind::Text, |kind| kind.value);
+    match (word, mime_type) {
+        (ResultKind::Text, None) => Ok(Shape::Text),
+        (ResultKind::Json, None) => Ok(Shape::Json),
+        (ResultKind::Image, Some(written)) => {
+            let Placed { value, span } = written;
+            let is_picture = value.strip_prefix("image/").is_some_and(|rest| !rest.is_empty());
+            match is_picture && value.bytes().all(|byte| byte.is_ascii_graphic()) {
+                true => Ok(Shape::Image(value)),
+                false => Err(Problem::new(format!("`{value}` is no media type of a picture"))
+                    .help("write one such as `image/png`")
+                    .at(span)),
+            }
+        }
+        (ResultKind::Image, None) => {
+            let problem = Problem::new("a picture needs a media type")
+                .help("add `mime_type = \"image/png\"`, or what it is");
+            Err(kind.into_iter().fold(problem, |problem, kind| problem.at(kind.span)))
+        }
+        (_, Some(written)) => Err(Problem::new("`mime_type` is for pictures")
+            .help("add `result = \"image\"`, or leave it out")
+            .at(written.span)),
+    }
+}

@@ -1,0 +1,229 @@
+//! A tool that asks a service over HTTP.
+
+use std::path::Path;
+
+use creole_tools::recipe::http::{
+    Answer, Auth, Form, HttpRecipe, JsonTemplate, Verb, check_template,
+};
+use creole_tools::recipe::secret::{Held, Secret};
+use creole_tools::recipe::template::Template;
+use serde_json::Value;
+
+use super::terms::{Place, Terms};
+use super::within;
+use crate::config::error::Problem;
+use crate::config::tools::{HttpAuthTable, HttpToolTable};
+use crate::config::value::{Entries, Placed};
+use crate::config::words::{AnswerForm, HttpMethod};
+use crate::plan::upstream::{address, header};
+
+/// Headers that the transport writes itself.
+const OWN_HEADERS: [&str; 9] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// How deep a body may be.
+const DEEPEST: usize = 32;
+
+/// The service of a tool.
+pub(super) fn resolve(
+    table: HttpToolTable,
+    is_idempotent: bool,
+    terms: &mut Terms<'_>,
+    folder: &Path,
+) -> Result<HttpRecipe, Problem> {
+    let method = verb(table.method.unwrap_or(HttpMethod::Get));
+    if let (Verb::Get, Some(body)) = (method, &table.body) {
+        return Err(Problem::new("a request that only reads has no `body`")
+            .help("add a `method`, or use `query`")
+            .at(body.span.clone()));
+    }
+    let retries = match table.retries {
+        None if method == Verb::Get => 2,
+        None => 0,
+        Some(Placed { value, span }) => {
+            let retries = value.get();
+            if retries > 0 && !method.is_idempotent() && !is_idempotent {
+                return Err(Problem::new("what may not happen twice is not tried again")
+                    .help("leave `retries` out, or say that the tool is `idempotent`")
+                    .at(span));
+            }
+            u32::try_from(retries).unwrap_or_default()
+        }
+    };
+    if table.template.is_some() {
+        terms.use_all();
+    }
+    Ok(HttpRecipe {
+        method,
+        url: url(table.url, terms)?,
+        query: query(table.query, terms)?,
+        headers: headers(table.headers, terms)?,
+        body: table.body.map(|body| whole_body(&body, terms)).transpose()?,
+        auth: table.auth.map(|table| auth(table, folder)).transpose()?,
+        retries,
+        allow_private: table.allow_private.unwrap_or(false),
+        answer: answer(table.pick, table.template, table.result)?,
+    })
+}
+
+fn verb(word: HttpMethod) -> Verb {
+    match word {
+        HttpMethod::Get => Verb::Get,
+        HttpMethod::Post => Verb::Post,
+        HttpMethod::Put => Verb::Put,
+        HttpMethod::Patch => Verb::Patch,
+        HttpMethod::Delete => Verb::Delete,
+    }
+}
+
+/// An address whose host nobody but the configuration chooses.
+fn url(written: Placed<String>, terms: &mut Terms<'_>) -> Result<Template, Problem> {
+    let span = written.span.clone();
+    let template = terms.placed(&written, Place::Plain)?;
+    address(written)?;
+    let host = template.beginning().split_once("://").map_or("", |(_, rest)| rest);
+    let is_whole = host.contains(['/', '?']) || template.literal().is_some();
+    let wrong = if !is_whole {
+        Problem::new("the host cannot be an argument: callers would choose who is asked")
+            .help("write the host out; placeholders may stand behind the first `/` of the path")
+    } else if !terms.is_certain(&template) {
+        Problem::new("an address cannot do without one of its arguments")
+            .help("make it required, give it a `default`, or move it to `query`")
+    } else {
+        return Ok(template);
+    };
+    Err(wrong.at(span))
+}
+
+fn query(
+    written: Option<Entries<Placed<String>>>,
+    terms: &mut Terms<'_>,
+) -> Result<Vec<(String, Template)>, Problem> {
+    let entries = written.map(|written| written.0).unwrap_or_default().into_iter();
+    let entry = |(name, value): (Placed<String>, Placed<String>)| {
+        Ok((name.value, terms.placed(&value, Place::ListAlone)?))
+    };
+    entries.map(entry).collect()
+}
+
+fn headers(
+    written: Option<Entries<Placed<String>>>,
+    terms: &mut Terms<'_>,
+) -> Result<Vec<(String, Template)>, Problem> {
+    let entries = written.map(|written| written.0).unwrap_or_default().into_iter();
+    let entry = |(name, value): (Placed<String>, Placed<String>)| {
+        let template = terms.placed(&value, Place::Plain)?;
+        Ok((header((name, value), &OWN_HEADERS)?.0, template))
+    };
+    entries.map(entry).collect()
+}
+
+fn whole_body(written: &Placed<Value>, terms: &mut Terms<'_>) -> Result<JsonTemplate, Problem> {
+    body(&written.value, terms, DEEPEST).map_err(|problem| problem.at(written.span.clone()))
+}
+
+fn body(value: &Value, terms: &mut Terms<'_>, deepest: usize) -> Result<JsonTemplate, Problem> {
+    let Some(deeper) = deepest.checked_sub(1) else {
+        return Err(Problem::new(format!("`body` is deeper than {DEEPEST} levels")));
+    };
+    match value {
+        Value::String(text) => terms.template(text, Place::Any).map(JsonTemplate::Text),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| body(item, terms, deeper));
+            Ok(JsonTemplate::List(items.collect::<Result<_, _>>()?))
+        }
+        Value::Object(members) => {
+            let member =
+                |(key, value): (&String, &Value)| Ok((key.clone(), body(value, terms, deeper)?));
+            Ok(JsonTemplate::Object(members.iter().map(member).collect::<Result<_, Problem>>()?))
+        }
+        other => Ok(JsonTemplate::Plain(other.clone())),
+    }
+}
+
+fn auth(written: Placed<HttpAuthTable>, folder: &Path) -> Result<Auth, Problem> {
+    let Placed { value: table, span } = written;
+    let held = |here: Option<Placed<String>>, file: Option<Placed<String>>, key: &str| match (
+        here, file,
+    ) {
+        (Some(here), None) => Ok(Some(Held::Here(Secret(secret(here)?)))),
+        (None, Some(file)) => within(folder, key, file).map(|path| Some(Held::File(path))),
+        (None, None) => Ok(None),
+        (Some(_), Some(file)) => {
+            Err(Problem::new("a secret is here or in a file, not both").at(file.span))
+        }
+    };
+    let bearer = held(table.bearer, table.bearer_file, "bearer_file")?;
+    let password = held(table.password, table.password_file, "password_file")?;
+    let value = held(table.value, table.value_file, "value_file")?;
+    match (bearer, table.user, password, table.header, value) {
+        (Some(token), None, None, None, None) => Ok(Auth::Bearer(token)),
+        (None, Some(user), Some(password), None, None) => user_of(user, password),
+        (None, None, None, Some(name), Some(value)) => {
+            let empty = Placed { value: String::new(), span: name.span.clone() };
+            Ok(Auth::Header { name: header((name, empty), &OWN_HEADERS)?.0, value })
+        }
+        _ => Err(Problem::new("`auth` is a token, a name and a password, or a header and its value")
+            .help("write `bearer`, or `user` and `password`, or `header` and `value`; for each secret there is a \
+                   key that ends in `_file`")
+            .at(span)),
+    }
+}
+
+fn user_of(user: Placed<String>, password: Held) -> Result<Auth, Problem> {
+    let Placed { value: user, span } = user;
+    if user.contains(':') || user.chars().any(char::is_control) {
+        return Err(Problem::new("`user` has a colon or a control character").at(span));
+    }
+    Ok(Auth::Basic { user, password })
+}
+
+/// A secret that a header can carry.
+fn secret(written: Placed<String>) -> Result<String, Problem> {
+    let Placed { value, span } = written;
+    let wrong = if value.is_empty() {
+        "the secret is empty"
+    } else if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        "the secret has a character that headers cannot carry"
+    } else {
+        return Ok(value);
+    };
+    Err(Problem::new(wrong).at(span).hidden())
+}
+
+fn answer(
+    pick: Option<Placed<String>>,
+    template: Option<Placed<String>>,
+    form: Option<AnswerForm>,
+) -> Result<Answer, Problem> {
+    if let Some(Placed { value, span }) = &pick
+        && !value.starts_with('/')
+    {
+        return Err(Problem::new(format!("`{value}` is no JSON pointer"))
+            .help("begin it with `/`, such as `/items/0/name`")
+            .at(span.clone()));
+    }
+    if let Some(Placed { value, span }) = &template {
+        check_template(value).map_err(|wrong| {
+            Problem::new(format!("this is no template: {wrong}")).at(span.clone())
+        })?;
+    }
+    let form = match form {
+        None => Form::AsSaid,
+        Some(AnswerForm::Text) => Form::Text,
+        Some(AnswerForm::Json) => Form::Json,
+    };
+    Ok(Answer {
+        pick: pick.map(|pick| pick.value),
+        template: template.map(|template| template.value),
+        form,
+    })
+}

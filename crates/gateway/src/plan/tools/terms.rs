@@ -1,0 +1,111 @@
+//! The arguments of a tool, as its templates use them.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use creole_tools::recipe::argument::{Argument, Kind};
+use creole_tools::recipe::template::Template;
+
+use crate::config::error::Problem;
+use crate::config::nearest::suggestion;
+use crate::config::value::Placed;
+
+/// The arguments that there are, and which of them somebody uses.
+pub(super) struct Terms<'a> {
+    arguments: &'a [(Range<usize>, Argument)],
+    used: HashSet<String>,
+}
+
+/// How a value stands in a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Any value may stand there.
+    Any,
+    /// A list may only stand there alone.
+    ListAlone,
+    /// No list and nothing with members may stand there.
+    Plain,
+}
+
+impl<'a> Terms<'a> {
+    pub(super) fn new(arguments: &'a [(Range<usize>, Argument)]) -> Self {
+        Self { arguments, used: HashSet::new() }
+    }
+
+    /// The argument of this name, which somebody uses.
+    pub(super) fn argument(&mut self, name: &str) -> Result<&'a Argument, Problem> {
+        let found = self.arguments.iter().find(|(_, argument)| argument.name == name);
+        let Some((_, argument)) = found else {
+            let known: Vec<&str> = self.arguments.iter().map(|(_, it)| it.name.as_str()).collect();
+            let help = match known.is_empty() {
+                true => format!("describe it in a table `arguments.{name}` of this tool"),
+                false => suggestion(name, "the arguments of this tool", &known),
+            };
+            return Err(Problem::new(format!("there is no argument `{name}`"))
+                .help(help)
+                .about(&format!("{{{name}}}")));
+        };
+        self.used.insert(name.to_owned());
+        Ok(argument)
+    }
+
+    /// A template, each of whose placeholders is an argument that may stand in such a place.
+    pub(super) fn template(&mut self, text: &str, place: Place) -> Result<Template, Problem> {
+        let template = Template::parse(text).map_err(Problem::new)?;
+        for name in template.names() {
+            let argument = self.argument(name)?;
+            let is_alone = template.only().is_some();
+            let fits = match (place, argument.kind) {
+                (Place::Any, _) => true,
+                (Place::ListAlone, Kind::Array) => is_alone,
+                (Place::Plain, Kind::Array | Kind::Object) => false,
+                (Place::ListAlone | Place::Plain, _) => true,
+            };
+            if !fits {
+                let what = match place {
+                    Place::ListAlone => {
+                        format!("`{{{name}}}` is a list, and more stands beside it")
+                    }
+                    _ => format!("`{{{name}}}` is neither a text nor a number nor yes or no"),
+                };
+                let help = "a list may only stand alone, where it becomes several";
+                return Err(Problem::new(what).help(help).about(&format!("{{{name}}}")));
+            }
+        }
+        Ok(template)
+    }
+
+    /// The same, of a text that has a place.
+    pub(super) fn placed(
+        &mut self,
+        written: &Placed<String>,
+        place: Place,
+    ) -> Result<Template, Problem> {
+        self.template(&written.value, place).map_err(|problem| problem.at(written.span.clone()))
+    }
+
+    /// Whether every call has all that a template names.
+    pub(super) fn is_certain(&self, template: &Template) -> bool {
+        let is_certain =
+            |name: &str| self.arguments.iter().any(|(_, it)| it.name == name && it.is_certain());
+        template.names().all(is_certain)
+    }
+
+    /// Counts every argument as used.
+    pub(super) fn use_all(&mut self) {
+        self.used.extend(self.arguments.iter().map(|(_, it)| it.name.clone()));
+    }
+
+    /// That none was described in vain.
+    pub(super) fn check_used(&self) -> Result<(), Problem> {
+        let idle = self.arguments.iter().find(|(_, it)| !self.used.contains(&it.name));
+        match idle {
+            None => Ok(()),
+            Some((span, Argument { name, .. })) => {
+                Err(Problem::new(format!("the argument `{name}` is used nowhere"))
+                    .help(format!("write `{{{name}}}` where its value belongs, or leave it out"))
+                    .at(span.clone()))
+            }
+        }
+    }
+}

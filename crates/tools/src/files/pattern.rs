@@ -1,0 +1,159 @@
+//! Patterns for paths, matched in linear time per part of a path.
+
+use std::fmt;
+
+/// The longest pattern, in bytes.
+const LONGEST: usize = 256;
+
+/// A pattern for paths: `*` stands for anything within one name, `?` for one letter, `**` for any number of folders.
+/// One without a slash is about names at any depth, one with a slash about paths from the top.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    parts: Vec<String>,
+}
+
+/// What is wrong with a pattern, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadPattern(pub &'static str);
+
+impl fmt::Display for BadPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.0)
+    }
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// When it could never match, or has what other languages of patterns have and this one has not.
+    pub fn new(text: &str) -> Result<Self, BadPattern> {
+        if text.is_empty() || text.len() > LONGEST {
+            return Err(BadPattern("a pattern has from 1 to 256 bytes"));
+        }
+        if text.contains(['[', ']', '{', '}', '\\', '!']) || text.contains(char::is_control) {
+            return Err(BadPattern(
+                "a pattern has `*`, `?` and `**` and no other signs; write several patterns instead",
+            ));
+        }
+        let inner = text.strip_prefix('/').unwrap_or(text);
+        let inner = inner.strip_suffix('/').unwrap_or(inner);
+        let mut parts: Vec<String> = inner.split('/').map(str::to_owned).collect();
+        for part in &parts {
+            match part.as_str() {
+                "" | "." | ".." => return Err(BadPattern("a pattern leads down from the folder")),
+                "**" => {}
+                part if part.contains("**") => {
+                    return Err(BadPattern("`**` stands alone between slashes"));
+                }
+                _ => {}
+            }
+        }
+        if !inner.contains('/') && !text.starts_with('/') {
+            parts.insert(0, "**".to_owned());
+        }
+        Ok(Self { parts })
+    }
+
+    /// Whether it is a pattern for this path.
+    pub fn matches(&self, path: &str) -> bool {
+        let names: Vec<&str> = path.split('/').collect();
+        let pattern: Vec<&str> = self.parts.iter().map(String::as_str).collect();
+        is_match(
+            &pattern,
+            &names,
+            |part| *part == "**",
+            |part, name| {
+                let (part, name): (Vec<char>, Vec<char>) =
+                    (part.chars().collect(), name.chars().collect());
+                is_match(
+                    &part,
+                    &name,
+                    |sign| *sign == '*',
+                    |sign, letter| *sign == '?' || sign == letter,
+                )
+            },
+        )
+    }
+}
+
+/// Whether items follow a pattern in which some signs stand for any number of items and the others for one each. Only
+/// the last such sign can be wrong about how much it stands for, so time grows with the product and no faster.
+fn is_match<T>(
+    pattern: &[T],
+    items: &[T],
+    is_any: impl Fn(&T) -> bool,
+    is_one: impl Fn(&T, &T) -> bool,
+) -> bool {
+    let (mut at, mut item) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while item < items.len() {
+        match pattern.get(at) {
+            Some(sign) if is_any(sign) => {
+                retry = Some((at, item));
+                at += 1;
+            }
+            Some(sign) if is_one(sign, &items[item]) => (at, item) = (at + 1, item + 1),
+            _ => match &mut retry {
+                Some((any, taken)) => {
+                    *taken += 1;
+                    (at, item) = (*any + 1, *taken);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(is_any)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_about_names_or_about_paths() {
+        let matches = |pattern: &str, path: &str| Pattern::new(pattern).unwrap().matches(path);
+        for (pattern, path) in [
+            ("*.md", "a.md"),
+            ("*.md", "a/b/c.md"),
+            ("node_modules", "a/node_modules"),
+            ("guide/*.md", "guide/a.md"),
+            ("guide/**", "guide/a/b"),
+            ("guide/**/z.md", "guide/z.md"),
+            ("**/x/*", "a/b/x/c"),
+            ("/top.md", "top.md"),
+            ("drafts/", "a/drafts"),
+            ("?.txt", "ä.txt"),
+            ("a*b*c", "aXbXbXc"),
+        ] {
+            assert!(matches(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            ("*.md", "a.mdx"),
+            ("guide/*.md", "guide/a/b.md"),
+            ("guide/*.md", "x/guide/a.md"),
+            ("/top.md", "a/top.md"),
+            ("?.txt", "ab.txt"),
+            ("a*b", "a/b"),
+            ("a", "b"),
+        ] {
+            assert!(!matches(pattern, path), "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn what_means_something_elsewhere_is_refused() {
+        for wrong in ["", "a/../b", "..", "a//b", "{a,b}", "[ab]", "!a", "a\\b", "a**", "a\nb"] {
+            assert!(Pattern::new(wrong).is_err(), "{wrong}");
+        }
+        assert!(Pattern::new(&"a".repeat(LONGEST + 1)).is_err());
+    }
+
+    #[test]
+    fn many_stars_take_no_time() {
+        let pattern = Pattern::new(&"*a".repeat(100)).unwrap();
+        assert!(!pattern.matches(&"a".repeat(4000).replace("aaaa", "aaab")));
+        let deep = Pattern::new("**/a/".repeat(40).trim_end_matches('/')).unwrap();
+        assert!(!deep.matches(&format!("{}b", "a/".repeat(1000))));
+    }
+}

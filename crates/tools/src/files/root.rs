@@ -1,0 +1,172 @@
+//! A folder that no path leads out of.
+//!
+//! Everything is opened from the folder's own descriptor, one part of a path after the other and never through a
+//! link. So whoever changes the folder while it is read cannot lead the reader elsewhere: there is no moment between
+//! a check and a use of the same name. What is no regular file is not opened, so that neither a pipe nor a device can
+//! make a reader wait; a name is looked at before it is opened, and what was opened is looked at again.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::io::Errno;
+
+/// The longest path below the folder, in bytes.
+pub(crate) const LONGEST_PATH: usize = 2048;
+
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+/// A pipe that has come in place of a file would make the reader wait, and a terminal would become ours.
+const FILE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// A folder, which is looked up anew each time: it may be replaced as a whole while a server runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Root {
+    path: PathBuf,
+}
+
+/// Why a file cannot be read.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// There is no regular file at this path that can be reached without links.
+    NotThere,
+    /// It has more bytes than it may have.
+    TooLarge,
+    /// The system refused.
+    Failed(io::Error),
+}
+
+/// What is known of something in a folder without opening it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Its size in bytes.
+    pub(crate) size: u64,
+    /// When it changed, in nanoseconds since 1970.
+    pub(crate) modified: i128,
+    /// What tells it from another file that came in its place.
+    pub(crate) number: u64,
+}
+
+/// What stands under a name.
+pub(crate) enum Entry {
+    /// A regular file.
+    File(Facts),
+    /// A folder.
+    Folder,
+    /// A link, a pipe, a device, or nothing any more.
+    Other,
+}
+
+/// A folder below the root, or the root itself, opened.
+pub(crate) struct Opened(OwnedFd);
+
+impl Root {
+    pub(crate) fn new(path: &Path) -> Self {
+        // What watches files reports absolute paths.
+        Self { path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a folder below, or the root itself at the empty path.
+    pub(crate) fn folder(&self, path: &str) -> io::Result<Opened> {
+        let mut here = openat(CWD, &self.path, FOLDER, Mode::empty())?;
+        for part in parts(path).ok_or(Errno::NOENT)? {
+            here = openat(&here, part, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
+        }
+        Ok(Opened(here))
+    }
+
+    /// Reads a file of at most so many bytes.
+    pub(crate) fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, Unread> {
+        if path.is_empty() || parts(path).is_none() {
+            return Err(Unread::NotThere);
+        }
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let Opened(folder) = self.folder(folder).map_err(refused)?;
+        let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(refused)?;
+        check(&stat, most)?;
+        let file =
+            openat(&folder, name, FILE | OFlags::NOFOLLOW, Mode::empty()).map_err(refused)?;
+        check(&fstat(&file).map_err(refused)?, most)?;
+        let mut bytes = Vec::new();
+        // It may grow while it is read.
+        File::from(file).take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(refused)?;
+        if bytes.len() as u64 > most { Err(Unread::TooLarge) } else { Ok(bytes) }
+    }
+}
+
+impl Opened {
+    /// The names in the folder, sorted, at most so many; those that are no UTF-8 are left out.
+    pub(crate) fn names(&self, most: usize) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.0)? {
+            let entry = entry?;
+            let name = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | ".."));
+            names.extend(name.map(str::to_owned));
+            if names.len() >= most {
+                break;
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// What stands under a name of the folder.
+    pub(crate) fn entry(&self, name: &str) -> Entry {
+        let Ok(stat) = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            return Entry::Other;
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Entry::File(Facts {
+                size: u64::try_from(stat.st_size).unwrap_or_default(),
+                modified: i128::from(stat.st_mtime) * 1_000_000_000
+                    + i128::from(stat.st_mtime_nsec),
+                number: stat.st_ino,
+            }),
+            FileType::Directory => Entry::Folder,
+            _ => Entry::Other,
+        }
+    }
+}
+
+/// The parts of a path that is a plain way down; the empty path has none.
+pub(crate) fn parts(path: &str) -> Option<impl Iterator<Item = &str>> {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+    let is_path = path.is_empty()
+        || (path.len() <= LONGEST_PATH && !path.contains('\0') && path.split('/').all(is_plain));
+    is_path.then(|| path.split('/').filter(|part| !part.is_empty()))
+}
+
+fn check(stat: &Stat, most: u64) -> Result<(), Unread> {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Unread::NotThere);
+    }
+    match u64::try_from(stat.st_size).unwrap_or_default() > most {
+        true => Err(Unread::TooLarge),
+        false => Ok(()),
+    }
+}
+
+/// A link in the way, a file in place of a folder and a name that is too long are all no file at that path.
+fn refused(error: impl Into<io::Error>) -> Unread {
+    let error = error.into();
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    match code {
+        Some(
+            Errno::NOENT
+            | Errno::NOTDIR
+            | Errno::LOOP
+            | Errno::NAMETOOLONG
+            | Errno::NXIO
+            | Errno::MLINK,
+        ) => Unread::NotThere,
+        _ => Unread::Failed(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Ways out of a folder, none of which may lead anywhere.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tempfile::{TempDir, tempdir};
+
+use super::*;
+
+const SECRET: &str = "the secret outside";
+
+/// A folder `root` beside a folder `outside` and a folder `root2`, which have the secret.
+fn stage() -> (TempDir, Root) {
+    let place = tempdir().unwrap();
+    let at = |path: &str| place.path().join(path);
+    for folder in ["root/inner", "outside", "root2"] {
+        fs::create_dir_all(at(folder)).unwrap();
+    }
+    for secret in ["outside/secret.txt", "root2/secret.txt", "secret.txt"] {
+        fs::write(at(secret), SECRET).unwrap();
+    }
+    fs::write(at("root/open.txt"), "open").unwrap();
+    fs::write(at("root/inner/deep.txt"), "deep").unwrap();
+    symlink(at("outside/secret.txt"), at("root/link.txt")).unwrap();
+    symlink("../outside/secret.txt", at("root/relative.txt")).unwrap();
+    symlink(at("outside"), at("root/folder")).unwrap();
+    symlink("..", at("root/up")).unwrap();
+    symlink("inner", at("root/inside")).unwrap();
+    symlink("open.txt", at("root/alias.txt")).unwrap();
+    symlink("loop", at("root/loop")).unwrap();
+    symlink("/proc/self/environ", at("root/environ")).unwrap();
+    symlink("/dev/zero", at("root/zero")).unwrap();
+    let root = Root::new(&at("root"));
+    (place, root)
+}
+
+#[test]
+fn no_path_leads_out_of_the_folder() {
+    let (place, root) = stage();
+    let absolute = place.path().join("outside/secret.txt").display().to_string();
+    let long = "a/".repeat(3000);
+    let probes = [
+        "../outside/secret.txt",
+        "../secret.txt",
+        "..",
+        "inner/../../outside/secret.txt",
+        "./open.txt",
+        "/etc/passwd",
+        "//etc/passwd",
+        &absolute,
+        "link.txt",
+        "relative.txt",
+        "folder/secret.txt",
+        "up/secret.txt",
+        "up/outside/secret.txt",
+        "inside/deep.txt",
+        "alias.txt",
+        "loop",
+        "loop/x",
+        "environ",
+        "zero",
+        "open.txt/",
+        "open.txt/x",
+        "inner",
+        "",
+        ".",
+        "inner//deep.txt",
+        "open.txt\0",
+        "open.txt\0.md",
+        "../root2/secret.txt",
+        "2/secret.txt",
+        "..\\outside\\secret.txt",
+        "%2e%2e/outside/secret.txt",
+        "..%2foutside/secret.txt",
+        "open.txt.",
+        "open.txt ",
+        &long,
+        "nowhere.txt",
+    ];
+    for probe in probes {
+        let read = root.read(probe, 1000);
+        assert!(matches!(read, Err(Unread::NotThere)), "{probe:?}: {read:?}");
+    }
+    assert_eq!(root.read("open.txt", 1000).unwrap(), b"open");
+    assert_eq!(root.read("inner/deep.txt", 1000).unwrap(), b"deep");
+}
+
+#[test]
+fn what_is_no_file_is_never_opened() {
+    let (place, root) = stage();
+    let at = |name: &str| place.path().join("root").join(name);
+    // Whoever opens a pipe to read waits for a writer: the test would not end.
+    let mode = Mode::RWXU;
+    rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, mode, 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    for name in ["pipe", "socket"] {
+        assert!(matches!(root.read(name, 1000), Err(Unread::NotThere)), "{name}");
+        assert!(matches!(root.folder("").unwrap().entry(name), Entry::Other), "{name}");
+    }
+}
+
+#[test]
+fn a_file_has_a_largest_size_also_if_it_has_holes() {
+    let (place, root) = stage();
+    let sparse = File::create(place.path().join("root/sparse")).unwrap();
+    sparse.set_len(1 << 40).unwrap();
+    assert!(matches!(root.read("sparse", 1 << 20), Err(Unread::TooLarge)));
+    assert!(matches!(root.read("open.txt", 3), Err(Unread::TooLarge)));
+    assert_eq!(root.read("open.txt", 4).unwrap().len(), 4);
+}
+
+/// Swaps what stands under a name, over and over, while it is read: a file, a link to the secret, a folder, a link
+/// to a folder with the secret.
+#[test]
+fn whoever_swaps_in_a_link_while_it_is_read_learns_nothing() {
+    let (place, root) = stage();
+    let at = |path: &str| place.path().join(path);
+    fs::create_dir(at("root/swap")).unwrap();
+    fs::write(at("root/swap/secret.txt"), "harmless").unwrap();
+    fs::write(at("root/target.txt"), "harmless").unwrap();
+    let ended = Arc::new(AtomicBool::new(false));
+    let swapper = {
+        let (ended, at) = (Arc::clone(&ended), place.path().to_owned());
+        let at = move |path: &str| at.join(path);
+        thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                _ = symlink(at("outside/secret.txt"), at("root/new"));
+                _ = fs::rename(at("root/new"), at("root/target.txt"));
+                _ = fs::rename(at("root/swap"), at("root/kept"));
+                _ = symlink(at("outside"), at("root/swap"));
+                // Long enough to be met, also where there is one core.
+                thread::yield_now();
+                _ = fs::remove_file(at("root/swap"));
+                _ = fs::rename(at("root/kept"), at("root/swap"));
+                thread::yield_now();
+                _ = fs::write(at("root/new"), "harmless");
+                _ = fs::rename(at("root/new"), at("root/target.txt"));
+            }
+        })
+    };
+    let (mut read, mut refused) = (0_u32, 0_u32);
+    for round in 0_u32..200_000 {
+        for path in ["target.txt", "swap/secret.txt"] {
+            match root.read(path, 1000) {
+                Ok(bytes) => {
+                    assert_ne!(bytes, SECRET.as_bytes(), "{path}");
+                    read += 1;
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        // Enough once both have been seen often.
+        if round > 2000 && read > 1000 && refused > 1000 {
+            break;
+        }
+    }
+    ended.store(true, Ordering::Relaxed);
+    swapper.join().unwrap();
+    assert!(read > 0, "the test reads what it may");
+}

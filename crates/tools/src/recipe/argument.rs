@@ -1,0 +1,180 @@
+//! The arguments of a described tool: what is announced, and the values of one call.
+
+use creole::ToolError;
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::wire::Raw;
+use serde_json::{Map, Value, json};
+
+/// One argument.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Argument {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its schema.
+    pub schema: Value,
+    /// Whether a call must have it.
+    pub required: bool,
+    /// What holds where a call does not have it.
+    pub default: Option<Value>,
+    /// Whether it is one of a few words that the configuration lists.
+    pub is_choice: bool,
+    /// Whether it may begin with `-` where a program could take it for an option.
+    pub leading_dash: bool,
+}
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A text.
+    String,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// Yes or no.
+    Boolean,
+    /// A list of texts, numbers, or answers.
+    Array,
+    /// Anything with members.
+    Object,
+}
+
+impl Argument {
+    /// Whether there is a value in every call.
+    pub fn is_certain(&self) -> bool {
+        self.required || self.default.is_some()
+    }
+}
+
+/// The schema of all arguments together; nothing else is taken.
+pub(super) fn schema(arguments: &[Argument]) -> Raw {
+    let properties: Map<String, Value> =
+        arguments.iter().map(|it| (it.name.clone(), it.schema.clone())).collect();
+    let required: Vec<&str> =
+        arguments.iter().filter(|it| it.required).map(|it| it.name.as_str()).collect();
+    Raw::of(&json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    }))
+}
+
+/// The values of one call.
+#[derive(Debug)]
+pub(super) struct Values<'a> {
+    arguments: &'a [Argument],
+    given: Map<String, Value>,
+}
+
+impl<'a> Values<'a> {
+    /// What a call brings, and what holds without it.
+    pub(super) fn new(arguments: &'a [Argument], brought: Value) -> Self {
+        let mut given = match brought {
+            Value::Object(given) => given,
+            _ => Map::new(),
+        };
+        for Argument { name, default, .. } in arguments {
+            if let Some(default) = default
+                && !given.contains_key(name)
+            {
+                given.insert(name.clone(), default.clone());
+            }
+        }
+        Self { arguments, given }
+    }
+
+    /// The value of an argument, if there is one.
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        self.given.get(name).filter(|value| !value.is_null())
+    }
+
+    /// The value of an argument as text.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.get(name).map(text)
+    }
+
+    /// The argument of this name.
+    pub(super) fn argument(&self, name: &str) -> Option<&Argument> {
+        self.arguments.iter().find(|it| it.name == name)
+    }
+
+    /// All values.
+    pub(super) fn all(&self) -> &Map<String, Value> {
+        &self.given
+    }
+}
+
+/// A value as text: a string as it is, a whole number without a fraction, everything else as JSON.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match number.as_f64() {
+            // Schemas call 5.0 an integer; programs and services do not.
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 => {
+                format!("{float:.0}")
+            }
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// That an argument cannot be used, and why.
+pub(super) fn refused(name: &str, why: &str) -> ToolError {
+    let detail = format!("`{name}` {why}");
+    ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidArguments, detail)))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Argument, Kind, Values, schema, text};
+
+    /// An argument with nothing special about it.
+    pub(in crate::recipe) fn argument(name: &str, kind: Kind) -> Argument {
+        let word = match kind {
+            Kind::String => "string",
+            Kind::Integer => "integer",
+            Kind::Number => "number",
+            Kind::Boolean => "boolean",
+            Kind::Array => "array",
+            Kind::Object => "object",
+        };
+        Argument {
+            name: name.into(),
+            kind,
+            schema: json!({ "type": word }),
+            required: false,
+            default: None,
+            is_choice: false,
+            leading_dash: false,
+        }
+    }
+
+    #[test]
+    fn values_are_brought_or_hold_anyway() {
+        let count = Argument { default: Some(json!(3)), ..argument("count", Kind::Integer) };
+        let arguments = [count, argument("path", Kind::String)];
+        let values = Values::new(&arguments, json!({ "path": "a b" }));
+        assert_eq!(values.text("count").as_deref(), Some("3"));
+        assert_eq!(values.text("path").as_deref(), Some("a b"));
+        let values = Values::new(&arguments, json!({ "count": 5.0 }));
+        assert_eq!(values.text("count").as_deref(), Some("5"));
+        assert_eq!(values.text("path"), None);
+        assert_eq!(text(&json!([1, "a"])), r#"[1,"a"]"#);
+        assert_eq!(text(&json!(0.5)), "0.5");
+    }
+
+    #[test]
+    fn the_schema_takes_nothing_else() {
+        let path = Argument { required: true, ..argument("path", Kind::String) };
+        let schema: Value = schema(&[path]).decode().unwrap();
+        assert_eq!(schema["additionalProperties"], json!(false));
+        assert_eq!(schema["required"], json!(["path"]));
+        assert_eq!(schema["properties"]["path"]["type"], json!("string"));
+    }
+}

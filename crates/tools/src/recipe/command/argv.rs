@@ -1,0 +1,190 @@
+//! The arguments of a program, from the words of a template and the values of a call.
+//!
+//! A value is one argument of the program, or a part of one, whatever is in it. A list is several only where a word
+//! is nothing but its placeholder. A value that begins with `-` cannot become an option: it is refused where its word
+//! begins with it, unless `--` stands before, the configuration lists it as a choice, or allows it by name.
+
+use creole::ToolError;
+use serde_json::Value;
+
+use super::Words;
+use crate::recipe::argument::{Values, refused, text};
+use crate::recipe::template::{Part, Template};
+
+/// The longest argument that a program can be given (execve(2), `MAX_ARG_STRLEN`).
+const LONGEST: usize = 128 * 1024 - 1;
+/// How long all arguments may be together.
+const LONGEST_ALL: usize = 1024 * 1024;
+
+/// The arguments of the program.
+pub(super) fn fill(groups: &[Words], values: &Values<'_>) -> Result<Vec<String>, ToolError> {
+    let mut filling = Filling { values, argv: Vec::new(), is_behind_dashes: false };
+    for group in groups {
+        filling.group(group)?;
+    }
+    if filling.argv.iter().map(|word| word.len() + 1).sum::<usize>() > LONGEST_ALL {
+        return Err(refused("arguments", "are too long for a program"));
+    }
+    Ok(filling.argv)
+}
+
+struct Filling<'a> {
+    values: &'a Values<'a>,
+    argv: Vec<String>,
+    /// Whether what follows cannot be an option any more.
+    is_behind_dashes: bool,
+}
+
+impl Filling<'_> {
+    fn group(&mut self, group: &Words) -> Result<(), ToolError> {
+        let wanted = |name: &String| self.values.get(name) == Some(&Value::Bool(true));
+        let is_there = |name: &str| match self.values.get(name) {
+            Some(Value::Array(items)) => !items.is_empty(),
+            Some(_) => true,
+            None => false,
+        };
+        if !group.when.as_ref().is_none_or(wanted)
+            || !group.words.iter().flat_map(Template::names).all(is_there)
+        {
+            return Ok(());
+        }
+        group.words.iter().try_for_each(|word| self.word(word))
+    }
+
+    fn word(&mut self, word: &Template) -> Result<(), ToolError> {
+        if let Some(text) = word.literal() {
+            self.is_behind_dashes |= text == "--";
+            self.argv.push(text.to_owned());
+            return Ok(());
+        }
+        if let Some(name) = word.only()
+            && let Some(Value::Array(items)) = self.values.get(name)
+        {
+            return items.iter().try_for_each(|item| self.push(word, text(item)));
+        }
+        match word.fill(|name| self.values.text(name)) {
+            Some(text) => self.push(word, text),
+            None => Ok(()),
+        }
+    }
+
+    fn push(&mut self, word: &Template, text: String) -> Result<(), ToolError> {
+        let name = word.names().next().unwrap_or_default();
+        if text.contains('\0') {
+            return Err(refused(name, "has a NUL character"));
+        }
+        if text.len() > LONGEST {
+            return Err(refused(name, "is too long for a program"));
+        }
+        let may = self.values.argument(name).is_some_and(|it| it.is_choice || it.leading_dash);
+        let begins = matches!(word.parts().first(), Some(Part::Argument(_)));
+        if begins && text.starts_with('-') && !self.is_behind_dashes && !may {
+            return Err(refused(name, "must not begin with `-`"));
+        }
+        self.argv.push(text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::recipe::argument::tests::argument;
+    use crate::recipe::argument::{Argument, Kind};
+
+    fn words(texts: &[&str]) -> Words {
+        let words = texts.iter().map(|text| Template::parse(text).unwrap()).collect();
+        Words { when: None, words }
+    }
+
+    fn arguments() -> Vec<Argument> {
+        vec![
+            argument("a", Kind::String),
+            argument("b", Kind::String),
+            argument("list", Kind::Array),
+            argument("yes", Kind::Boolean),
+            Argument { is_choice: true, ..argument("choice", Kind::String) },
+            Argument { leading_dash: true, ..argument("free", Kind::String) },
+        ]
+    }
+
+    fn filled(groups: &[Words], brought: Value) -> Result<Vec<String>, ToolError> {
+        let arguments = arguments();
+        fill(groups, &Values::new(&arguments, brought))
+    }
+
+    #[test]
+    fn every_value_is_one_argument_whatever_is_in_it() {
+        let hostile = [
+            "; rm -rf /",
+            "$(id)",
+            "`id`",
+            "a|b",
+            "a\nb",
+            "*",
+            "~",
+            "",
+            " ",
+            "'\"\\",
+            "{b}",
+            "%s",
+            "&&",
+            ">x",
+        ];
+        for value in hostile {
+            let argv =
+                filled(&[words(&["{a}"]), words(&["x{a}y"])], json!({ "a": value })).unwrap();
+            assert_eq!(argv, [value.to_owned(), format!("x{value}y")]);
+        }
+    }
+
+    #[test]
+    fn a_value_cannot_become_an_option() {
+        for value in ["-x", "--upload-pack=x", "-"] {
+            assert!(filled(&[words(&["{a}"])], json!({ "a": value })).is_err(), "{value}");
+            assert!(filled(&[words(&["{a}{b}"])], json!({ "a": "", "b": value })).is_err());
+            assert!(filled(&[words(&["{list}"])], json!({ "list": ["ok", value] })).is_err());
+            let behind = filled(&[words(&["--"]), words(&["{a}"])], json!({ "a": value })).unwrap();
+            assert_eq!(behind, ["--", value]);
+            assert_eq!(filled(&[words(&["--o={a}"])], json!({ "a": value })).unwrap().len(), 1);
+            assert!(filled(&[words(&["{choice}"])], json!({ "choice": value })).is_ok());
+            assert!(filled(&[words(&["{free}"])], json!({ "free": value })).is_ok());
+        }
+        // A value that is itself `--` frees nobody.
+        let both = [words(&["{free}"]), words(&["{a}"])];
+        assert!(filled(&both, json!({ "free": "--", "a": "-x" })).is_err());
+    }
+
+    #[test]
+    fn words_that_belong_together_are_there_or_not() {
+        let groups = [words(&["log"]), words(&["-n", "{a}"]), words(&["{b}"])];
+        assert_eq!(filled(&groups, json!({})).unwrap(), ["log"]);
+        assert_eq!(filled(&groups, json!({ "a": "3" })).unwrap(), ["log", "-n", "3"]);
+        let flag = Words { when: Some("yes".into()), ..words(&["--all"]) };
+        assert_eq!(filled(slice::from_ref(&flag), json!({ "yes": true })).unwrap(), ["--all"]);
+        assert!(filled(slice::from_ref(&flag), json!({ "yes": false })).unwrap().is_empty());
+        assert!(filled(&[flag], json!({})).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_list_is_several_arguments_where_it_stands_alone() {
+        let groups = [words(&["--tags", "{list}"])];
+        let argv = filled(&groups, json!({ "list": ["a b", "c"] })).unwrap();
+        assert_eq!(argv, ["--tags", "a b", "c"]);
+        assert!(filled(&groups, json!({ "list": [] })).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_no_program_can_take_is_refused() {
+        let long = "x".repeat(LONGEST + 1);
+        for value in ["a\0b", &long] {
+            assert!(filled(&[words(&["{a}"])], json!({ "a": value })).is_err());
+        }
+        let many = vec!["y".repeat(LONGEST); 9];
+        assert!(filled(&[words(&["{list}"])], json!({ "list": many })).is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! One run of a program: fed, read within limits, followed, and ended with all that it started.
+
+use std::ffi::OsString;
+use std::pin::pin;
+use std::time::Duration;
+
+use creole::process::{Child, ChildInput, ChildOutput, Exit, Program, Tail};
+use creole::schema::Schema;
+use creole::{Context, ToolError, ToolResult};
+use tokio::time::timeout;
+
+use super::{Runner, argv};
+use crate::recipe::argument::Values;
+use crate::recipe::outcome::{beginning, ending, result};
+use crate::recipe::secret::{Secret, covered};
+
+/// How much is read at once.
+const CHUNK: usize = 64 * 1024;
+/// How long what a program wrote may take to arrive once it has ended: others may hold its output open.
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
+/// How long the last words of a program may take to arrive.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// The longest line that is told as progress, in bytes.
+const LONGEST_LINE: usize = 1024;
+
+impl Runner {
+    /// Runs the program. When this is dropped, the program is ended.
+    pub(in crate::recipe) async fn run(
+        &self,
+        values: &Values<'_>,
+        longest: usize,
+        output: Option<&Schema>,
+        context: &Context,
+    ) -> Result<ToolResult, ToolError> {
+        let (program, secrets) = self.prepared(values)?;
+        let input = match &self.recipe.stdin {
+            Some(template) => template.fill(|name| values.text(name)).unwrap_or_default(),
+            None => String::new(),
+        };
+        let _place = self.places.acquire().await?;
+        let started = Child::start(&program).await;
+        let (child, stdin, stdout) = started.map_err(|fault| ToolError::failed(fault.detail))?;
+        let tail = child.tail().clone();
+        let work = work(&child, stdin, stdout, input.as_bytes(), longest);
+        let (bytes, exit) = tokio::select! {
+            done = work => done?,
+            never = follow(&tail, context, &secrets), if self.recipe.progress => match never {},
+        };
+        tail.settled(LAST_WORDS).await;
+        // Nobody whom it started outlives the call.
+        child.stop().await;
+        match exit {
+            Exit::Code(code) if self.recipe.success.contains(&code) => {
+                result(&self.recipe.result, bytes, output)
+            }
+            exit => Err(failure(exit, &tail, &bytes, &secrets)),
+        }
+    }
+
+    /// The program with its arguments and its environment, and what must not be shown.
+    fn prepared(&self, values: &Values<'_>) -> Result<(Program, Vec<Secret>), ToolError> {
+        let argv = argv::fill(&self.recipe.words, values)?;
+        let mut program = self.program.clone().args(argv);
+        for name in &self.recipe.env_pass {
+            program.env.extend(std::env::var_os(name).map(|value| (OsString::from(name), value)));
+        }
+        let mut secrets = Vec::new();
+        for (name, held) in &self.recipe.env {
+            let secret = held.get()?;
+            program = program.env(name, &secret.0);
+            secrets.push(secret);
+        }
+        Ok((program, secrets))
+    }
+}
+
+/// Feeds the program and reads what it writes, until it has ended.
+async fn work(
+    child: &Child,
+    stdin: ChildInput,
+    stdout: ChildOutput,
+    input: &[u8],
+    longest: usize,
+) -> Result<(Vec<u8>, Exit), ToolError> {
+    let mut bytes = Vec::new();
+    let is_whole = {
+        let talk = async { tokio::join!(feed(stdin, input), read(stdout, &mut bytes, longest)).1 };
+        let mut talk = pin!(talk);
+        tokio::select! {
+            is_whole = &mut talk => is_whole,
+            _ = child.exited() => timeout(LAST_OUTPUT, talk).await.unwrap_or(true),
+        }
+    };
+    if !is_whole {
+        let text = beginning(&String::from_utf8_lossy(&bytes));
+        let what = format!("it wrote more than {longest} bytes and was ended; they begin:\n{text}");
+        return Err(ToolError::failed(what));
+    }
+    Ok((bytes, child.exited().await))
+}
+
+/// Gives the program its input. One that does not want it has its reasons.
+async fn feed(stdin: ChildInput, mut input: &[u8]) {
+    while !input.is_empty() {
+        match stdin.write(input).await {
+            Ok(written) => input = &input[written..],
+            Err(_) => return,
+        }
+    }
+}
+
+/// Reads to the end; false if there is more than is read.
+async fn read(mut stdout: ChildOutput, bytes: &mut Vec<u8>, longest: usize) -> bool {
+    loop {
+        let room = (longest + 1).saturating_sub(bytes.len());
+        match stdout.read(bytes, room.min(CHUNK)).await {
+            Ok(0) | Err(_) => return true,
+            Ok(_) if bytes.len() > longest => {
+                bytes.truncate(longest);
+                return false;
+            }
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Tells the lines on stderr as progress; several that come at once are told by the last of them.
+async fn follow(tail: &Tail, context: &Context, secrets: &[Secret]) -> std::convert::Infallible {
+    let mut seen = 0;
+    while let Some(lines) = tail.lines_after(seen).await {
+        seen = lines;
+        let line = covered(&tail.last_line().unwrap_or_default(), secrets);
+        let line = &line[..line.floor_char_boundary(LONGEST_LINE)];
+        context.progress(lines as f64, None, Some(line)).await;
+    }
+    std::future::pending().await
+}
+
+/// What the model is told of a program that failed.
+fn failure(exit: Exit, tail: &Tail, bytes: &[u8], secrets: &[Secret]) -> ToolError {
+    let how = match exit {
+        Exit::Code(code) => format!("it ended with code {code}"),
+        Exit::Signal(signal) => format!("it was ended by signal {signal}"),
+        Exit::Unknown => "it ended".to_owned(),
+    };
+    let said = match tail.text() {
+        said if said.is_empty() => String::from_utf8_lossy(bytes).into_owned(),
+        said => said,
+    };
+    let said = ending(&covered(&said, secrets));
+    ToolError::failed(if said.is_empty() { how } else { format!("{how}:\n{said}") })
+}

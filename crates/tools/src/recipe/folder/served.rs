@@ -1,0 +1,243 @@
+//! A folder while it is served.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::model::{self, Annotations, ListKind, moment};
+use creole::proto::op::Change;
+use creole::proto::wire::Raw;
+use creole::{Contents, Registry, Resource, Source, Template, ToolError, media};
+use serde_json::json;
+
+use super::FolderRecipe;
+use super::uri::{Uris, value};
+use crate::files::root::{Facts, Root, Unread};
+use crate::files::rules::Rules;
+use crate::files::scan::{Found, is_gone, scan};
+use crate::files::watch::{Watch, Watched};
+
+/// How many values are proposed for a path; a client is told no more anyway.
+const MOST_PROPOSED: usize = 1000;
+
+/// A folder while it is served.
+pub(super) struct Served {
+    recipe: FolderRecipe,
+    root: Root,
+    rules: Rules,
+    uris: Uris,
+    /// The paths of the files that are listed.
+    listed: Mutex<Arc<BTreeMap<String, Facts>>>,
+}
+
+impl Served {
+    pub(super) fn new(recipe: &FolderRecipe) -> Arc<Self> {
+        Arc::new(Self {
+            root: Root::new(&recipe.path),
+            rules: Rules {
+                include: recipe.include.clone(),
+                exclude: recipe.exclude.clone(),
+                hidden: recipe.hidden,
+                depth: recipe.max_depth,
+            },
+            uris: Uris::new(&recipe.name),
+            listed: Mutex::default(),
+            recipe: recipe.clone(),
+        })
+    }
+
+    pub(super) fn scan(&self) -> io::Result<Found> {
+        scan(&self.root, &self.rules, self.recipe.max_files)
+    }
+
+    /// What is in the folder now: nothing if it is gone. What cannot be told leaves everything as it is.
+    fn scan_again(&self) -> Option<Found> {
+        match self.scan() {
+            Ok(found) => Some(found),
+            Err(error) if is_gone(&error) => Some(Found::default()),
+            Err(error) => {
+                tracing::warn!("folder `{}` cannot be read: {error}", self.recipe.name);
+                None
+            }
+        }
+    }
+
+    /// Lists what was found, and from now on what changes.
+    pub(super) fn begin(self: Arc<Self>, first: Found, registry: &Registry) {
+        // Kept here too, so that what is listed stays if it cannot be watched.
+        let source = Arc::new(registry.source());
+        registry.keep(Arc::clone(&source));
+        source.set_templates(vec![self.template()]);
+        self.tell_cut(&first);
+        self.list(&first, &source);
+        if !self.recipe.watch {
+            return;
+        }
+        let (name, keeper) =
+            (self.recipe.name.clone(), Keeper { served: self, source, last: first });
+        match Watch::start(keeper) {
+            Ok(watch) => registry.keep(watch),
+            Err(error) => tracing::warn!("folder `{name}`: changes will not be noticed: {error}"),
+        }
+    }
+
+    /// Lists these files in place of those before.
+    fn list(self: &Arc<Self>, found: &Found, source: &Source) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(found.files.clone());
+        let folder = Arc::clone(self);
+        let reader = Resource::new("", "", move |uri, _| Arc::clone(&folder).read(uri));
+        let resources =
+            found.files.iter().map(|(path, facts)| reader.announced(self.definition(path, facts)));
+        for uri in source.set_resources(resources.collect()) {
+            tracing::warn!("folder `{}`: somebody else has {uri} already", self.recipe.name);
+        }
+    }
+
+    fn definition(&self, path: &str, facts: &Facts) -> model::Resource {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let modified = u64::try_from(facts.modified / 1_000_000).ok().map(moment);
+        model::Resource {
+            uri: self.uris.of(path),
+            name: name.to_owned(),
+            title: Some(path.to_owned()),
+            mime_type: media::by_name(name).map(str::to_owned),
+            size: Some(facts.size),
+            annotations: Some(Annotations { last_modified: modified, ..Annotations::default() }),
+            ..model::Resource::default()
+        }
+    }
+
+    fn template(self: &Arc<Self>) -> Template {
+        let (reader, proposer) = (Arc::clone(self), Arc::clone(self));
+        let about =
+            self.recipe.about.clone().unwrap_or_else(|| {
+                format!("A file of the folder {}, by its path", self.recipe.name)
+            });
+        let read = move |uri, _, _| Arc::clone(&reader).read(uri);
+        let template = Template::new(&self.uris.template(), &self.recipe.name, read)
+            .about(&about)
+            .complete("path", move |typed, _| {
+                let proposed = proposer.propose(&typed);
+                async move { proposed }
+            });
+        match &self.recipe.title {
+            Some(title) => template.title(title),
+            None => template,
+        }
+    }
+
+    /// Reads a file, in a thread where waiting for a disk does not matter.
+    async fn read(self: Arc<Self>, uri: String) -> Result<Vec<Contents>, ToolError> {
+        let reading = tokio::task::spawn_blocking(move || self.read_now(uri));
+        reading.await.map_err(|_| failed("the reader broke down"))?
+    }
+
+    pub(super) fn read_now(&self, uri: String) -> Result<Vec<Contents>, ToolError> {
+        let path = self.uris.path(&uri).filter(|path| self.rules.shows(path));
+        let Some(path) = path else { return Err(not_there(&uri)) };
+        match self.root.read(&path, self.recipe.max_file_bytes) {
+            Ok(bytes) => {
+                let kind = media::of(&path, &bytes);
+                Ok(vec![media::contents(uri, kind, bytes)])
+            }
+            Err(Unread::NotThere) => Err(not_there(&uri)),
+            Err(Unread::TooLarge) => {
+                let most = self.recipe.max_file_bytes;
+                Err(failed(format!("the file has more than the {most} bytes that may be read")))
+            }
+            // The system's words name no path.
+            Err(Unread::Failed(error)) => Err(failed(format!("the file cannot be read: {error}"))),
+        }
+    }
+
+    /// What a path that begins like this can go on with: names in the folder that it leads to, folders with a slash.
+    pub(super) fn propose(&self, typed: &str) -> Vec<String> {
+        let listed = Arc::clone(&self.listed.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut proposed: Vec<String> = Vec::new();
+        let matching = listed.keys().map(|path| value(path)).filter(|path| path.starts_with(typed));
+        for path in matching {
+            let end = path[typed.len()..].find('/').map_or(path.len(), |at| typed.len() + at + 1);
+            if proposed.last().is_none_or(|last| *last != path[..end]) {
+                proposed.push(path[..end].to_owned());
+            }
+            if proposed.len() == MOST_PROPOSED {
+                break;
+            }
+        }
+        proposed
+    }
+
+    fn tell_cut(&self, found: &Found) {
+        if let Some(cut) = &found.cut {
+            tracing::warn!(
+                "folder `{}` has {cut}: {} are listed, the others can only be read; narrow it by `include` and \
+                 `exclude`, or raise `max_files`",
+                self.recipe.name,
+                found.files.len()
+            );
+        }
+    }
+}
+
+/// Looks at the folder again when it changed.
+struct Keeper {
+    served: Arc<Served>,
+    source: Arc<Source>,
+    last: Found,
+}
+
+impl Watched for Keeper {
+    fn name(&self) -> String {
+        format!("folder `{}`", self.served.recipe.name)
+    }
+
+    fn top(&self) -> PathBuf {
+        self.served.root.path().to_owned()
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        let top = self.served.root.path();
+        // The folder may be replaced as a whole, which is told by the one that it is in.
+        let above = top.parent().map(PathBuf::from);
+        let inner = self.last.folders.iter().map(|path| top.join(path));
+        above.into_iter().chain(inner).collect()
+    }
+
+    fn look(&mut self, written: &BTreeSet<PathBuf>) {
+        let Some(now) = self.served.scan_again() else { return };
+        let (before, top) = (&self.last.files, self.served.root.path());
+        let was_written = |path: &String| written.contains(&top.join(path));
+        let mut changed: BTreeSet<&String> = now
+            .files
+            .iter()
+            .filter(|(path, facts)| before.get(*path) != Some(*facts) || was_written(path))
+            .map(|(path, _)| path)
+            .collect();
+        changed.extend(before.keys().filter(|path| !now.files.contains_key(*path)));
+        let is_other_list = !now.files.keys().eq(before.keys());
+        if now.files != *before {
+            self.served.list(&now, &self.source);
+        }
+        if now.cut != self.last.cut {
+            self.served.tell_cut(&now);
+        }
+        if is_other_list {
+            self.source.announce(Change::List(ListKind::Resources));
+        }
+        for path in changed {
+            self.source.announce(Change::Resource(self.served.uris.of(path)));
+        }
+        self.last = now;
+    }
+}
+
+fn not_there(uri: &str) -> ToolError {
+    let fault = Fault::new(FaultKind::ResourceNotFound, "").about(uri);
+    ToolError::Fault(Box::new(fault.with_data(Raw::of(&json!({ "uri": uri })))))
+}
+
+fn failed(what: impl Into<String>) -> ToolError {
+    ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, what.into())))
+}

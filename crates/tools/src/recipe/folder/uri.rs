@@ -1,0 +1,131 @@
+//! Uris of files. A file has exactly one: what is written otherwise names nothing, so that no rule about uris can be
+//! evaded by writing a letter as `%` and two digits.
+
+use crate::files::root::parts;
+
+/// What every uri of a folder begins with.
+const SCHEME: &str = "folder://";
+
+/// The uris of one folder.
+#[derive(Clone, Debug)]
+pub(super) struct Uris {
+    top: String,
+}
+
+impl Uris {
+    pub(super) fn new(name: &str) -> Self {
+        Self { top: format!("{SCHEME}{name}/") }
+    }
+
+    /// The template of all of them.
+    pub(super) fn template(&self) -> String {
+        format!("{}{{+path}}", self.top)
+    }
+
+    /// The uri of a file: what a path cannot hold is written as `%` and two digits (RFC 3986, section 2.1).
+    pub(super) fn of(&self, path: &str) -> String {
+        let mut uri = self.top.clone();
+        for byte in path.bytes() {
+            match byte {
+                byte if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) => {
+                    uri.push(char::from(byte));
+                }
+                byte => uri.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        uri
+    }
+
+    /// The path that a uri is of.
+    pub(super) fn path(&self, uri: &str) -> Option<String> {
+        let path = decoded(uri.strip_prefix(&self.top)?)?;
+        let is_one = !path.is_empty() && parts(&path).is_some() && self.of(&path) == uri;
+        is_one.then_some(path)
+    }
+}
+
+/// A path as the value of the template's variable: an expansion leaves these signs as they are (RFC 6570, section
+/// 3.2.3), where they would end the path or stand for something else.
+pub(super) fn value(path: &str) -> String {
+    let mut value = String::with_capacity(path.len());
+    for letter in path.chars() {
+        match letter {
+            '%' | '?' | '#' | '[' | ']' => value.push_str(&format!("%{:02X}", u32::from(letter))),
+            letter => value.push(letter),
+        }
+    }
+    value
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+        bytes.push(match byte {
+            b'%' => digit(rest.next()?)? << 4 | digit(rest.next()?)?,
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_one_uri_and_the_uri_one_path() {
+        let uris = Uris::new("docs");
+        for (path, uri) in [
+            ("a.md", "folder://docs/a.md"),
+            ("a b/c@d:e.md", "folder://docs/a%20b/c@d:e.md"),
+            ("ü?#%[].md", "folder://docs/%C3%BC%3F%23%25%5B%5D.md"),
+            ("..a/b..", "folder://docs/..a/b.."),
+            ("a\\b", "folder://docs/a%5Cb"),
+        ] {
+            assert_eq!(uris.of(path), uri);
+            assert_eq!(uris.path(uri).as_deref(), Some(path));
+        }
+        assert_eq!(value("a b?/50%[ü].md"), "a b%3F/50%25%5Bü%5D.md");
+    }
+
+    #[test]
+    fn what_leads_elsewhere_or_is_written_otherwise_names_nothing() {
+        let uris = Uris::new("docs");
+        for rest in [
+            "",
+            "/",
+            "../a",
+            "a/../b",
+            "a/..",
+            "./a",
+            "a//b",
+            "/etc/passwd",
+            "a/",
+            "%2e%2e/a",
+            "%2E%2E/a",
+            "a%2Fb",
+            "a%2fb",
+            "a%5cb",
+            "a%00",
+            "a\0",
+            "%",
+            "%2",
+            "%zz",
+            "%+f",
+            "%ff",
+            "%61.md",
+            "a?b",
+            "a#b",
+            "a b",
+            "ü",
+            "%c3%bc",
+        ] {
+            assert_eq!(uris.path(&format!("folder://docs/{rest}")), None, "{rest}");
+        }
+        for other in ["folder://docs2/a", "folder://doc/a", "file:///a", "FOLDER://docs/a", "a"] {
+            assert_eq!(uris.path(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! An answer, as the result of a tool.
+
+use bytes::Bytes;
+use creole::schema::Schema;
+use creole::{ToolError, ToolResult};
+use http::Response;
+use http::header::CONTENT_TYPE;
+use minijinja::value::Serde;
+use minijinja::{Environment, UndefinedBehavior, context};
+use serde_json::Value;
+
+use super::{Answer, Form};
+use crate::recipe::argument::{Values, text};
+use crate::recipe::outcome::{data, picture};
+
+/// How many steps a template may take.
+const STEPS: u64 = 1_000_000;
+
+/// The result that an answer is.
+pub(super) fn shape(
+    wanted: &Answer,
+    answer: &Response<Bytes>,
+    values: &Values<'_>,
+    longest: usize,
+    output: Option<&Schema>,
+) -> Result<ToolResult, ToolError> {
+    let media = media(answer);
+    let is_shaped = wanted.pick.is_some() || wanted.template.is_some();
+    let is_data = is_json(&media) || wanted.form == Form::Json || wanted.pick.is_some();
+    if is_data && !answer.body().is_empty() {
+        let value = picked(wanted.pick.as_deref(), answer.body())?;
+        return match (&wanted.template, wanted.form) {
+            (Some(template), _) => written(template, &value, answer, values, longest),
+            (None, Form::Text) => Ok(ToolResult::text(text(&value))),
+            (None, _) => data(&value, output),
+        };
+    }
+    if !is_shaped && wanted.form == Form::AsSaid && media.starts_with("image/") {
+        return Ok(picture(answer.body(), &media));
+    }
+    let Ok(said) = std::str::from_utf8(answer.body()) else {
+        let what = format!(
+            "the answer is of the type `{media}`, which is neither text, JSON nor a picture"
+        );
+        return Err(ToolError::failed(what));
+    };
+    match &wanted.template {
+        Some(template) => written(template, &Value::from(said), answer, values, longest),
+        None if said.is_empty() => {
+            Ok(ToolResult::text(format!("status {}, nothing else", answer.status().as_u16())))
+        }
+        None => Ok(ToolResult::text(said)),
+    }
+}
+
+/// The media type, in small letters and without parameters.
+fn media(answer: &Response<Bytes>) -> String {
+    let said = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let said = said.unwrap_or_default().split(';').next().unwrap_or_default();
+    said.trim().to_ascii_lowercase()
+}
+
+fn is_json(media: &str) -> bool {
+    media == "application/json" || media.ends_with("+json")
+}
+
+/// The part of the JSON that counts.
+fn picked(pointer: Option<&str>, body: &[u8]) -> Result<Value, ToolError> {
+    let mut value: Value = serde_json::from_slice(body)
+        .map_err(|error| ToolError::failed(format!("the answer is not JSON: {error}")))?;
+    let Some(pointer) = pointer else { return Ok(value) };
+    let part = value.pointer_mut(pointer).map(Value::take);
+    part.ok_or_else(|| ToolError::failed(format!("the answer has nothing at `{pointer}`")))
+}
+
+/// The text that a template makes of an answer.
+fn written(
+    template: &str,
+    value: &Value,
+    answer: &Response<Bytes>,
+    values: &Values<'_>,
+    longest: usize,
+) -> Result<ToolResult, ToolError> {
+    let mut environment = environment();
+    environment.set_fuel(Some(STEPS));
+    let (status, body) = (answer.status().as_u16(), minijinja::Value::from(Serde(value)));
+    let arguments = minijinja::Value::from(Serde(values.all()));
+    let made = environment.render_str(template, context! { body, status, arguments });
+    match made {
+        Ok(text) if text.len() <= longest => Ok(ToolResult::text(text)),
+        Ok(_) => Err(ToolError::failed(format!("the text is longer than {longest} bytes"))),
+        Err(error) => {
+            Err(ToolError::failed(format!("the answer does not fit its template: {error}")))
+        }
+    }
+}
+
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    // A member that is missing is nothing, not a failure of the whole answer.
+    environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    environment
+}
+
+/// Checks a template.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(template: &str) -> Result<(), String> {
+    environment().template_from_str(template).map(|_| ()).map_err(|error| error.to_string())
+}

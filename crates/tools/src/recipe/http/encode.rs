@@ -1,0 +1,126 @@
+//! Values written so that they cannot leave their place: a path segment, a parameter, a header.
+
+use std::fmt::Write;
+
+use creole::ToolError;
+
+use crate::recipe::argument::{Values, refused};
+use crate::recipe::template::{Part, Template};
+
+/// An address with its values; each is one segment of the path or one parameter, or a part of one.
+pub(super) fn url(template: &Template, values: &Values<'_>) -> Result<String, ToolError> {
+    let mut url = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(text) => url.push_str(text),
+            Part::Argument(name) => {
+                let value = values.text(name).unwrap_or_default();
+                if !url.contains('?') {
+                    check_segment(name, &value)?;
+                }
+                percent(&value, &mut url);
+            }
+        }
+    }
+    check_path(template, &url)?;
+    Ok(url)
+}
+
+/// Servers differ on what an encoded slash is, so that none is sent.
+fn check_segment(name: &str, value: &str) -> Result<(), ToolError> {
+    if value.is_empty() {
+        return Err(refused(name, "must not be empty"));
+    }
+    if value.contains(['/', '\\']) || value.chars().any(char::is_control) {
+        return Err(refused(name, "must not have a slash, a backslash or a control character"));
+    }
+    Ok(())
+}
+
+/// `.` and `..` would lead to another place, also when they are put together from several values.
+fn check_path(template: &Template, url: &str) -> Result<(), ToolError> {
+    let path = url.split('?').next().unwrap_or_default();
+    let is_dots = |segment: &str| segment == "." || segment == "..";
+    match path.split('/').any(is_dots) {
+        true => {
+            Err(refused(template.names().next().unwrap_or_default(), "must not be `.` or `..`"))
+        }
+        false => Ok(()),
+    }
+}
+
+/// One parameter behind an address.
+pub(super) fn parameter(name: &str, value: &str, query: &mut String) {
+    if !query.is_empty() {
+        query.push('&');
+    }
+    percent(name, query);
+    query.push('=');
+    percent(value, query);
+}
+
+/// Everything but what means nothing anywhere in an address (RFC 3986, section 2.3) is written as its bytes.
+fn percent(text: &str, to: &mut String) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            to.push(char::from(byte));
+        } else {
+            let _ = write!(to, "%{byte:02X}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::recipe::argument::Kind;
+    use crate::recipe::argument::tests::argument;
+
+    fn filled(template: &str, brought: Value) -> Result<String, ToolError> {
+        let arguments = [argument("a", Kind::String), argument("b", Kind::String)];
+        url(&Template::parse(template).unwrap(), &Values::new(&arguments, brought))
+    }
+
+    #[test]
+    fn a_value_stays_in_its_segment() {
+        let template = "https://host/users/{a}/posts";
+        let rows = [
+            ("a b", "a%20b"),
+            ("a?x=1", "a%3Fx%3D1"),
+            ("a#b", "a%23b"),
+            ("%2f", "%252f"),
+            ("%2e%2e", "%252e%252e"),
+            ("a;b=c", "a%3Bb%3Dc"),
+            ("@evil.com:1", "%40evil.com%3A1"),
+            ("ü", "%C3%BC"),
+            ("...", "..."),
+        ];
+        for (value, segment) in rows {
+            let expected = format!("https://host/users/{segment}/posts");
+            assert_eq!(filled(template, json!({ "a": value })).unwrap(), expected);
+        }
+        for value in ["", ".", "..", "../admin", "a/b", "..\\x", "/", "a\nb", "a\0"] {
+            assert!(filled(template, json!({ "a": value })).is_err(), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn dots_cannot_be_put_together() {
+        assert!(filled("https://host/{a}{b}/x", json!({ "a": ".", "b": "." })).is_err());
+        assert!(filled("https://host/.{a}", json!({ "a": "." })).is_err());
+        assert!(filled("https://host/v{a}", json!({ "a": "." })).is_ok());
+    }
+
+    #[test]
+    fn a_value_stays_in_its_parameter() {
+        let url =
+            filled("https://host/s?q={a}&n=1", json!({ "a": "a&admin=1+ %00/../#x" })).unwrap();
+        assert_eq!(url, "https://host/s?q=a%26admin%3D1%2B%20%2500%2F..%2F%23x&n=1");
+        let mut query = String::new();
+        parameter("q", "1&2", &mut query);
+        parameter("n[]", "", &mut query);
+        assert_eq!(query, "q=1%262&n%5B%5D=");
+    }
+}

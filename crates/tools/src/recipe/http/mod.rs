@@ -1,0 +1,129 @@
+//! Tools that ask a service over HTTP: every value is encoded for the place where it stands.
+
+mod answer;
+pub mod body;
+mod encode;
+mod request;
+mod send;
+
+use bytes::Bytes;
+use creole::client::http::fetch::{Fetcher, Reach};
+
+use super::secret::Held;
+use super::template::Template;
+pub use answer::check as check_template;
+pub use body::JsonTemplate;
+
+/// A tool that asks a service over HTTP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpRecipe {
+    /// The method.
+    pub method: Verb,
+    /// The address. What comes before the path holds no placeholder.
+    pub url: Template,
+    /// Parameters behind it.
+    pub query: Vec<(String, Template)>,
+    /// Headers.
+    pub headers: Vec<(String, Template)>,
+    /// The body, as JSON.
+    pub body: Option<JsonTemplate>,
+    /// What is shown at the door.
+    pub auth: Option<Auth>,
+    /// How often it is tried again.
+    pub retries: u32,
+    /// Whether the name of the host may lead to addresses that are not public.
+    pub allow_private: bool,
+    /// What becomes of the answer.
+    pub answer: Answer,
+}
+
+/// The method of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Reads.
+    Get,
+    /// Does anything.
+    Post,
+    /// Replaces.
+    Put,
+    /// Changes a part.
+    Patch,
+    /// Takes away.
+    Delete,
+}
+
+impl Verb {
+    /// Whether doing it twice is the same as once (RFC 9110, section 9.2.2).
+    pub fn is_idempotent(self) -> bool {
+        matches!(self, Self::Get | Self::Put | Self::Delete)
+    }
+}
+
+/// What is shown at the door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// A token.
+    Bearer(Held),
+    /// A name and a password.
+    Basic {
+        /// The name.
+        user: String,
+        /// The password.
+        password: Held,
+    },
+    /// A header of the service's own.
+    Header {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: Held,
+    },
+}
+
+/// What becomes of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The part of the JSON that counts, as a JSON pointer.
+    pub pick: Option<String>,
+    /// The template of a text that is made of it.
+    pub template: Option<String>,
+    /// What the result is, whatever the service says.
+    pub form: Form,
+}
+
+/// What the result of an answer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// What the service says that it is.
+    #[default]
+    AsSaid,
+    /// Text.
+    Text,
+    /// Data.
+    Json,
+}
+
+/// A service that is ready to be asked.
+pub(super) struct Caller {
+    recipe: HttpRecipe,
+    fetcher: Fetcher,
+}
+
+impl Caller {
+    pub(super) fn new(recipe: &HttpRecipe) -> Result<Self, String> {
+        let reach = if recipe.allow_private { Reach::Anywhere } else { Reach::Public };
+        let is_encrypted = recipe.url.beginning().starts_with("https:");
+        let sample = recipe.url.fill(|_| Some("x".to_owned())).unwrap_or_default();
+        let parsed = sample.parse::<::http::Uri>().ok();
+        if parsed.and_then(|url| url.authority().cloned()).is_none() {
+            return Err("its address cannot be read".to_owned());
+        }
+        Ok(Self { recipe: recipe.clone(), fetcher: Fetcher::new(reach, is_encrypted)? })
+    }
+}
+
+/// The body of a request that has none.
+const NOTHING: Bytes = Bytes::new();
+
+#[cfg(test)]
+mod tests;

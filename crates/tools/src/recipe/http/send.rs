@@ -1,0 +1,133 @@
+//! One call: the request is sent, again where that does no harm, and the answer is shaped.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use creole::client::http::fetch::{Sent, Unfetched};
+use creole::schema::Schema;
+use creole::{ToolError, ToolResult};
+use http::Response;
+use http::header::RETRY_AFTER;
+
+use super::{Caller, answer, request};
+use crate::recipe::argument::Values;
+use crate::recipe::outcome::beginning;
+use crate::recipe::secret::{Secret, covered};
+
+/// The pause before the first repetition; it doubles with each further one.
+const PAUSE: Duration = Duration::from_millis(250);
+/// A service that asks for more patience than this is not asked again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+impl Caller {
+    /// Asks the service.
+    pub(in crate::recipe) async fn call(
+        &self,
+        values: &Values<'_>,
+        longest: usize,
+        output: Option<&Schema>,
+    ) -> Result<ToolResult, ToolError> {
+        let (sent, secrets) = request::build(&self.recipe, values)?;
+        let answer = self.send(&sent, longest).await.map_err(|why| failure(&why, longest))?;
+        if !answer.status().is_success() {
+            return Err(refusal(&answer, &secrets));
+        }
+        answer::shape(&self.recipe.answer, &answer, values, longest, output)
+    }
+
+    async fn send(&self, sent: &Sent, longest: usize) -> Result<Response<Bytes>, Unfetched> {
+        let mut pause = PAUSE;
+        for _ in 0..self.recipe.retries {
+            let answer = self.fetcher.fetch(sent, longest).await;
+            let Some(wait) = patience(&answer, pause) else { return answer };
+            tokio::time::sleep(wait).await;
+            pause *= 2;
+        }
+        self.fetcher.fetch(sent, longest).await
+    }
+}
+
+/// How long to wait before it is tried again; nothing if that is no use.
+fn patience(answer: &Result<Response<Bytes>, Unfetched>, pause: Duration) -> Option<Duration> {
+    match answer {
+        Err(Unfetched::Unreachable(_)) => Some(pause),
+        Err(_) => None,
+        Ok(answer) if matches!(answer.status().as_u16(), 429 | 502 | 503 | 504) => {
+            let asked = answer.headers().get(RETRY_AFTER).and_then(|it| it.to_str().ok());
+            let asked = asked.and_then(|it| it.trim().parse().ok()).map(Duration::from_secs);
+            Some(asked.unwrap_or(pause).max(pause)).filter(|wait| *wait <= LONGEST_PAUSE)
+        }
+        Ok(_) => None,
+    }
+}
+
+/// What the model is told when there is no answer.
+fn failure(why: &Unfetched, longest: usize) -> ToolError {
+    ToolError::failed(match why {
+        Unfetched::NotPublic => {
+            "the service's name leads to an address that is not public, which this tool is not \
+                                 allowed to reach"
+                .to_owned()
+        }
+        Unfetched::TooLong => format!("the answer is longer than {longest} bytes"),
+        Unfetched::Unreachable(why) => why.clone(),
+    })
+}
+
+/// What the model is told when the service refuses.
+fn refusal(answer: &Response<Bytes>, secrets: &[Secret]) -> ToolError {
+    let status = answer.status();
+    let reason = status.canonical_reason().unwrap_or_default();
+    let mut what = format!("the service answered with status {} {reason}", status.as_u16());
+    what.truncate(what.trim_end().len());
+    if status.is_redirection() {
+        what.push_str("; it points elsewhere, which is not followed");
+    } else if let Ok(text) = std::str::from_utf8(answer.body())
+        && !text.trim().is_empty()
+    {
+        what.push_str(":\n");
+        what.push_str(&beginning(&covered(text, secrets)));
+    }
+    ToolError::failed(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(status: u16, after: Option<&str>) -> Result<Response<Bytes>, Unfetched> {
+        let mut answer = Response::builder().status(status);
+        if let Some(after) = after {
+            answer = answer.header(RETRY_AFTER, after);
+        }
+        Ok(answer.body(Bytes::new()).unwrap())
+    }
+
+    #[test]
+    fn what_passes_is_waited_for_and_the_rest_is_not() {
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(patience(&answered(503, None), PAUSE), Some(PAUSE));
+        assert_eq!(patience(&answered(429, Some("2")), PAUSE), seconds(2));
+        assert_eq!(patience(&answered(429, Some("0")), PAUSE), Some(PAUSE));
+        assert_eq!(patience(&answered(429, Some("soon")), PAUSE), Some(PAUSE));
+        assert_eq!(patience(&answered(429, Some("31")), PAUSE), None);
+        for status in [200, 302, 400, 401, 404, 500] {
+            assert_eq!(patience(&answered(status, Some("1")), PAUSE), None, "{status}");
+        }
+        assert_eq!(patience(&Err(Unfetched::Unreachable("x".into())), PAUSE), Some(PAUSE));
+        assert_eq!(patience(&Err(Unfetched::NotPublic), PAUSE), None);
+    }
+
+    #[test]
+    fn a_refusal_tells_the_status_and_a_bounded_body_without_secrets() {
+        let body = format!("token hunter2000 is wrong {}", "x".repeat(100_000));
+        let answer = Response::builder().status(401).body(Bytes::from(body)).unwrap();
+        let ToolError::Failed(said) = refusal(&answer, &[Secret("hunter2000".into())]) else {
+            panic!("a refusal is a failure");
+        };
+        assert!(
+            said.starts_with("the service answered with status 401 Unauthorized:\ntoken [secret]")
+        );
+        assert!(said.len() < 5000);
+    }
+}

@@ -1,0 +1,94 @@
+//! Answers shaped, and requests that show nothing.
+
+use creole::{Content, ToolError, ToolResult};
+use http::Response;
+use http::header::CONTENT_TYPE;
+use serde_json::json;
+
+use super::*;
+use crate::recipe::argument::Values;
+use crate::recipe::secret::Secret;
+
+fn shaped(wanted: &Answer, media: &str, body: &str) -> Result<ToolResult, ToolError> {
+    let answer = Response::builder().header(CONTENT_TYPE, media);
+    let answer = answer.body(Bytes::from(body.to_owned())).unwrap();
+    answer::shape(wanted, &answer, &Values::new(&[], json!({ "who": "ann" })), 1000, None)
+}
+
+fn said(wanted: &Answer, media: &str, body: &str) -> String {
+    match shaped(wanted, media, body) {
+        Ok(result) => match &result.content[..] {
+            [Content::Text { text, .. }] => text.clone(),
+            other => panic!("{other:?}"),
+        },
+        Err(ToolError::Failed(text)) => format!("failed: {text}"),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_answer_is_what_its_type_says() {
+    let usual = Answer::default();
+    let data = shaped(&usual, "application/vnd.x+json; charset=utf-8", r#"{"a":1}"#).unwrap();
+    assert_eq!(data.structured.unwrap().as_str(), r#"{"a":1}"#);
+    assert_eq!(said(&usual, "text/plain", "{}"), "{}");
+    assert!(said(&usual, "application/json", "{").starts_with("failed: the answer is not JSON"));
+    assert_eq!(said(&usual, "application/json", ""), "status 200, nothing else");
+    let image = shaped(&usual, "Image/PNG", "x").unwrap();
+    assert!(
+        matches!(&image.content[..], [Content::Image { mime_type, .. }] if mime_type == "image/png")
+    );
+}
+
+#[test]
+fn a_part_is_picked_and_a_text_is_made_of_it() {
+    let pick = Answer { pick: Some("/items/0/name".into()), ..Answer::default() };
+    let body = r#"{"items":[{"name":"x"}]}"#;
+    assert_eq!(
+        shaped(&pick, "application/json", body).unwrap().structured.unwrap().as_str(),
+        "\"x\""
+    );
+    assert_eq!(said(&Answer { form: Form::Text, ..pick.clone() }, "text/plain", body), "x");
+    assert!(said(&pick, "application/json", "{}").contains("nothing at `/items/0/name`"));
+    let template = Answer {
+        pick: Some("/items".into()),
+        template: Some(
+            "{% for it in body %}{{ it.name }} {{ it.no.more }}{% endfor %}, {{ arguments.who }}"
+                .into(),
+        ),
+        ..Answer::default()
+    };
+    assert_eq!(said(&template, "application/json", body), "x , ann");
+}
+
+#[test]
+fn a_template_has_bounds() {
+    let endless = "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}";
+    let endless = Answer { template: Some(endless.into()), ..Answer::default() };
+    assert!(said(&endless, "text/plain", "x").starts_with("failed: "));
+    let long = "{% for a in range(2000) %}x{% endfor %}";
+    let long = Answer { template: Some(long.into()), ..Answer::default() };
+    assert!(said(&long, "text/plain", "x").contains("longer than 1000 bytes"));
+    assert!(answer::check("{{ body").is_err());
+    assert!(answer::check("{{ body }}").is_ok());
+}
+
+#[test]
+fn nothing_secret_is_shown() {
+    let recipe = HttpRecipe {
+        method: Verb::Get,
+        url: Template::parse("https://host/?key=hunter2000").unwrap(),
+        query: vec![("k".into(), Template::parse("hunter2000").unwrap())],
+        headers: vec![("X-Key".into(), Template::parse("hunter2000").unwrap())],
+        body: Some(JsonTemplate::Plain(json!("hunter2000"))),
+        auth: Some(Auth::Bearer(Held::Here(Secret("hunter2000".into())))),
+        retries: 0,
+        allow_private: false,
+        answer: Answer::default(),
+    };
+    assert!(!format!("{recipe:?}").contains("hunter2000"));
+    let (sent, secrets) = request::build(&recipe, &Values::new(&[], json!({}))).unwrap();
+    assert_eq!(sent.headers["authorization"], "Bearer hunter2000");
+    assert!(sent.headers["authorization"].is_sensitive());
+    assert_eq!(secrets, [Secret("hunter2000".into())]);
+}

@@ -1,0 +1,108 @@
+//! What a server offers that was described, not programmed: tools without code, files as
+//! resources and prompts.
+//!
+//! A recipe is plain data that was checked before; [`Recipe::add`] makes what it describes. Whoever reads a
+//! configuration writes recipes, and so may a program.
+
+pub mod argument;
+pub mod command;
+pub mod folder;
+pub mod http;
+pub mod outcome;
+pub mod prompts;
+pub mod resource;
+pub mod secret;
+pub mod template;
+pub mod tool;
+
+use std::error::Error;
+use std::fmt;
+
+use creole::Server;
+
+use crate::Options;
+use crate::files::Problem;
+pub use folder::FolderRecipe;
+pub use prompts::PromptsRecipe;
+pub use resource::ResourceRecipe;
+pub use secret::Secret;
+use tool::Action;
+pub use tool::ToolRecipe;
+
+/// One thing that a server offers, described.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Recipe {
+    /// A tool.
+    Tool(Box<ToolRecipe>),
+    /// A folder whose files are resources.
+    Folder(Box<FolderRecipe>),
+    /// A folder of Markdown files that are prompts.
+    Prompts(Box<PromptsRecipe>),
+    /// A resource, or a family of them.
+    Resource(Box<ResourceRecipe>),
+}
+
+impl Recipe {
+    /// The name that the configuration knows it by.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Tool(tool) => &tool.name,
+            Self::Folder(folder) => &folder.name,
+            Self::Prompts(prompts) => &prompts.name,
+            Self::Resource(resource) => &resource.name,
+        }
+    }
+
+    /// The tool, if it is one.
+    pub fn tool(&self) -> Option<&ToolRecipe> {
+        match self {
+            Self::Tool(tool) => Some(tool),
+            _ => None,
+        }
+    }
+
+    /// Whether it runs programs, which somebody has to end if this process cannot.
+    pub fn runs_programs(&self) -> bool {
+        self.tool().is_some_and(|tool| matches!(tool.action, Action::Command(_)))
+    }
+
+    /// Adds what it describes to a server.
+    ///
+    /// # Errors
+    /// When it cannot be made, such as from a file that cannot be read.
+    pub fn add(&self, server: Server, options: &Options) -> Result<Server, RecipeError> {
+        match self {
+            Self::Tool(tool) => Ok(server.tool(tool.make(options)?)),
+            Self::Folder(folder) => folder.add(server),
+            Self::Prompts(prompts) => prompts.add(server),
+            Self::Resource(resource) => resource.add(server),
+        }
+    }
+
+    /// What is wrong with the files that it is made of. A server would leave out a wrong prompt and serve the
+    /// others; whoever checks a configuration wants to know.
+    pub fn problems(&self) -> Vec<Problem> {
+        match self {
+            Self::Tool(_) | Self::Folder(_) => Vec::new(),
+            Self::Prompts(prompts) => prompts.problems(),
+            Self::Resource(resource) => resource.problems(),
+        }
+    }
+}
+
+/// Why something described cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecipeError {
+    /// The name that the configuration knows it by.
+    pub name: String,
+    /// What is wrong, and what would be right.
+    pub what: String,
+}
+
+impl fmt::Display for RecipeError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "`{}` cannot be offered: {}", self.name, self.what)
+    }
+}
+
+impl Error for RecipeError {}

@@ -1,0 +1,116 @@
+//! What came back, as the result of a tool.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use creole::proto::wire::Raw;
+use creole::schema::Schema;
+use creole::{Content, ToolError, ToolResult};
+use serde_json::Value;
+
+/// How much of what failed is shown.
+const SHOWN: usize = 4096;
+
+/// What the result of a tool is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Text.
+    Text,
+    /// Data, with the same as text.
+    Json,
+    /// A picture of this media type.
+    Image(String),
+}
+
+/// The result that these bytes are.
+pub(super) fn result(
+    shape: &Shape,
+    bytes: Vec<u8>,
+    output: Option<&Schema>,
+) -> Result<ToolResult, ToolError> {
+    match shape {
+        Shape::Text => text(bytes).map(ToolResult::text),
+        Shape::Json => {
+            let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+                ToolError::failed(format!("what came back is not JSON: {error}"))
+            })?;
+            data(&value, output)
+        }
+        Shape::Image(mime_type) => Ok(picture(&bytes, mime_type)),
+    }
+}
+
+/// A picture as a result.
+pub(super) fn picture(bytes: &[u8], mime_type: &str) -> ToolResult {
+    let (data, mime_type) = (STANDARD.encode(bytes), mime_type.to_owned());
+    ToolResult { content: vec![Content::Image { data, mime_type }], ..ToolResult::default() }
+}
+
+/// Data as a result, if it is what was announced.
+pub(super) fn data(value: &Value, output: Option<&Schema>) -> Result<ToolResult, ToolError> {
+    if let Some(violations) = output.and_then(|schema| schema.validate(value).err()) {
+        let first = violations.first();
+        let what = first.map(|it| format!(": {} {}", it.pointer, it.message)).unwrap_or_default();
+        let what = format!("what came back does not fit the tool's output schema{what}");
+        return Err(ToolError::failed(what));
+    }
+    Ok(ToolResult::structured(Raw::of(value)))
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, ToolError> {
+    let not_text = "what came back is not UTF-8 text";
+    String::from_utf8(bytes).map_err(|_| ToolError::failed(not_text))
+}
+
+/// The end of a text that is too long to be shown whole.
+pub(super) fn ending(text: &str) -> String {
+    let text = text.trim();
+    if text.len() <= SHOWN {
+        return text.to_owned();
+    }
+    format!("…{}", &text[text.ceil_char_boundary(text.len() - SHOWN)..])
+}
+
+/// The beginning of a text that is too long to be shown whole.
+pub(super) fn beginning(text: &str) -> String {
+    let text = text.trim();
+    if text.len() <= SHOWN {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(SHOWN)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_what_was_asked_for_or_a_failure() {
+        let text = result(&Shape::Text, b"a\n".to_vec(), None).unwrap();
+        assert_eq!(text, ToolResult::text("a\n"));
+        assert!(result(&Shape::Text, vec![0xff], None).is_err());
+        let data = result(&Shape::Json, b" {\"a\": 1}\n".to_vec(), None).unwrap();
+        assert_eq!(data.structured.unwrap().as_str(), r#"{"a":1}"#);
+        assert!(result(&Shape::Json, b"{".to_vec(), None).is_err());
+        let image = result(&Shape::Image("image/png".into()), vec![1, 2], None).unwrap();
+        assert!(matches!(&image.content[..], [Content::Image { data, .. }] if data == "AQI="));
+    }
+
+    #[test]
+    fn data_that_was_not_announced_is_a_failure() {
+        let schema = Schema::new(r#"{"type":"object","required":["a"]}"#);
+        assert!(result(&Shape::Json, b"{\"a\":1}".to_vec(), Some(&schema)).is_ok());
+        let Err(ToolError::Failed(why)) = result(&Shape::Json, b"{}".to_vec(), Some(&schema))
+        else {
+            panic!("it does not fit");
+        };
+        assert!(why.contains("does not fit"), "{why}");
+    }
+
+    #[test]
+    fn long_texts_are_cut_at_either_end() {
+        let long = "ä".repeat(SHOWN);
+        assert!(ending(&long).len() <= SHOWN + 3 && ending(&long).starts_with('…'));
+        assert!(beginning(&long).len() <= SHOWN + 3 && beginning(&long).ends_with('…'));
+        assert_eq!(ending(" a "), "a");
+    }
+}

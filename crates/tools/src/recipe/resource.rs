@@ -1,0 +1,309 @@
+//! A single resource: a file, or a text of the configuration; with variables in its uri, a family of texts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use creole::front_matter::Document;
+use creole::proto::fault::{Fault, FaultKind};
+use creole::resource::Variables;
+use creole::{Contents, Resource, Server, Template, ToolError, WeakRegistry, media};
+
+use super::RecipeError;
+use crate::files::Problem;
+use crate::files::root::{Root, Unread};
+use crate::files::watch::{Watch, Watched};
+use crate::template::{Text, Wrong};
+
+/// How many bytes a file may have.
+const LARGEST_FILE: u64 = 8 * 1024 * 1024;
+
+/// A resource that is described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceRecipe {
+    /// The name that the configuration knows it by, and clients too.
+    pub name: String,
+    /// Its uri, or with `{variables}` the template of a family.
+    pub uri: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it is.
+    pub about: Option<String>,
+    /// Its media type; told by the name of the file if nothing is said.
+    pub mime_type: Option<String>,
+    /// What it holds.
+    pub body: Body,
+    /// What is proposed for the variables.
+    pub values: BTreeMap<String, Vec<String>>,
+}
+
+/// What a resource holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// This text; in a family, with gaps for the variables.
+    Text(String),
+    /// What is in this file whenever it is read.
+    File(PathBuf),
+}
+
+impl ResourceRecipe {
+    /// Adds the resource to a server.
+    pub(super) fn add(&self, server: Server) -> Result<Server, RecipeError> {
+        let refused =
+            |problem: Problem| RecipeError { name: self.name.clone(), what: problem.to_string() };
+        if !self.variables().is_empty() {
+            return Ok(server.template(self.family().map_err(refused)?));
+        }
+        let file = match &self.body {
+            Body::Text(text) => {
+                let kind = self.mime_type.as_deref().unwrap_or("text/plain");
+                let resource = Resource::text(&self.uri, &self.name, kind, text);
+                return Ok(server.resource(self.told(resource, None, None)));
+            }
+            Body::File(file) => file.clone(),
+        };
+        let reader = Arc::new(FileReader { path: file.clone(), mime_type: self.mime_type.clone() });
+        let Loaded { title, about, .. } = reader.load().map_err(refused)?;
+        let kind = self.mime_type.as_deref().or_else(|| media::by_name(&file.to_string_lossy()));
+        let mut resource =
+            Resource::new(&self.uri, &self.name, move |uri, _| reader.clone().read(uri));
+        if let Some(kind) = kind {
+            resource = resource.mime_type(kind);
+        }
+        let (uri, name) = (self.uri.clone(), self.name.clone());
+        let server = server.resource(self.told(resource, title, about));
+        Ok(server.setup(move |registry| {
+            let keeper = Keeper {
+                name: name.clone(),
+                uri,
+                file,
+                registry: registry.downgrade(),
+                is_first: true,
+            };
+            match Watch::start(keeper) {
+                Ok(watch) => registry.keep(watch),
+                Err(error) => {
+                    tracing::warn!("resource `{name}`: changes will not be noticed: {error}")
+                }
+            }
+        }))
+    }
+
+    /// What is wrong with it.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let tried = match (&self.body, self.variables().is_empty()) {
+            (Body::File(path), true) => {
+                FileReader { path: path.clone(), mime_type: None }.load().map(drop)
+            }
+            (Body::Text(_), true) => Ok(()),
+            (_, false) => self.family().map(drop),
+        };
+        tried.err().into_iter().collect()
+    }
+
+    /// The names of the variables in its uri.
+    pub fn variables(&self) -> Vec<&str> {
+        let gaps = self.uri.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+        gaps.map(|(name, _)| name.trim_start_matches('+')).collect()
+    }
+
+    fn told(&self, resource: Resource, title: Option<String>, about: Option<String>) -> Resource {
+        let resource = match self.title.as_ref().or(title.as_ref()) {
+            Some(title) => resource.title(title),
+            None => resource,
+        };
+        match self.about.as_ref().or(about.as_ref()) {
+            Some(about) => resource.about(about),
+            None => resource,
+        }
+    }
+
+    fn family(&self) -> Result<Template, Problem> {
+        let (text, file) = match &self.body {
+            Body::Text(text) => (text.clone(), PathBuf::from(&self.name)),
+            Body::File(path) => {
+                let bytes = read(path).map_err(|what| Problem::new(path, what))?;
+                let text = String::from_utf8(bytes)
+                    .map_err(|_| Problem::new(path, "this file is no text"))?;
+                (text, path.clone())
+            }
+        };
+        let placed = |wrong: Wrong| Problem {
+            file: file.clone(),
+            line: Some(wrong.line),
+            column: wrong.column,
+            what: wrong.what,
+            help: wrong.help,
+        };
+        let text = Arc::new(Text::new(&text, 1, &self.variables()).map_err(placed)?);
+        let kind = self
+            .mime_type
+            .clone()
+            .or_else(|| media::by_name(&file.to_string_lossy()).map(str::to_owned));
+        let kind = kind.unwrap_or_else(|| "text/plain".to_owned());
+        let mime_type = kind.clone();
+        let mut template =
+            Template::new(&self.uri, &self.name, move |uri, values: Variables, _| {
+                let rendered =
+                    text.render(values).map(|text| vec![Contents::text(uri, &mime_type, text)]);
+                async move { rendered.map_err(|wrong| failed(wrong.what)) }
+            })
+            .mime_type(&kind);
+        if let Some(title) = &self.title {
+            template = template.title(title);
+        }
+        if let Some(about) = &self.about {
+            template = template.about(about);
+        }
+        for (variable, values) in self.values.clone() {
+            template = template.complete(&variable, move |typed, _| {
+                let fitting = values.iter().filter(|value| value.starts_with(&typed)).cloned();
+                let fitting: Vec<String> = fitting.collect();
+                async move { fitting }
+            });
+        }
+        Ok(template)
+    }
+}
+
+/// Reads one file. Markdown may begin with front matter that has a title and a description; it is not part of the
+/// text.
+struct FileReader {
+    path: PathBuf,
+    mime_type: Option<String>,
+}
+
+/// A file without its front matter, and what that says of it.
+struct Loaded {
+    bytes: Vec<u8>,
+    title: Option<String>,
+    about: Option<String>,
+}
+
+impl FileReader {
+    async fn read(self: Arc<Self>, uri: String) -> Result<Vec<Contents>, ToolError> {
+        let reading = tokio::task::spawn_blocking(move || {
+            // The path is the machine's business; the log tells it.
+            let Loaded { bytes, .. } = self.load().map_err(|problem| failed(problem.what))?;
+            let named = media::of(&self.path.to_string_lossy(), &bytes);
+            let kind = self.mime_type.as_deref().unwrap_or(named);
+            Ok(vec![media::contents(uri, kind, bytes)])
+        });
+        reading.await.map_err(|_| failed("the reader broke down".to_owned()))?
+    }
+
+    /// The bytes, and the title and description that the file gives itself.
+    fn load(&self) -> Result<Loaded, Problem> {
+        let bytes = read(&self.path).map_err(|what| Problem::new(&self.path, what))?;
+        let is_markdown = media::by_name(&self.path.to_string_lossy()) == Some("text/markdown");
+        let Some(text) = std::str::from_utf8(&bytes).ok().filter(|_| is_markdown) else {
+            return Ok(Loaded { bytes, title: None, about: None });
+        };
+        let document = Document::read(text).map_err(|wrong| Problem {
+            line: Some(wrong.line),
+            help: Some(wrong.help),
+            ..Problem::new(&self.path, wrong.what)
+        })?;
+        let member = |key: &str| document.members.get(key)?.as_str().map(str::to_owned);
+        let (title, about) = (member("title"), member("description"));
+        Ok(Loaded { bytes: document.body.as_bytes().to_vec(), title, about })
+    }
+}
+
+/// Reads a file that the configuration names: links on the way to it are its own choice.
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let real = std::fs::canonicalize(path)
+        .map_err(|error| format!("this file cannot be read: {error}"))?;
+    let (Some(folder), Some(name)) =
+        (real.parent(), real.file_name().and_then(|name| name.to_str()))
+    else {
+        return Err("this is no file".to_owned());
+    };
+    Root::new(folder).read(name, LARGEST_FILE).map_err(|unread| match unread {
+        Unread::NotThere => "this is no file".to_owned(),
+        Unread::TooLarge => format!("this file has more than {LARGEST_FILE} bytes"),
+        Unread::Failed(error) => format!("this file cannot be read: {error}"),
+    })
+}
+
+fn failed(what: String) -> ToolError {
+    ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, what)))
+}
+
+/// Tells those who watch a resource that its file changed.
+struct Keeper {
+    name: String,
+    uri: String,
+    file: PathBuf,
+    registry: WeakRegistry,
+    is_first: bool,
+}
+
+impl Watched for Keeper {
+    fn name(&self) -> String {
+        format!("resource `{}`", self.name)
+    }
+
+    fn top(&self) -> PathBuf {
+        std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone())
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        self.top().parent().map(PathBuf::from).into_iter().collect()
+    }
+
+    fn look(&mut self, written: &BTreeSet<PathBuf>) {
+        // The first look is for what came before the watching began, which nobody can have read.
+        let is_nothing = std::mem::take(&mut self.is_first) && written.is_empty();
+        if let Some(registry) = self.registry.upgrade().filter(|_| !is_nothing) {
+            registry.resource_updated(&self.uri);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recipe(uri: &str, body: Body) -> ResourceRecipe {
+        ResourceRecipe {
+            name: "r".to_owned(),
+            uri: uri.to_owned(),
+            title: None,
+            about: None,
+            mime_type: None,
+            body,
+            values: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_markdown_file_gives_itself_a_title_which_is_no_part_of_its_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.md");
+        std::fs::write(&path, "---\ntitle: T\ndescription: D\n---\nBody\n").unwrap();
+        let reader = FileReader { path, mime_type: None };
+        let Loaded { bytes, title, about } = reader.load().unwrap();
+        assert_eq!(
+            (bytes.as_slice(), title.as_deref(), about.as_deref()),
+            (&b"Body\n"[..], Some("T"), Some("D"))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let nowhere = recipe("a://b", Body::File(folder.path().join("nowhere.md")));
+        assert!(nowhere.problems()[0].to_string().contains("nowhere.md: this file cannot be read"));
+        assert!(nowhere.add(Server::new("s")).is_err());
+        assert!(
+            recipe("a://b", Body::File(folder.path().to_owned())).add(Server::new("s")).is_err()
+        );
+        let gap = recipe("a://{x}", Body::Text("Hi {{ y }}".to_owned()));
+        assert!(gap.problems()[0].to_string().starts_with("r:1:7: `y` is no argument"));
+        assert_eq!(recipe("a://{x}/{+y}", Body::Text(String::new())).variables(), ["x", "y"]);
+        assert!(
+            recipe("a://{x}", Body::Text("Hi {{ x }}".to_owned())).add(Server::new("s")).is_ok()
+        );
+    }
+}

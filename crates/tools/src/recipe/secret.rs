@@ -1,0 +1,104 @@
+//! Texts that are never shown, and where they are kept.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use creole::ToolError;
+
+/// The largest file that is read as a secret, in bytes.
+const MOST_BYTES: u64 = 65_536;
+/// What stands in the place of a secret.
+const COVERED: &str = "[secret]";
+/// Shorter texts are not looked for: they would be found everywhere.
+const SHORTEST: usize = 6;
+
+/// A text that may be a secret: it can be used, and `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret(…)")
+    }
+}
+
+/// Where a secret is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Here.
+    Here(Secret),
+    /// In a file, which is read at each call, so that it may change.
+    File(PathBuf),
+}
+
+impl Held {
+    /// The secret; of a file, without the end of its last line.
+    pub(super) fn get(&self) -> Result<Secret, ToolError> {
+        match self {
+            Self::Here(secret) => Ok(secret.clone()),
+            Self::File(path) => {
+                let mut text = String::new();
+                // Neither the file's name nor what is wrong with it is for callers.
+                let read = opened(path).and_then(|file| {
+                    file.take(MOST_BYTES).read_to_string(&mut text).map(|_| text.trim_end().len())
+                });
+                match read {
+                    Ok(length) => {
+                        text.truncate(length);
+                        Ok(Secret(text))
+                    }
+                    Err(error) => {
+                        tracing::error!("a secret cannot be read from {}: {error}", path.display());
+                        Err(ToolError::failed("a secret that this tool needs cannot be read"))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A file, and nothing that would have us wait.
+fn opened(path: &Path) -> io::Result<File> {
+    match path.metadata()?.is_file() {
+        true => File::open(path),
+        false => Err(io::Error::other("it is no file")),
+    }
+}
+
+/// The text with the secrets in it covered.
+pub(super) fn covered(text: &str, secrets: &[Secret]) -> String {
+    let mut covered = text.to_owned();
+    for Secret(secret) in secrets.iter().filter(|Secret(secret)| secret.len() >= SHORTEST) {
+        if covered.contains(secret.as_str()) {
+            covered = covered.replace(secret.as_str(), COVERED);
+        }
+    }
+    covered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_shown_and_is_found_in_what_is() {
+        let secret = Secret("hunter2000".into());
+        assert_eq!(format!("{:?}", Held::Here(secret.clone())), "Here(Secret(…))");
+        let said = covered("token hunter2000 is wrong", &[secret, Secret("is".into())]);
+        assert_eq!(said, "token [secret] is wrong");
+    }
+
+    #[test]
+    fn a_file_is_read_anew_without_its_line_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let held = Held::File(path.clone());
+        assert!(held.get().is_err());
+        for text in ["one\n", "two"] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(held.get().unwrap().0, text.trim_end());
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Texts with placeholders: `{name}` stands for an argument, `{{` and `}}` for the braces themselves.
+
+use std::fmt;
+
+/// A text with placeholders.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+/// A part of a template.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Text that stays as it is.
+    Text(String),
+    /// The name of an argument.
+    Argument(String),
+}
+
+impl Template {
+    /// Reads a template.
+    ///
+    /// # Errors
+    /// When a brace neither belongs to a placeholder nor stands for itself; says what would be right.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
+        while let Some(place) = rest.find(['{', '}']) {
+            let (before, brace) = rest.split_at(place);
+            plain.push_str(before);
+            if brace.starts_with("{{") || brace.starts_with("}}") {
+                plain.push_str(&brace[..1]);
+                rest = &brace[2..];
+                continue;
+            }
+            let end = brace.find('}').filter(|_| brace.starts_with('{'));
+            let Some((name, after)) = end.map(|end| (&brace[1..end], &brace[end + 1..])) else {
+                let brace = &brace[..1];
+                return Err(format!(
+                    "`{brace}` belongs to no placeholder; write `{brace}{brace}` for the character itself"
+                ));
+            };
+            if !is_name(name) {
+                return Err(format!(
+                    "`{{{name}}}` is no placeholder; write the name of an argument in braces, or `{{{{` for the \
+                     character itself"
+                ));
+            }
+            if !plain.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut plain)));
+            }
+            parts.push(Part::Argument(name.to_owned()));
+            rest = after;
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            parts.push(Part::Text(plain));
+        }
+        Ok(Self(parts))
+    }
+
+    /// Its parts.
+    pub fn parts(&self) -> &[Part] {
+        &self.0
+    }
+
+    /// The arguments that it names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Argument(name) => Some(name.as_str()),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// The argument, if there is nothing else.
+    pub fn only(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [Part::Argument(name)] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The text, if there is no placeholder.
+    pub fn literal(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [] => Some(""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What stands before the first placeholder.
+    pub fn beginning(&self) -> &str {
+        match self.0.first() {
+            Some(Part::Text(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// The text with what the arguments stand for; nothing if one of them stands for nothing.
+    pub(super) fn fill(&self, text_of: impl Fn(&str) -> Option<String>) -> Option<String> {
+        let mut filled = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(text) => filled.push_str(text),
+                Part::Argument(name) => filled.push_str(&text_of(name)?),
+            }
+        }
+        Some(filled)
+    }
+}
+
+/// Whether it can be the name of an argument.
+pub fn is_name(name: &str) -> bool {
+    let letter = |byte: u8| byte == b'_' || byte.is_ascii_alphabetic();
+    let rest = |byte: u8| letter(byte) || byte == b'-' || byte.is_ascii_digit();
+    name.len() <= 64 && name.bytes().next().is_some_and(letter) && name.bytes().all(rest)
+}
+
+impl fmt::Debug for Template {
+    /// The placeholders alone: what stands around them may have come from the environment and be a secret.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Template(")?;
+        for part in &self.0 {
+            match part {
+                Part::Text(_) => formatter.write_str("…")?,
+                Part::Argument(name) => write!(formatter, "{{{name}}}")?,
+            }
+        }
+        formatter.write_str(")")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(text: &str) -> String {
+        let text_of = |name: &str| (name != "no").then(|| format!("<{name}>"));
+        Template::parse(text).unwrap().fill(text_of).unwrap_or_else(|| "nothing".into())
+    }
+
+    #[test]
+    fn placeholders_are_filled_once_and_doubled_braces_are_braces() {
+        assert_eq!(filled("--n={count}/{b-c}"), "--n=<count>/<b-c>");
+        assert_eq!(filled("{{count}} {{{a}}}"), "{count} {<a>}");
+        assert_eq!(filled("a{no}"), "nothing");
+        assert_eq!(filled(""), "");
+        assert_eq!(Template::parse("{a}").unwrap().only(), Some("a"));
+        assert_eq!(Template::parse("x").unwrap().literal(), Some("x"));
+    }
+
+    #[test]
+    fn what_is_no_placeholder_is_refused() {
+        for text in ["{", "}", "{}", "{a b}", "{1}", "a } b", "{$x}", "{-x}", "{a{b}}"] {
+            assert!(Template::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stands_around_is_not_shown() {
+        let shown = format!("{:?}", Template::parse("Bearer hunter2 {a}").unwrap());
+        assert_eq!(shown, "Template(…{a})");
+    }
+}

@@ -1,0 +1,220 @@
+//! Texts with gaps: templates whose steps and length are bounded, and which reach nothing but their values.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
+
+/// How many steps one rendering may take.
+const FUEL: u64 = 200_000;
+/// How many bytes one rendering may have.
+const LONGEST: usize = 1024 * 1024;
+/// The name of the one template in each environment.
+const NAME: &str = "text";
+
+/// A text with gaps.
+#[derive(Debug)]
+pub(crate) struct Text {
+    environment: Environment<'static>,
+    source: String,
+    /// The line of the file that it begins in.
+    line: usize,
+}
+
+/// What is wrong with a text, and where in its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub(crate) line: usize,
+    pub(crate) column: Option<usize>,
+    pub(crate) what: String,
+    pub(crate) help: Option<String>,
+}
+
+impl Text {
+    /// Reads a text that begins in this line of its file and may use these names.
+    pub(crate) fn new(source: &str, line: usize, names: &[&str]) -> Result<Self, Wrong> {
+        let mut text = Self { environment: environment(), source: source.to_owned(), line };
+        let added = text.environment.add_template_owned(NAME, source.to_owned());
+        added.map_err(|error| text.wrong(&error))?;
+        let undeclared = match text.environment.get_template(NAME) {
+            Ok(template) => template.undeclared_variables(false),
+            Err(error) => return Err(text.wrong(&error)),
+        };
+        let is_known = |name: &String| {
+            names.contains(&name.as_str())
+                || text.environment.globals().any(|(global, _)| global == name)
+        };
+        let mut unknown: Vec<&String> = undeclared.iter().filter(|name| !is_known(name)).collect();
+        unknown.sort();
+        match unknown.first() {
+            Some(name) => Err(text.unknown(name, names)),
+            None => Ok(text),
+        }
+    }
+
+    /// The text with its gaps filled.
+    pub(crate) fn render(&self, values: BTreeMap<String, String>) -> Result<String, Wrong> {
+        let mut bounded = Bounded::default();
+        let template = self.environment.get_template(NAME).map_err(|error| self.wrong(&error))?;
+        let rendered = template.render_captured_to(Value::from_object(values), &mut bounded);
+        if bounded.is_full {
+            let what = format!("the text becomes longer than {LONGEST} bytes");
+            return Err(Wrong { line: self.line, column: None, what, help: None });
+        }
+        rendered.map_err(|error| self.wrong(&error))?;
+        // Pieces of text were written, each of them UTF-8.
+        Ok(String::from_utf8_lossy(&bounded.bytes).into_owned())
+    }
+
+    fn unknown(&self, name: &str, names: &[&str]) -> Wrong {
+        let known = match names {
+            [] => "there are none".to_owned(),
+            names => format!("there are `{}`", names.join("`, `")),
+        };
+        let help = Some(format!("{known}; add it to the arguments, or correct the name"));
+        let (line, column) = self.place(word(&self.source, name).unwrap_or_default());
+        Wrong { line, column: Some(column), what: format!("`{name}` is no argument"), help }
+    }
+
+    fn wrong(&self, error: &Error) -> Wrong {
+        let what = match (error.kind(), error.detail()) {
+            (ErrorKind::OutOfFuel, _) => format!("the text takes more than {FUEL} steps"),
+            (kind, None) => kind.to_string(),
+            (_, Some(detail)) => detail.to_owned(),
+        };
+        let (line, column) = match error.range() {
+            Some(range) => {
+                let (line, column) = self.place(range.start);
+                (line, Some(column))
+            }
+            None => (self.line + error.line().unwrap_or(1) - 1, None),
+        };
+        Wrong { line, column, what, help: None }
+    }
+
+    /// The line and column of a byte.
+    fn place(&self, byte: usize) -> (usize, usize) {
+        let before = &self.source[..self.source.floor_char_boundary(byte)];
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        (self.line + before.matches('\n').count(), line.chars().count() + 1)
+    }
+}
+
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_fuel(Some(FUEL));
+    // It would print what the template was given.
+    environment.remove_global("debug");
+    // A line that holds nothing but a condition leaves no empty line behind.
+    if let Ok(syntax) = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build() {
+        environment.set_syntax(syntax);
+    }
+    environment
+}
+
+/// Where a word first stands after the beginning of a gap.
+fn word(source: &str, name: &str) -> Option<usize> {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let first = source.find("{{").into_iter().chain(source.find("{%")).min()?;
+    source.match_indices(name).map(|(at, _)| at).find(|at| {
+        let (before, after) = (&source[..*at], &source[at + name.len()..]);
+        *at > first
+            && !before.chars().next_back().is_some_and(is_part)
+            && !after.chars().next().is_some_and(is_part)
+    })
+}
+
+/// Takes what is written up to a limit.
+#[derive(Default)]
+struct Bounded {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > LONGEST {
+            self.is_full = true;
+            return Err(io::Error::other("too long"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn place(wrong: &Wrong) -> (usize, Option<usize>) {
+        (wrong.line, wrong.column)
+    }
+
+    #[test]
+    fn gaps_are_filled_as_they_are() {
+        let text = Text::new(
+            "Hi {{ who }}!\n{% if tone %}\nBe {{ tone }}.\n{% endif %}\n",
+            1,
+            &["who", "tone"],
+        );
+        let text = text.unwrap();
+        let given = values(&[("who", "<b>{{ x }}"), ("tone", "")]);
+        assert_eq!(text.render(given).unwrap(), "Hi <b>{{ x }}!\n");
+        assert_eq!(
+            text.render(values(&[("who", "a"), ("tone", "kind")])).unwrap(),
+            "Hi a!\nBe kind.\n"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place_in_the_file() {
+        let wrong = Text::new("a\n  b {{ whom }}", 7, &["who"]).unwrap_err();
+        assert_eq!(place(&wrong), (8, Some(8)));
+        assert_eq!(wrong.what, "`whom` is no argument");
+        let wrong = Text::new("a\n{% if %}", 7, &[]).unwrap_err();
+        assert_eq!(place(&wrong), (8, Some(7)));
+        assert_eq!(
+            Text::new("\n\n{{ a|nonsense }}", 1, &["a"])
+                .unwrap()
+                .render(values(&[("a", "")]))
+                .unwrap_err()
+                .line,
+            3
+        );
+        let undefined =
+            Text::new("x\n{{ a }}", 1, &["a"]).unwrap().render(values(&[])).unwrap_err();
+        assert_eq!(undefined.line, 2);
+    }
+
+    #[test]
+    fn nothing_is_reached_and_everything_ends() {
+        for reaching in [
+            "{% include '/etc/passwd' %}",
+            "{% import 'x' as x %}",
+            "{% extends 'x' %}",
+            "{{ debug() }}",
+            "{{ open('/etc/passwd') }}",
+        ] {
+            let text = Text::new(reaching, 1, &[]);
+            assert!(text.is_err() || text.unwrap().render(values(&[])).is_err(), "{reaching}");
+        }
+        let endless =
+            "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
+        let wrong = Text::new(endless, 1, &[]).unwrap().render(values(&[])).unwrap_err();
+        assert!(wrong.what.contains("steps"), "{wrong:?}");
+        let long = "{% for a in range(9999) %}{{ 'x' * 999 }}{% endfor %}";
+        let wrong = Text::new(long, 1, &[]).unwrap().render(values(&[])).unwrap_err();
+        assert!(wrong.what.contains("longer"), "{wrong:?}");
+    }
+}

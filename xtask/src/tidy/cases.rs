@@ -1,0 +1,82 @@
+//! `docs/cases.md`: every case of the bridge is there once, and the tests that it names exist.
+
+use super::Findings;
+use crate::repository::File;
+
+/// The document.
+const PATH: &str = "docs/cases.md";
+
+/// Where the names of files in it begin.
+const BEGINNINGS: [&str; 3] = ["acceptance/tests/", "acceptance/transcripts/", "crates/"];
+
+/// The cases of the bridge are numbered from one on.
+const CASES: usize = 114;
+
+/// Looks at every row of the document.
+pub(super) fn check(files: &[File], findings: &mut Findings) {
+    let Some(document) = files.iter().find(|file| file.path == PATH) else {
+        return findings.add(
+            PATH,
+            1,
+            "the document is missing",
+            "write which test shows which case",
+        );
+    };
+    let mut expected = 1;
+    for (index, line) in document.text.lines().enumerate() {
+        let Some((case, shown)) = row(line) else { continue };
+        if let Ok(number) = case.parse::<usize>() {
+            if number != expected {
+                let wrong = format!("case {number} stands where {expected} should");
+                findings.add(PATH, index + 1, &wrong, "write each case once and in order");
+            }
+            expected = number + 1;
+        }
+        for test in shown.split('`').skip(1).step_by(2).filter(|test| !exists(test, files)) {
+            let wrong = format!("there is no test `{test}`");
+            findings.add(
+                PATH,
+                index + 1,
+                &wrong,
+                "name one that there is, or call the case missing",
+            );
+        }
+        if !shown.contains('`') && !shown.contains("missing") {
+            findings.add(PATH, index + 1, "nothing shows this case", "call it missing");
+        }
+    }
+    if expected != CASES + 1 {
+        let wrong = format!("the last case is {}", expected - 1);
+        findings.add(PATH, 1, &wrong, &format!("write all {CASES}"));
+    }
+}
+
+/// The case of a row, and what shows it.
+fn row(line: &str) -> Option<(&str, &str)> {
+    let cells: Vec<_> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
+    let [case, _, shown, ..] = cells[..] else { return None };
+    let is_case = case.strip_prefix('C').unwrap_or(case).chars().all(|it| it.is_ascii_digit());
+    (is_case && !case.is_empty()).then_some((case, shown))
+}
+
+/// Whether there is such a transcript, or such a function in such a file.
+fn exists(test: &str, files: &[File]) -> bool {
+    let (path, function) = test.split_once("::").unwrap_or((test, ""));
+    let is_it = |file: &&File| BEGINNINGS.iter().any(|begin| file.path == format!("{begin}{path}"));
+    let Some(file) = files.iter().find(is_it) else { return false };
+    function.is_empty() || file.text.contains(&format!("fn {function}("))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_names_its_case_and_what_shows_it() {
+        assert_eq!(row("| 7 | what | `a.rs::b` |"), Some(("7", "`a.rs::b`")));
+        assert_eq!(row("| C07 | what | missing |"), Some(("C07", "missing")));
+        for other in ["| Case | What | Shown |", "|---|---|---|", "text"] {
+            assert_eq!(row(other), None);
+        }
+    }
+}
