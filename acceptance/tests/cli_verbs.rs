@@ -358,6 +358,10 @@ fn progress_is_shown_at_a_terminal() {
     let (code, _, shown) = at_terminal(&Place::new(), &call, "");
     assert_eq!(code, Some(0));
     assert!(shown.contains("creole: 50/100"), "{shown:?}");
+    let call = ["call", "--preset", "everything", "failing_job"];
+    let (code, _, shown) = at_terminal(&Place::new(), &call, "");
+    assert_eq!(code, Some(1));
+    assert!(shown.contains("creole: 1 the task is worked on"), "{shown:?}");
 }
 
 #[test]

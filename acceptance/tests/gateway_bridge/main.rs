@@ -5,8 +5,11 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod crowds;
+mod discretion;
 mod driving;
 mod isolation;
+mod lacking;
 mod parking;
 mod patience;
 mod pipes;
@@ -14,6 +17,7 @@ mod replicas;
 mod rounds;
 mod sharing;
 mod slow;
+mod tasks;
 mod telling;
 
 use std::fs;

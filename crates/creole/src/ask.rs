@@ -20,6 +20,7 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -225,21 +226,24 @@ pub fn lacking(asks: &[Ask], caller: &Caller) -> Option<Fault> {
         !question.is_allowed(&caller.capabilities) || !is_known(question, caller.rules)
     };
     let missing: Vec<_> = asks.iter().map(|ask| &ask.question).filter(is_missing).collect();
-    if missing.is_empty() {
-        return None;
-    }
-    let mut words: Vec<_> = missing.iter().map(|question| question.needed_words()).collect();
+    (!missing.is_empty()).then(|| missing_capability(&missing))
+}
+
+/// The fault of a call that has to ask this of a client that cannot answer; its data says what the client would
+/// have to declare (2026-07-28 basic, missing required client capability).
+pub fn missing_capability(questions: &[&Question]) -> Fault {
+    let mut words: Vec<_> = questions.iter().map(|question| question.needed_words()).collect();
     words.sort_unstable();
     words.dedup();
     let mut needed = json!({});
-    for question in missing {
+    for question in questions {
         if let Ok(capability) = serde_json::from_str(question.needed_capability()) {
             merge(&mut needed, capability);
         }
     }
     let detail = format!("This needs a client that supports {}.", words.join(" and "));
     let data = Raw::of(&json!({"requiredCapabilities": needed}));
-    Some(Fault::new(FaultKind::MissingCapability, detail).with_data(data))
+    Fault::new(FaultKind::MissingCapability, detail).with_data(data)
 }
 
 fn merge(into: &mut Value, from: Value) {
@@ -332,24 +336,39 @@ fn may_be_asked(caller: &Caller) -> bool {
 
 /// Sends the questions of one round together, in their order, and waits for all answers; the first refusal ends it.
 async fn ask_each(context: &Context, asks: Vec<Ask>) -> Result<Answers, Fault> {
-    let ask = |Ask { key, question }| (key, Box::pin(context.ask(question)));
-    let mut asking: Vec<_> = asks.into_iter().map(ask).collect();
-    let mut answers = Answers::new();
+    let asking = asks.into_iter().map(|Ask { key, question }| {
+        Box::pin(async move {
+            let refused = |reason| Fault::new(FaultKind::InputRefused, reason);
+            Ok((key, context.ask(question).await.map_err(refused)?))
+        })
+    });
+    together(asking.collect()).await.map(Answers::from_iter)
+}
+
+/// Does all of these at the same time, begun in their order; the first that fails ends it.
+pub(crate) async fn together<F, T, E>(mut under_way: Vec<Pin<Box<F>>>) -> Result<Vec<T>, E>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let mut done = Vec::new();
     poll_fn(|waker| {
         let mut place = 0;
-        while let Some((_, asked)) = asking.get_mut(place) {
-            match asked.as_mut().poll(waker) {
+        while let Some(next) = under_way.get_mut(place) {
+            match next.as_mut().poll(waker) {
                 Poll::Pending => place += 1,
-                Poll::Ready(Ok(answer)) => _ = answers.insert(asking.remove(place).0, answer),
-                Poll::Ready(Err(reason)) => {
-                    return Poll::Ready(Err(Fault::new(FaultKind::InputRefused, reason)));
+                Poll::Ready(outcome) => {
+                    drop(under_way.remove(place));
+                    match outcome {
+                        Ok(one) => done.push(one),
+                        Err(error) => return Poll::Ready(Err(error)),
+                    }
                 }
             }
         }
-        if asking.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if under_way.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
     })
     .await?;
-    Ok(answers)
+    Ok(done)
 }
 
 /// A question as the client's revision can ask it.

@@ -42,6 +42,11 @@ impl Origin {
         let number = CONVERSATIONS.fetch_add(1, Ordering::Relaxed);
         Self { principal, conversation: Some(number.to_string().into()) }
     }
+
+    /// Calls of somebody whose requests stand alone.
+    pub fn alone(principal: Arc<str>) -> Self {
+        Self { principal, conversation: None }
+    }
 }
 
 /// How events and questions of a call reach the client.
@@ -60,7 +65,18 @@ pub struct Context {
     shared: Arc<Shared>,
     /// What the client brings when the call is made again.
     round: Option<Arc<Round>>,
+    /// What layers around the call have to say about its events.
+    passing: Option<Arc<Passing>>,
 }
+
+/// One layer that events pass on their way to the client, and those around it.
+struct Passing {
+    change: Box<ChangeEvent>,
+    around: Option<Arc<Self>>,
+}
+
+/// What becomes of an event: the same, another, or nothing.
+type ChangeEvent = dyn Fn(Event) -> Option<Event> + Send + Sync;
 
 /// What one more round of a call begins with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -126,12 +142,23 @@ impl Context {
     }
 
     fn of(shared: Shared) -> Self {
-        Self { shared: Arc::new(shared), round: None }
+        Self { shared: Arc::new(shared), round: None, passing: None }
     }
 
     /// The same context, with what one more round begins with.
     pub(crate) fn with_round(&self, round: Round) -> Self {
-        Self { shared: Arc::clone(&self.shared), round: Some(Arc::new(round)) }
+        Self { round: Some(Arc::new(round)), ..self.clone() }
+    }
+
+    /// The same context for what is further in: progress and log messages from there become what `change` makes of
+    /// them, or nothing, before they reach the layers around this one and the client.
+    #[must_use]
+    pub fn with_events(
+        &self,
+        change: impl Fn(Event) -> Option<Event> + Send + Sync + 'static,
+    ) -> Self {
+        let passing = Passing { change: Box::new(change), around: self.passing.clone() };
+        Self { passing: Some(Arc::new(passing)), ..self.clone() }
     }
 
     /// Who is calling: revision, capabilities, self-description.
@@ -228,7 +255,12 @@ impl Context {
     }
 
     /// Passes on what happens elsewhere for this call.
-    pub async fn event(&self, event: Event) {
+    pub async fn event(&self, mut event: Event) {
+        let mut next = self.passing.as_deref();
+        while let Some(passing) = next {
+            let Some(changed) = (passing.change)(event) else { return };
+            (event, next) = (changed, passing.around.as_deref());
+        }
         self.shared.outlet.event(self.shared.key, event).await;
     }
 }

@@ -32,6 +32,17 @@ pub trait Middleware: Send + Sync {
     fn shape(&self, _kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         Some(item)
     }
+
+    /// Whether [`shape`](Self::shape) would say something else than before; told once for each time. It is asked
+    /// every few seconds, on a thread that may wait for a file.
+    fn has_changed(&self) -> bool {
+        false
+    }
+}
+
+/// Whether a layer lets something else be listed than before.
+pub fn has_changed(layers: &[Arc<dyn Middleware>]) -> bool {
+    layers.iter().fold(false, |changed, layer| layer.has_changed() | changed)
 }
 
 /// The item as all layers, outermost first, let it be listed: the innermost one is asked first.

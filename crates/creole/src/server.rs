@@ -354,20 +354,20 @@ impl Shared {
             _ => Ok(Mode::Here),
         };
         match mode {
-            Err(fault) => fault.into(),
+            Err(fault) => return fault.into(),
             // What is rare waits on the heap, so that the future of every call is small.
-            Ok(Mode::Task) => Box::pin(self.make_task(call)).await,
-            Ok(Mode::Here) if caller.tasking == Tasking::Never => self.answer_here(call).await,
-            Ok(Mode::Here) => match self.answer_here(call.clone()).await {
-                Outcome::Detach(state) => {
-                    let context = match state {
-                        None => call.context,
-                        state => call.context.with_round(Round { state, ..Round::default() }),
-                    };
-                    Box::pin(self.make_task(Call { context, ..call })).await
+            Ok(Mode::Task) => return Box::pin(self.make_task(call)).await,
+            Ok(Mode::Here) => {}
+        }
+        let kept = (caller.tasking != Tasking::Never).then(|| Box::new(call.clone()));
+        match (self.answer_here(call).await, kept) {
+            (Outcome::Detach(state), Some(mut call)) => {
+                if state.is_some() {
+                    call.context = call.context.with_round(Round { state, ..Round::default() });
                 }
-                done => done,
-            },
+                Box::pin(self.make_task(*call)).await
+            }
+            (done, _) => done,
         }
     }
 

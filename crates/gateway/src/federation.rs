@@ -1,16 +1,21 @@
 //! Several servers behind one: each is reached by itself, and none makes the others wait for long.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use creole::call::Call;
 use creole::chain::{BoxFuture, Middleware, Next};
 use creole::proto::fault::Fault;
 use creole::proto::model::ListKind;
 use creole::proto::op::{Operation, Outcome};
-use creole::{Registry, Source};
+use creole::{Registry, Source, WeakRegistry};
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use crate::upstream::{Settings, Upstream};
+
+/// How often the layers around everything are asked whether they let something else be listed.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// The servers behind one.
 #[derive(Clone, Default)]
@@ -29,6 +34,7 @@ impl Federation {
         let is_alone = servers.len() == 1 && !has_own;
         self.upstreams.get_or_init(|| {
             let started = servers.into_iter();
+            tokio::spawn(look(registry.downgrade(), Arc::downgrade(&self.upstreams)));
             started.map(|settings| Upstream::start(settings, registry, is_alone)).collect()
         });
     }
@@ -57,7 +63,7 @@ impl Federation {
         }
         let is_left = |known: &&Arc<Upstream>| !upstreams.iter().any(|it| Arc::ptr_eq(it, known));
         let leaving = self.upstreams().iter().filter(is_left).map(Arc::clone).collect();
-        Succession { upstreams, staying, leaving }
+        Succession { registry: registry.downgrade(), upstreams, staying, leaving }
     }
 
     /// Ends the conversations with the servers in peace; programs are stopped.
@@ -103,8 +109,19 @@ impl Federation {
     }
 }
 
+/// Asks the layers around everything whether they let something else be listed, while somebody needs the servers.
+async fn look(registry: WeakRegistry, needed: Weak<OnceLock<Vec<Arc<Upstream>>>>) {
+    while needed.strong_count() > 0 {
+        sleep(LOOK).await;
+        let Some(registry) = registry.upgrade() else { return };
+        // One that broke down is asked again.
+        _ = tokio::task::spawn_blocking(move || registry.look_again()).await;
+    }
+}
+
 /// The servers behind a successor, before it has taken the place.
 pub struct Succession {
+    registry: WeakRegistry,
     upstreams: Vec<Arc<Upstream>>,
     staying: Vec<(Arc<Upstream>, Source)>,
     leaving: Vec<Arc<Upstream>>,
@@ -127,6 +144,7 @@ impl Succession {
         for (upstream, place) in self.staying {
             upstream.move_to(place);
         }
+        tokio::spawn(look(self.registry, Arc::downgrade(&federation.upstreams)));
         federation.upstreams.get_or_init(|| self.upstreams);
         Leaving(self.leaving)
     }

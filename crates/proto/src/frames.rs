@@ -60,11 +60,18 @@ impl<M: Copy> Frames<M> {
     /// Adds a frame that `write` writes.
     pub(crate) fn add(&mut self, mark: M, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
+        self.add_line(mark, |bytes| {
+            write(bytes);
+            keep_on_one_line(&mut bytes[start..]);
+        });
+    }
+
+    /// Adds a frame that `write` writes without line ends; a long one is not searched for them again.
+    pub(crate) fn add_line(&mut self, mark: M, write: impl FnOnce(&mut Vec<u8>)) {
         if self.bytes.capacity() == 0 {
             self.bytes.reserve(USUAL);
         }
         write(&mut self.bytes);
-        keep_on_one_line(&mut self.bytes[start..]);
         self.bytes.push(b'\n');
         self.marks.push((mark, self.bytes.len()));
     }

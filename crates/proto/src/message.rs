@@ -46,11 +46,10 @@ pub struct Refusal {
 
 /// Tells what a scanned message is.
 pub fn classify<'a>(fields: &Fields<'a>, dialect: &Dialect) -> Result<Message<'a>, Refusal> {
-    let readable = fields.id.and_then(|raw| dialect.id(raw).ok());
     check_envelope(fields).and_then(|()| message(fields, dialect)).map_err(|fault| Refusal {
         fault: Box::new(fault),
         id: match dialect.refused_id {
-            RefusedId::Echo => readable,
+            RefusedId::Echo => fields.id.and_then(|raw| dialect.id(raw).ok()),
             RefusedId::Null => None,
         },
     })

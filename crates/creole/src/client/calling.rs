@@ -23,6 +23,8 @@ pub enum News {
     Event(Event),
     /// The server asks something.
     Asked(Asked),
+    /// The server asked something that was not offered to it, and was refused.
+    NotOffered(Question),
     /// The server no longer wants to know.
     Withdrawn(QuestionKey),
 }

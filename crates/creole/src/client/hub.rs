@@ -324,6 +324,11 @@ impl Hub {
                 let reply = Reply { key: question, hub: self.own.clone(), is_owed: true };
                 self.asked(state, call, Asked { question: what, task, reply }, later);
             }
+            Happening::NotOffered { call, what } => {
+                if let Some(desk) = call.and_then(|call| state.calls.get(&call)) {
+                    let _ = desk.news.try_send(News::NotOffered(what));
+                }
+            }
             Happening::Withdrawn(question) => {
                 let owner = state.questions.remove(&question);
                 if let Some(desk) = owner.and_then(|call| state.calls.get(&call)) {

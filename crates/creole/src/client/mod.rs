@@ -31,6 +31,7 @@ mod link;
 mod noise;
 pub mod probe;
 mod simple;
+mod tasks;
 
 pub use calling::{Asked, Calling, News, Reply, Step};
 pub use connection::{Closed, Connection, Notice, OnLog, OnQuestion, Setup};

@@ -1,7 +1,7 @@
 //! The client for programs that just want to use a server: it finds out how, calls, and answers questions in the
 //! way that the server's era asks them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use creole_proto::client::{Limits, Profile, Request};
@@ -179,8 +179,8 @@ impl ClientBuilder {
         if let Some(level) = log.filter(|_| connection.greeting().card.capabilities.logging) {
             connection.set_level(level).await;
         }
-        let mirrors = Mutex::default();
-        Ok(Client { connection, found, dialect, capabilities, callbacks, log, mirrors })
+        let (mirrors, tasked) = (Mutex::default(), Mutex::default());
+        Ok(Client { connection, found, dialect, capabilities, callbacks, log, mirrors, tasked })
     }
 }
 
@@ -203,6 +203,8 @@ pub struct Client {
     log: Option<Level>,
     /// Which arguments of which tools are repeated in headers; learnt when tools are listed.
     mirrors: Mutex<HashMap<String, Arc<[Mirror]>>>,
+    /// Which tools only run as tasks; learnt when tools are listed.
+    pub(super) tasked: Mutex<BTreeSet<String>>,
 }
 
 impl Client {
@@ -236,6 +238,7 @@ impl Client {
     pub async fn list(&self, kind: ListKind) -> Result<Vec<Arc<Definition>>, Fault> {
         let mut items = self.list_all(kind).await?;
         if kind == ListKind::Tools {
+            self.learn_tasks(&items);
             self.learn_mirrors(&mut items);
         }
         Ok(items)
@@ -260,7 +263,9 @@ impl Client {
         Err(internal("the server's list does not end"))
     }
 
-    /// Calls a tool; the result as the server wrote it.
+    /// Calls a tool; the result as the server wrote it. A call that the server makes a task of is followed to its
+    /// end. A server of 2025-11-25 makes one only if it is asked to: of tools that were
+    /// [listed](Self::list) as such.
     ///
     /// # Errors
     /// What the server says, or why it says nothing. A tool that failed is a result.
@@ -314,12 +319,11 @@ impl Client {
         let mirrors = self.mirrors_of(&operation);
         let mut reentry = None;
         for _ in 0..ROUNDS {
-            let mut request = Request::new(operation.clone());
-            request.terms.capabilities = Arc::clone(&self.capabilities);
-            request.terms.progress = self.callbacks.event.is_some();
-            request.terms.log = self.log;
+            let mut request = self.request(operation.clone());
             request.terms.reentry = reentry;
+            self.allow_tasks(&mut request);
             match self.round(request, Arc::clone(&mirrors)).await {
+                Outcome::Complete(Payload::TaskCreated(task)) => return self.follow(task).await,
                 Outcome::Complete(payload) => return Ok(payload),
                 Outcome::Fail(fault) => return Err(fault),
                 Outcome::Detach(_) => return Err(internal("the call was detached")),
@@ -335,7 +339,19 @@ impl Client {
         Err(Fault::new(FaultKind::InputRefused, format!("the server asked {ROUNDS} times")))
     }
 
-    async fn round(&self, request: Request, mirrors: Arc<[Mirror]>) -> Outcome {
+    pub(super) fn request(&self, operation: Operation) -> Request {
+        let mut request = Request::new(operation);
+        request.terms.capabilities = Arc::clone(&self.capabilities);
+        request.terms.progress = self.callbacks.event.is_some();
+        request.terms.log = self.log;
+        request
+    }
+
+    pub(super) fn callbacks(&self) -> &Callbacks {
+        &self.callbacks
+    }
+
+    pub(super) async fn round(&self, request: Request, mirrors: Arc<[Mirror]>) -> Outcome {
         let mut calling = self.connection.begin_with(request, mirrors);
         // Who is asked while the call goes on; nobody once it is over.
         let mut answering = JoinSet::new();
@@ -349,7 +365,7 @@ impl Client {
                 Step::News(News::Asked(asked)) => {
                     answering.spawn(self.callbacks.clone().reply(asked));
                 }
-                Step::News(News::Withdrawn(_)) => {}
+                Step::News(News::NotOffered(_) | News::Withdrawn(_)) => {}
                 Step::Done(outcome) => return outcome,
                 Step::Ended(_) => return internal("the call is over already").into(),
             }
@@ -384,6 +400,6 @@ impl Client {
     }
 }
 
-fn internal(detail: &str) -> Fault {
+pub(super) fn internal(detail: &str) -> Fault {
     Fault::new(FaultKind::Internal, detail)
 }

@@ -173,6 +173,11 @@ impl<T> Catalogue<T> {
         self.entries[place].shown = Some(Shown { definition: shown, mirrors: OnceLock::new() });
     }
 
+    /// The layers that the items are shown through.
+    pub(super) fn layers(&self) -> &Layers {
+        &self.layers
+    }
+
     /// Asks the chain anew how every item is to be seen.
     pub(super) fn show_again(&mut self) {
         self.aliases.clear();

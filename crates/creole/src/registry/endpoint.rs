@@ -32,6 +32,7 @@ impl Endpoint for Registry {
 }
 
 impl Registry {
+    /// Answers a call. Most calls are of tools: the others wait on the heap, so that this future is small.
     async fn answer(&self, operation: Operation, context: Context) -> Result<Outcome, Fault> {
         if let Some((endpoint, passed)) = self.elsewhere(&operation) {
             self.check_remote(&operation)?;
@@ -45,19 +46,24 @@ impl Registry {
             Operation::CallTool { name, arguments } => {
                 return self.call_tool(&name, arguments.as_ref(), context).await;
             }
-            Operation::ReadResource { uri } => return self.read_resource(uri, context).await,
+            Operation::ReadResource { uri } => {
+                return Box::pin(self.read_resource(uri, context)).await;
+            }
             Operation::ReadDirectory { uri, cursor } => {
                 Payload::Directory(self.directory(&uri, cursor, &context)?)
             }
             Operation::GetSkill { uri } => self.skill(&uri)?,
             Operation::GetPrompt { name, arguments } => {
-                return self.get_prompt(&name, arguments.as_ref(), context).await;
+                return Box::pin(self.get_prompt(&name, arguments.as_ref(), context)).await;
             }
-            Operation::Complete(request) => Payload::Completion(self.complete(request).await?),
+            Operation::Complete(request) => {
+                Payload::Completion(Box::pin(self.complete(request)).await?)
+            }
             Operation::Subscribe { uri } => {
                 self.offers(ListKind::Resources, method)?;
                 if self.reader(&uri).is_none() {
-                    return self.read_elsewhere(&Operation::Subscribe { uri }, &context).await;
+                    let subscribe = Operation::Subscribe { uri };
+                    return Box::pin(self.read_elsewhere(&subscribe, &context)).await;
                 }
                 Payload::Empty
             }
@@ -65,14 +71,16 @@ impl Registry {
                 self.offers(ListKind::Resources, method)?;
                 Payload::Empty
             }
-            Operation::Listen(wanted) => Payload::Listening(self.honour(wanted, &context).await?),
+            Operation::Listen(wanted) => {
+                Payload::Listening(Box::pin(self.honour(wanted, &context)).await?)
+            }
             Operation::GetTask { .. }
             | Operation::TaskResult { .. }
             | Operation::ListTasks(_)
             | Operation::UpdateTask { .. }
             | Operation::CancelTask { .. } => {
                 self.offers_tasks(&context, method)?;
-                return self.tasks().answer(&operation, &context).await;
+                return Box::pin(self.tasks().answer(&operation, &context)).await;
             }
         };
         Ok(Outcome::Complete(payload))

@@ -253,6 +253,14 @@ impl Registry {
         kinds.into_iter().for_each(|kind| self.changed(kind));
     }
 
+    /// The same, if a layer has changed its mind; to be called every few seconds, where that may wait for a file.
+    pub fn look_again(&self) {
+        let layers = Arc::clone(self.read().tools.layers());
+        if crate::chain::has_changed(&layers) {
+            self.show_again();
+        }
+    }
+
     /// What the server has to offer: what it has now, or had once.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         let state = self.read();

@@ -13,7 +13,7 @@ use super::claims::Claim;
 use super::record::{Answers, Record};
 use super::store::{Changed, TaskKey, unknown_task};
 use super::{Shared, Tasks, check_declared};
-use crate::ask::{is_known, lowered};
+use crate::ask::{is_known, lowered, together};
 use crate::call::Context;
 use crate::cursor::Position;
 
@@ -133,9 +133,9 @@ impl Tasks {
                 TaskState::Ended(TaskEnd::Fault(fault)) => return Err(fault),
                 TaskState::Cancelled => return Err(cancelled()),
                 TaskState::InputRequired(asks) => {
-                    if let Some((claim, ask)) = self.shared.claimed(key, asks, context) {
-                        self.shared.ask(key, ask, context).await?;
-                        drop(claim);
+                    let claimed = self.shared.claimed(key, asks, context);
+                    if !claimed.is_empty() {
+                        self.shared.ask_all(key, claimed, context).await?;
                         continue;
                     }
                 }
@@ -150,36 +150,63 @@ impl Tasks {
 }
 
 impl Shared {
-    /// The first question that this client can be asked and nobody else asks.
-    fn claimed(
-        &self,
-        key: &TaskKey,
-        asks: Vec<Ask>,
-        context: &Context,
-    ) -> Option<(Claim<'_>, Ask)> {
+    /// The questions that this client can be asked and nobody else asks.
+    fn claimed(&self, key: &TaskKey, asks: Vec<Ask>, context: &Context) -> Vec<(Claim<'_>, Ask)> {
         let caller = context.caller();
         let can = |ask: &Ask| {
             ask.question.is_allowed(&caller.capabilities) && is_known(&ask.question, caller.rules)
         };
-        let mut claims = asks
-            .into_iter()
-            .filter(can)
-            .filter_map(|ask| Some((self.claims.claim(key.id(), &ask.key)?, ask)));
-        claims.next()
+        let claim = |ask: Ask| Some((self.claims.claim(key.id(), &ask.key)?, ask));
+        asks.into_iter().filter(can).filter_map(claim).collect()
     }
 
-    async fn ask(&self, key: &TaskKey, ask: Ask, context: &Context) -> Result<(), Fault> {
+    /// Asks all of these together, in their order, until each is answered or one is refused.
+    async fn ask_all(
+        &self,
+        key: &TaskKey,
+        claimed: Vec<(Claim<'_>, Ask)>,
+        context: &Context,
+    ) -> Result<(), Fault> {
+        let asking = claimed.into_iter().map(|(claim, ask)| {
+            Box::pin(async move {
+                let asked = self.ask(key, ask, context).await;
+                drop(claim);
+                asked
+            })
+        });
+        match together(asking.collect()).await {
+            Ok(_) | Err(Stopped::Refused) => Ok(()),
+            Err(Stopped::Broken(fault)) => Err(fault),
+        }
+    }
+
+    async fn ask(&self, key: &TaskKey, ask: Ask, context: &Context) -> Result<(), Stopped> {
         let (question, form) = lowered(ask.question, context.caller().rules);
         let answered = context.ask_now(question).await;
-        let changed = match answered {
+        match answered {
             Ok(answer) => {
                 let answer = form.map_or_else(|| answer.clone(), |form| form.raise(&answer));
                 let given = Answers::from([(ask.key, answer)]);
-                self.store.change(key, |record, now| record.answer(given.clone(), now)).await
+                self.store.change(key, |record, now| record.answer(given.clone(), now)).await?;
+                Ok(())
             }
-            Err(reason) => self.store.change(key, |record, now| record.refuse(&reason, now)).await,
-        };
-        changed.map(drop)
+            Err(reason) => {
+                self.store.change(key, |record, now| record.refuse(&reason, now)).await?;
+                Err(Stopped::Refused)
+            }
+        }
+    }
+}
+
+/// Why no more is asked.
+enum Stopped {
+    Refused,
+    Broken(Fault),
+}
+
+impl From<Fault> for Stopped {
+    fn from(fault: Fault) -> Self {
+        Self::Broken(fault)
     }
 }
 

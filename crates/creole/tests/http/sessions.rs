@@ -3,10 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use creole::proto::op::{Operation, Outcome};
 use creole::state::State;
 use creole::transport::http::{Endpoint, Settings};
+use creole::{BoxFuture, Call, Middleware, Next, Resource, Server};
 use http::{Method, Request};
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use crate::client::{
     Watch, Whole, call, document, endpoint, endpoint_on, in_session, open, part, post, request,
@@ -114,6 +117,43 @@ async fn a_session_goes_on_in_another_process_that_shares_the_state() {
     assert_eq!(here.answer(delete(&session)).await.status(), 204);
     let elsewhere = endpoint_on(&state);
     assert_eq!(elsewhere.answer(call(&session, 3, "echo")).await.status(), 404);
+}
+
+/// Tells which resources are watched.
+struct Watched(mpsc::UnboundedSender<String>);
+
+impl Middleware for Watched {
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        if let Operation::Subscribe { uri } = &call.operation {
+            self.0.send(uri.clone()).unwrap();
+        }
+        next.call(call)
+    }
+}
+
+fn watching_on(state: &State) -> (Endpoint, mpsc::UnboundedReceiver<String>) {
+    let (told, watched) = mpsc::unbounded_channel();
+    let open = Resource::text("test://open", "open", "text/plain", "open");
+    let service = Server::new("test").resource(open).with(Watched(told)).start();
+    let settings = Settings { state: state.clone(), ..Settings::default() };
+    (Endpoint::new(service, settings), watched)
+}
+
+#[tokio::test]
+async fn a_session_that_goes_on_elsewhere_has_its_resources_watched_there() {
+    let state = State::default();
+    let (here, mut watched_here) = watching_on(&state);
+    let session = open(&here).await;
+    let params = json!({"uri": "test://open"});
+    let subscribe =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": params});
+    assert_eq!(here.answer(in_session(&session, &subscribe)).await.status(), 200);
+    assert_eq!(watched_here.recv().await.as_deref(), Some("test://open"));
+    let (there, mut watched_there) = watching_on(&state);
+    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+    assert_eq!(there.answer(in_session(&session, &ping)).await.status(), 200);
+    assert_eq!(watched_there.recv().await.as_deref(), Some("test://open"));
+    assert!(watched_here.try_recv().is_err() && watched_there.try_recv().is_err());
 }
 
 #[tokio::test(start_paused = true)]

@@ -64,6 +64,11 @@ impl Chain {
         creole::chain::shape(&self.0, kind, item)
     }
 
+    /// Whether a layer lets something else be seen than before.
+    pub fn has_changed(&self) -> bool {
+        creole::chain::has_changed(&self.0)
+    }
+
     /// The server with the layers around it.
     pub fn around(&self, endpoint: Arc<dyn Endpoint>) -> Arc<dyn Endpoint> {
         match self.0.is_empty() {

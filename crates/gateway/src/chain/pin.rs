@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use creole::seal::digest;
 use creole::{BoxFuture, Call, Middleware, Next};
@@ -41,6 +41,10 @@ struct Inner {
     is_new: AtomicBool,
     /// Whether somebody is about to write the file.
     is_saving: AtomicBool,
+    /// Whether something was approved that no list shows yet.
+    is_approved: AtomicBool,
+    /// When the file was last written, and its size, when it was last looked at.
+    stamp: Mutex<Option<(SystemTime, u64)>>,
 }
 
 impl Pin {
@@ -56,6 +60,8 @@ impl Pin {
             tools: Mutex::new(tools),
             is_new: AtomicBool::new(false),
             is_saving: AtomicBool::new(false),
+            is_approved: AtomicBool::new(false),
+            stamp: Mutex::default(),
         })))
     }
 }
@@ -108,6 +114,23 @@ impl Inner {
         is_changed(&self.tools())
     }
 
+    /// Whether something was approved since this was last asked. Only while a tool is withheld is the file looked
+    /// at, and only when it was written is it read.
+    fn has_approved(&self) -> bool {
+        let is_withholding = self.tools().values().any(|pinned| pinned.changed.is_some());
+        if is_withholding && self.is_written() {
+            self.save();
+        }
+        self.is_approved.swap(false, Ordering::AcqRel)
+    }
+
+    fn is_written(&self) -> bool {
+        let found = std::fs::metadata(&self.path).ok();
+        let stamp = found.and_then(|found| Some((found.modified().ok()?, found.len())));
+        let mut last = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *last, stamp) != stamp
+    }
+
     /// Writes the file, and takes over what was approved there.
     fn save(&self) {
         self.is_new.store(false, Ordering::Release);
@@ -118,6 +141,7 @@ impl Inner {
                 let approved = pins.get(name).filter(|there| pinned.is_changed_to(there));
                 if let Some(there) = approved {
                     *pinned = there.clone();
+                    self.is_approved.store(true, Ordering::Release);
                 }
                 pins.insert(name.clone(), pinned.clone());
             }
@@ -179,6 +203,10 @@ impl Middleware for Pin {
         let is_shown = kind != ListKind::Tools || self.0.admits(&item);
         save_soon(&self.0);
         is_shown.then_some(item)
+    }
+
+    fn has_changed(&self) -> bool {
+        self.0.has_approved()
     }
 }
 

@@ -1,10 +1,11 @@
 //! Takes secrets out of results.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::{Content, Contents};
-use creole_proto::op::{Outcome, Payload, Relayed};
+use creole_proto::op::{Event, Outcome, Payload, Relayed};
 use creole_proto::wire::Raw;
 use regex::Regex;
 use serde_json::Value;
@@ -60,22 +61,25 @@ impl Redactor {
 
     /// Takes out of data what stands at the places, and out of its texts what matches.
     pub(super) fn data(&self, data: &mut Value) -> bool {
-        let mut found = self.texts_in(data);
+        self.all(data, &NO_TEXTS)
+    }
+
+    fn all(&self, data: &mut Value, no_texts: &[&str]) -> bool {
+        let mut found = self.texts_in(data, no_texts);
         for pointer in &self.pointers {
             found |= self.at(data, pointer);
         }
         found
     }
 
-    fn texts_in(&self, value: &mut Value) -> bool {
+    fn texts_in(&self, value: &mut Value, no_texts: &[&str]) -> bool {
+        let each = |found, item| self.texts_in(item, no_texts) | found;
         match value {
             Value::String(text) => self.text(text),
-            Value::Array(items) => {
-                items.iter_mut().fold(false, |found, item| self.texts_in(item) | found)
-            }
+            Value::Array(items) => items.iter_mut().fold(false, each),
             Value::Object(members) => {
-                let texts = members.iter_mut().filter(|(key, _)| !NO_TEXTS.contains(&key.as_str()));
-                texts.fold(false, |found, (_, member)| self.texts_in(member) | found)
+                let texts = members.iter_mut().filter(|(key, _)| !no_texts.contains(&key.as_str()));
+                texts.map(|(_, member)| member).fold(false, each)
             }
             _ => false,
         }
@@ -156,16 +160,44 @@ impl Redactor {
 
     fn texts(&self, raw: &str) -> Option<String> {
         let mut value: Value = serde_json::from_str(raw).ok()?;
-        self.texts_in(&mut value).then(|| value.to_string())
+        self.texts_in(&mut value, &NO_TEXTS).then(|| value.to_string())
+    }
+
+    /// Progress and log messages without what matches. All strings of a log message are texts.
+    fn event(&self, mut event: Event) -> Event {
+        match &mut event {
+            Event::Progress { message, .. } => {
+                message.iter_mut().for_each(|message| _ = self.text(message));
+            }
+            Event::Log { logger, data, .. } => {
+                logger.iter_mut().for_each(|logger| _ = self.text(logger));
+                let redacted = data.decode().ok().filter(|value: &Value| !value.is_null());
+                if let Some(mut value) = redacted
+                    && self.all(&mut value, &[])
+                {
+                    *data = Raw::of(&value);
+                }
+            }
+        }
+        event
     }
 }
 
-/// A layer that takes secrets out of results and out of the words of faults.
+/// A layer that takes secrets out of results, out of the words of faults, and out of progress and log messages.
 #[derive(Clone, Debug)]
-pub struct Redact(pub Redactor);
+pub struct Redact(Arc<Redactor>);
+
+impl Redact {
+    /// A layer that takes this out.
+    pub fn new(redactor: Redactor) -> Self {
+        Self(Arc::new(redactor))
+    }
+}
 
 impl Middleware for Redact {
-    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+    fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        let redactor = Arc::clone(&self.0);
+        call.context = call.context.with_events(move |event| Some(redactor.event(event)));
         Box::pin(async move {
             let mut outcome = next.call(call).await;
             match &mut outcome {

@@ -2,7 +2,7 @@
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::op::{Event, Operation, Outcome};
 use creole_proto::wire::Raw;
 
 use super::weight::weight;
@@ -12,7 +12,7 @@ use super::weight::weight;
 pub struct SizeLimit {
     /// The largest arguments of a call, in bytes.
     pub arguments: Option<usize>,
-    /// The largest result, in bytes.
+    /// The largest result, in bytes; also the largest words of progress and log messages.
     pub results: Option<usize>,
 }
 
@@ -34,12 +34,31 @@ fn too_large(size: usize, limit: usize, is_tool: bool) -> Fault {
     Fault::new(if is_tool { FaultKind::ToolFailed } else { FaultKind::Internal }, detail)
 }
 
+/// An event that is not too large: how far work has come is told, words that are too long are not.
+fn shortened(mut event: Event, limit: usize) -> Event {
+    match &mut event {
+        Event::Progress { message, .. } => {
+            *message = message.take().filter(|message| message.len() <= limit);
+        }
+        Event::Log { data, .. } => {
+            let size = data.as_str().len();
+            if size > limit {
+                let words = format!("a message of {size} bytes; at most {limit} are let through");
+                *data = Raw::of(&words);
+            }
+        }
+    }
+    event
+}
+
 impl Middleware for SizeLimit {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if let Err(fault) = self.check_arguments(&call.operation) {
             return Box::pin(async move { fault.into() });
         }
         let Some(limit) = self.results else { return next.call(call) };
+        let mut call = call;
+        call.context = call.context.with_events(move |event| Some(shortened(event, limit)));
         let is_tool = matches!(call.operation, Operation::CallTool { .. });
         let subject = call.operation.target().to_owned();
         Box::pin(async move {
@@ -56,7 +75,7 @@ impl Middleware for SizeLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::testing::{Flaky, ask, call, fault, text};
+    use crate::chain::testing::{Flaky, ask, call, fault, text, told};
 
     fn serve(arguments: Option<usize>, results: Option<usize>) -> creole::Service {
         let limit = SizeLimit { arguments, results };
@@ -80,5 +99,21 @@ mod tests {
         assert_eq!(refused.detail, "the result has 4 bytes; at most 3 are let through");
         let read = Operation::ReadResource { uri: "test://open".to_owned() };
         assert_eq!(fault(ask(&service, "a", read).await).kind, FaultKind::Internal);
+    }
+
+    #[tokio::test]
+    async fn messages_that_are_too_large_are_told_in_short_and_progress_without_words() {
+        let limit = SizeLimit { arguments: None, results: Some(6) };
+        let told = told(limit, "work", "{\"k\":1}").await;
+        let [Event::Progress { progress, message, .. }, Event::Log { data, .. }] = &told[..] else {
+            panic!("{told:?}")
+        };
+        assert_eq!((*progress, message.as_deref()), (1.0, Some("work")));
+        assert_eq!(data.as_str(), r#""a message of 7 bytes; at most 6 are let through""#);
+        let told = self::told(limit, "worked on", "12").await;
+        let [Event::Progress { message, .. }, Event::Log { data, .. }] = &told[..] else {
+            panic!("{told:?}")
+        };
+        assert_eq!((message, data.as_str()), (&None, "12"));
     }
 }

@@ -1,13 +1,15 @@
 //! Servers and callers for the tests of layers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use creole::call::Origin;
-use creole::{BoxFuture, Middleware, Outlet, Prompt, Resource, Server, Service, Tool, ToolError};
+use creole::{
+    BoxFuture, Context, Middleware, Outlet, Prompt, Resource, Server, Service, Tool, ToolError,
+};
 use creole_proto::fault::Fault;
-use creole_proto::model::{Content, ListKind, PromptResult, Question, ToolResult};
+use creole_proto::model::{Content, Level, ListKind, PromptResult, Question, ToolResult};
 use creole_proto::op::{Caller, Event, Operation, Outcome, Payload};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::server::{Answer, Call as Started, CallKey};
@@ -27,9 +29,47 @@ impl Outlet for Nobody {
     }
 }
 
-/// What a service answers to an operation.
-pub(super) async fn ask(service: &Service, principal: &str, operation: Operation) -> Outcome {
-    let caller = Caller {
+/// An outlet that keeps what is told.
+#[derive(Default)]
+struct Ears(Mutex<Vec<Event>>);
+
+impl Outlet for Ears {
+    fn event(&self, _: CallKey, event: Event) -> BoxFuture<'_, ()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        Box::pin(async {})
+    }
+
+    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(async { Err("nobody is there".to_owned()) })
+    }
+}
+
+/// What a client hears of a tool that shows progress with this message and logs this JSON, behind the layer.
+pub(super) async fn told(
+    layer: impl Middleware + 'static,
+    message: &'static str,
+    data: &'static str,
+) -> Vec<Event> {
+    let tell = move |_, context: Context| -> BoxFuture<'static, Result<ToolResult, ToolError>> {
+        Box::pin(async move {
+            context.progress(1.0, None, Some(message)).await;
+            context.log(Level::Info, Some("teller"), &Raw::parse(data).unwrap()).await;
+            Ok(ToolResult::text("told"))
+        })
+    };
+    let tool = Tool::raw("tell", "Tells", any_object(), tell);
+    let service = Server::new("teller").tool(tool).with(layer).start();
+    let ears = Arc::new(Ears::default());
+    let operation = Operation::CallTool { name: "tell".to_owned(), arguments: None };
+    let caller = Caller { log: Some(Level::Debug), ..somebody() };
+    let started = Started { key: CallKey(1), operation, caller };
+    let outcome = service.run(started, Arc::clone(&ears) as _, Origin::new("a".into())).0.await;
+    assert!(matches!(outcome, Outcome::Complete(_)), "{outcome:?}");
+    std::mem::take(&mut ears.0.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn somebody() -> Caller {
+    Caller {
         rules: Revision::newest(Era::Stateless).rules(),
         capabilities: Arc::default(),
         client: None,
@@ -37,8 +77,12 @@ pub(super) async fn ask(service: &Service, principal: &str, operation: Operation
         progress: false,
         reentry: None,
         tasking: Default::default(),
-    };
-    let started = Started { key: CallKey(1), operation, caller };
+    }
+}
+
+/// What a service answers to an operation.
+pub(super) async fn ask(service: &Service, principal: &str, operation: Operation) -> Outcome {
+    let started = Started { key: CallKey(1), operation, caller: somebody() };
     service.run(started, Arc::new(Nobody), Origin::new(principal.into())).0.await
 }
 
@@ -174,7 +218,7 @@ impl Flaky {
 
     fn run(
         self: Arc<Self>,
-    ) -> impl Fn(Value, creole::Context) -> BoxFuture<'static, Result<ToolResult, ToolError>> + Send + Sync
+    ) -> impl Fn(Value, Context) -> BoxFuture<'static, Result<ToolResult, ToolError>> + Send + Sync
     {
         move |arguments, _| {
             let flaky = Arc::clone(&self);

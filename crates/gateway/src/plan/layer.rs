@@ -137,7 +137,7 @@ impl LayerPlan {
             Self::Filter(settings) => Arc::new(Filter::new(settings.clone())),
             Self::Rename(settings) => Arc::new(Rename::new(settings.clone())),
             Self::Rewrite(layer) => Arc::new(layer.clone()),
-            Self::Redact(plan) => Arc::new(Redact(plan.redactor()?)),
+            Self::Redact(plan) => Arc::new(Redact::new(plan.redactor()?)),
             Self::SizeLimit(layer) => Arc::new(*layer),
             Self::Audit(plan) => Arc::new(plan.build(server)?),
             Self::Pin(file) => Arc::new(Pin::new(server, file).map_err(|error| {

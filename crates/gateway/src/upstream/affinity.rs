@@ -45,7 +45,7 @@ impl Upstream {
     /// The gateway's own conversation: for lists and notifications.
     pub(super) async fn main(&self) -> Result<Connection, Fault> {
         let capabilities = self.asks.get().cloned().unwrap_or_default();
-        let lease = self.pool.lease(self.main_key(), &capabilities, None).await?;
+        let lease = self.pool.lease(self.main_key(), &capabilities, None, &self.parking).await?;
         Ok(lease.connection.clone())
     }
 

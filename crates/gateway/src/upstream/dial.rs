@@ -1,6 +1,8 @@
 //! Opening conversations with a server, and when one that failed may be tried again.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use creole::client::{Connection, Dialer as Client, Found, Offer, Way};
 use creole::process::{Restarts, Verdict};
@@ -8,6 +10,8 @@ use creole::proto::client::Profile;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::revision::{Era, Rules};
 use tokio::time::Instant;
+
+use super::pool::Owner;
 
 /// Which conversation a server is offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,11 +33,21 @@ impl Speak {
     }
 }
 
+/// The most callers whose failures are remembered.
+const MOST_OWNERS: usize = 1024;
+
 /// Opens conversations with one server.
 pub(super) struct Dialer {
     client: Client,
     began: Instant,
-    state: Mutex<State>,
+    failures: Mutex<Failures>,
+}
+
+/// Who failed: what cannot be started is so for everybody; what ended is so for the one whose it was.
+#[derive(Default)]
+struct Failures {
+    starts: State,
+    ends: HashMap<Owner, State>,
 }
 
 #[derive(Default)]
@@ -43,13 +57,43 @@ struct State {
     failure: Option<Fault>,
 }
 
+impl State {
+    fn fail(&mut self, now: Duration, fault: &Fault) {
+        self.restarts.ended(now, u64::from(now.subsec_nanos()));
+        self.failure = Some(fault.clone());
+    }
+
+    fn start(&mut self, now: Duration) {
+        self.restarts.started(now);
+        self.failure = None;
+    }
+
+    fn waits(&self, now: Duration) -> bool {
+        self.restarts.verdict(now) != Verdict::Start
+    }
+}
+
+impl Failures {
+    /// The failures of one caller's conversations. Those of callers that may start anyway are forgotten first.
+    fn of(&mut self, owner: &Owner, now: Duration) -> &mut State {
+        if self.ends.len() >= MOST_OWNERS && !self.ends.contains_key(owner) {
+            self.ends.retain(|_, state| state.waits(now));
+        }
+        if self.ends.len() >= MOST_OWNERS && !self.ends.contains_key(owner) {
+            // So many at once are the server's own failures.
+            return &mut self.starts;
+        }
+        self.ends.entry(owner.clone()).or_default()
+    }
+}
+
 impl Dialer {
     pub(super) fn new(way: Way, speak: Speak, profile: Arc<Profile>) -> Self {
         let mut client = Client::new(way, profile);
         if let Some(found) = speak.found() {
             client = client.pinned(found);
         }
-        Self { client, began: Instant::now(), state: Mutex::default() }
+        Self { client, began: Instant::now(), failures: Mutex::default() }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -66,44 +110,53 @@ impl Dialer {
         matches!(self.client.way(), Way::Http(_)) && self.client.known() != Some(Found::OldSse)
     }
 
-    /// Opens a conversation, unless the server failed a moment ago.
-    pub(super) async fn open(&self, offer: &Offer) -> Result<Connection, Fault> {
-        self.may_start()?;
+    /// Opens a conversation for somebody, unless the server failed a moment ago.
+    pub(super) async fn open(&self, offer: &Offer, owner: &Owner) -> Result<Connection, Fault> {
+        self.may_start(owner)?;
         let opened = self.client.connect(offer).await;
+        let now = self.began.elapsed();
+        let mut failures = self.lock();
         match &opened {
             Ok(_) => {
-                let now = self.began.elapsed();
-                let mut state = self.lock();
-                state.restarts.started(now);
-                state.failure = None;
+                failures.starts.start(now);
+                failures.of(self.blamed(owner), now).start(now);
             }
-            Err(fault) => self.failed(fault),
+            Err(fault) => failures.starts.fail(now, fault),
         }
         opened
     }
 
     /// Fails at once while a server that failed may not be tried again.
-    fn may_start(&self) -> Result<(), Fault> {
-        let state = self.lock();
-        let verdict = state.restarts.verdict(self.began.elapsed());
-        let Verdict::Wait(wait) = verdict else { return Ok(()) };
-        let seconds = wait.as_secs() + 1;
-        let why = state.failure.as_ref().map_or("it ended", |fault| &fault.detail);
-        let name = self.name();
-        let detail = format!("{name} is not available ({why}); it is tried again in {seconds} s");
-        Err(Fault::new(FaultKind::BackendUnavailable, detail).about(name))
+    fn may_start(&self, owner: &Owner) -> Result<(), Fault> {
+        let (failures, now) = (self.lock(), self.began.elapsed());
+        let own = failures.ends.get(self.blamed(owner));
+        for state in [Some(&failures.starts), own].into_iter().flatten() {
+            let Verdict::Wait(wait) = state.restarts.verdict(now) else { continue };
+            let seconds = wait.as_secs() + 1;
+            let why = state.failure.as_ref().map_or("it ended", |fault| &fault.detail);
+            let name = self.name();
+            let detail =
+                format!("{name} is not available ({why}); it is tried again in {seconds} s");
+            return Err(Fault::new(FaultKind::BackendUnavailable, detail).about(name));
+        }
+        Ok(())
     }
 
-    /// Notes that a conversation could not be opened, or ended although nobody wanted it to.
-    pub(super) fn failed(&self, fault: &Fault) {
+    /// Notes that somebody's conversation ended although nobody wanted it to.
+    pub(super) fn failed(&self, fault: &Fault, owner: &Owner) {
         let now = self.began.elapsed();
-        let dice = u64::from(now.subsec_nanos());
-        let mut state = self.lock();
-        state.restarts.ended(now, dice);
-        state.failure = Some(fault.clone());
+        self.lock().of(self.blamed(owner), now).fail(now, fault);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whose failures those of a conversation are: a program is its caller's own, a server elsewhere is everybody's.
+    fn blamed<'a>(&self, owner: &'a Owner) -> &'a Owner {
+        match self.client.way() {
+            Way::Http(_) => &Owner::Gateway,
+            _ => owner,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Failures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,6 +23,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long whoever asks for a list waits for it to be fetched again.
 const REFRESH: Duration = Duration::from_secs(2);
 
+/// How often the layers are asked whether they let something else be listed.
+const LOOK: Duration = Duration::from_secs(2);
+
 /// Whether a server was reached.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Status {
@@ -72,6 +75,7 @@ async fn follow(upstream: &Weak<Upstream>, connection: Connection) {
                 upstream.announce_everything();
                 continue;
             }
+            () = changed_chain(upstream) => Ok(Notice::Changed(Change::List(ListKind::Tools))),
             closed = connection.closed() => {
                 if let Some(upstream) = upstream.upgrade() {
                     upstream.lose(&closed.fault, closed.session_lost);
@@ -93,6 +97,20 @@ async fn follow(upstream: &Weak<Upstream>, connection: Connection) {
                 upstream.announce_everything();
             }
             Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// Resolves when a layer lets something else be listed, such as a tool that was approved.
+async fn changed_chain(upstream: &Weak<Upstream>) {
+    loop {
+        sleep(LOOK).await;
+        let Some(chain) = upstream.upgrade().map(|it| it.settings.chain.clone()) else {
+            return std::future::pending().await;
+        };
+        let asked = tokio::task::spawn_blocking(move || chain.has_changed());
+        if asked.await.unwrap_or(false) {
+            return;
         }
     }
 }

@@ -18,7 +18,12 @@ pub(super) enum Kept {
     /// The server refused until a page is visited: it is called again once that was done.
     Again,
     /// The server made a task of the call.
-    Task(String),
+    Task {
+        /// Its name there.
+        id: String,
+        /// Which of its caller's conversations it belongs to.
+        lane: usize,
+    },
 }
 
 impl Kept {
@@ -44,7 +49,7 @@ mod tests {
             Kept::Relay(Some("a\u{e9}\"b".to_owned())),
             Kept::Park { id: "x".to_owned(), round: 3 },
             Kept::Again,
-            Kept::Task("t".to_owned()),
+            Kept::Task { id: "t".to_owned(), lane: 2 },
         ];
         for kept in all {
             assert_eq!(Kept::read(&kept.text()), Some(kept));

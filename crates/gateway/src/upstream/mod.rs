@@ -18,6 +18,7 @@ mod pool;
 mod relay;
 mod tasks;
 mod terms;
+mod unmet;
 mod watch;
 
 pub use affinity::Affinity;
@@ -52,7 +53,7 @@ use fresh::Freshness;
 use keeper::Status;
 use kept::Kept;
 use park::Parking;
-use pool::{Lease, Pool};
+use pool::{Key, Lease, Pool};
 use watch::Watching;
 
 /// How long a resource is still watched after the last who did: many come back at once.
@@ -297,20 +298,35 @@ impl Upstream {
         let capabilities = terms::capabilities(&call.context);
         let (key, asks) = self.key(call, &capabilities, is_stateless);
         let conversation = call.context.conversation().cloned();
-        let lease = self.pool.lease(key, &asks, conversation).await?;
-        let connection = lease.connection.clone();
-        if let Some(Kept::Task(id)) = kept {
-            let (context, capabilities) = (&call.context, &capabilities);
-            let follower = tasks::Follower { connection: &connection, context, capabilities };
-            return Ok(Passed::Answered(follower.follow(id).await));
+        if let Some(Kept::Task { id, lane }) = kept {
+            let key = Key { lane: *lane, ..key };
+            let lease = self.pool.lease_again(key, &asks, conversation).await?;
+            return Ok(Passed::Answered(self.task(call, lease, &capabilities).follow(id).await));
         }
+        let pool = &self.pool;
+        let lease = pool.lease(key.clone(), &asks, conversation.clone(), &self.parking).await?;
+        let (connection, lane) = (lease.connection.clone(), lease.lane);
         let outcome = self.follow(call, lease, &capabilities).await;
         let is_lost = matches!(&outcome, Outcome::Fail(_))
             && connection.is_closed().is_some_and(|closed| closed.session_lost);
         if is_lost {
             return Ok(Passed::Forgotten);
         }
-        Ok(Passed::Answered(self.finish(outcome, call, &connection, &capabilities).await))
+        if let Outcome::Complete(Payload::TaskCreated(task)) = &outcome {
+            let lease = pool.lease_again(Key { lane, ..key }, &asks, conversation).await?;
+            return Ok(Passed::Answered(self.task(call, lease, &capabilities).adopt(task).await));
+        }
+        Ok(Passed::Answered(finish(outcome, call, &connection)))
+    }
+
+    /// The one who follows a task that the server made of a call.
+    fn task<'a>(
+        &'a self,
+        call: &'a Call,
+        lease: Lease,
+        capabilities: &'a Arc<ClientCapabilities>,
+    ) -> tasks::Follower<'a> {
+        tasks::Follower { parking: &self.parking, lease, context: &call.context, capabilities }
     }
 
     async fn follow(
@@ -320,50 +336,14 @@ impl Upstream {
         capabilities: &Arc<ClientCapabilities>,
     ) -> Outcome {
         let (operation, context) = (call.operation.clone(), &call.context);
-        let rules = lease.connection.greeting().rules;
         affinity::set_level(&lease, context).await;
         let mirrors = self.mirrors(&operation);
         let tasking = self.tasking(&operation, context, &lease.connection);
         let request = terms::request(operation, context, capabilities, tasking);
         let calling = lease.connection.begin_with(request, mirrors);
-        let parks = rules.asking == Asking::Inline
-            && context.caller().rules.asking == Asking::Reentrant
-            && call.operation.may_ask()
-            && capabilities.can_be_asked();
-        match parks {
+        match call.operation.may_ask() && park::is_needed(context, &lease, capabilities) {
             true => self.parking.follow(calling, lease, context).await,
             false => relay::follow(calling, &mut lease, context).await,
-        }
-    }
-
-    /// What the caller is told, given what the server did.
-    async fn finish(
-        &self,
-        outcome: Outcome,
-        call: &Call,
-        connection: &Connection,
-        capabilities: &Arc<ClientCapabilities>,
-    ) -> Outcome {
-        match outcome {
-            // Questions of calls that were parked carry their own state already.
-            Outcome::NeedInput { asks, state } => {
-                if let Some(fault) = creole::ask::lacking(&asks, call.context.caller()) {
-                    return fault.into();
-                }
-                let parked = state.as_deref().and_then(Kept::read).is_some();
-                let state = match connection.greeting().rules.asking {
-                    Asking::Inline if parked => state,
-                    Asking::Inline => Some(Kept::Again.text()),
-                    Asking::Reentrant => Some(Kept::Relay(state).text()),
-                };
-                Outcome::NeedInput { asks, state }
-            }
-            Outcome::Complete(Payload::TaskCreated(task)) => {
-                let context = &call.context;
-                tasks::Follower { connection, context, capabilities }.adopt(&task).await
-            }
-            Outcome::Fail(fault) => fault.for_caller().into(),
-            other => other,
         }
     }
 
@@ -427,6 +407,27 @@ enum Passed {
     Answered(Outcome),
     /// The session was gone before the call was looked at.
     Forgotten,
+}
+
+/// What the caller is told, given what the server did.
+fn finish(outcome: Outcome, call: &Call, connection: &Connection) -> Outcome {
+    match outcome {
+        // Questions of calls that were parked carry their own state already.
+        Outcome::NeedInput { asks, state } => {
+            if let Some(fault) = creole::ask::lacking(&asks, call.context.caller()) {
+                return fault.into();
+            }
+            let parked = state.as_deref().and_then(Kept::read).is_some();
+            let state = match connection.greeting().rules.asking {
+                Asking::Inline if parked => state,
+                Asking::Inline => Some(Kept::Again.text()),
+                Asking::Reentrant => Some(Kept::Relay(state).text()),
+            };
+            Outcome::NeedInput { asks, state }
+        }
+        Outcome::Fail(fault) => fault.for_caller().into(),
+        other => other,
+    }
 }
 
 /// The fault of a caller that did not visit the page without which the server refuses.

@@ -6,56 +6,41 @@
 //! (2026-07-28 basic/patterns/mrtr).
 
 mod attendant;
+mod places;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use creole::call::{Call, Context};
 use creole::client::Calling;
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::Ask;
+use creole::proto::model::{Ask, ClientCapabilities};
 use creole::proto::op::{Event, Operation, Outcome};
+use creole::proto::revision::Asking;
 use creole::proto::wire::Raw;
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::kept::Kept;
 use super::pool::Lease;
 use attendant::Attendant;
+use places::{Found, Place, Places};
 
-/// Parked calls of one server, and of one caller there.
-const MOST: usize = 64;
+/// Calls of one caller that wait for answers.
 pub(super) const MOST_OF_ONE: usize = 16;
 
-/// Calls that are over and whose outcome is still kept.
-const MOST_OVER: usize = 64;
+/// How long a call that was given up for a newer one may take to make room.
+const ROOM: Duration = Duration::from_secs(5);
 
 /// Things on their way to a caller that may wait to be taken.
 const NEWS: usize = 64;
 
 /// The calls of one server that wait for answers, or may have to.
 pub(super) struct Parking {
-    places: Mutex<HashMap<String, Place>>,
+    places: Mutex<Places>,
     /// How long the answers may take.
     patience: Duration,
-}
-
-struct Place {
-    principal: Arc<str>,
-    commands: mpsc::Sender<Resume>,
-    standing: Standing,
-}
-
-/// How a call stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// Somebody waits for it.
-    Awaited,
-    /// It waits for answers, and nobody for it.
-    Parked,
-    /// It has ended.
-    Over,
 }
 
 /// Somebody who came back.
@@ -88,11 +73,11 @@ impl Parking {
     ) -> Outcome {
         let (caller, news) = mpsc::channel(NEWS);
         let (commands, resumes) = mpsc::channel(MOST_OF_ONE);
-        let id = match self.enter(context.principal(), commands) {
-            Ok(id) => id,
+        let spot = match self.enter(context.principal(), commands) {
+            Ok(spot) => spot,
             Err(fault) => return fault.into(),
         };
-        let spot = Spot { parking: Arc::clone(self), id: id.clone() };
+        let id = spot.id.clone();
         let attendant = Attendant::new(calling, lease, context, caller, spot);
         tokio::spawn(attendant.attend(resumes));
         wait(news, &id, context).await
@@ -101,14 +86,12 @@ impl Parking {
     /// Goes on with a call that its caller had to leave.
     pub(super) async fn resume(&self, id: &str, round: u32, call: &Call) -> Outcome {
         let context = &call.context;
-        let commands = {
-            let places = self.lock();
-            places
-                .get(id)
-                .filter(|place| *place.principal == *context.principal())
-                .map(|it| it.commands.clone())
+        let found = self.lock().find(id, context.principal());
+        let commands = match found {
+            Found::Here(commands) => commands,
+            Found::GivenUp => return expired().into(),
+            Found::Not => return lost(&call.operation).into(),
         };
-        let Some(commands) = commands else { return lost(&call.operation).into() };
         let (caller, news) = mpsc::channel(NEWS);
         let answers = context.answers().map(|(key, answer)| (key.to_owned(), answer.clone()));
         let resume = Resume { round, answers: answers.collect(), caller };
@@ -118,15 +101,29 @@ impl Parking {
         }
     }
 
-    fn enter(&self, principal: &str, commands: mpsc::Sender<Resume>) -> Result<String, Fault> {
-        let id = creole::task::random_id()?;
-        let standing = Standing::Awaited;
-        let place = Place { principal: principal.into(), commands, standing };
-        self.lock().insert(id.clone(), place);
-        Ok(id)
+    /// Gives up the oldest call of this caller that waits for answers and that nobody waits for, and waits until
+    /// it has left its place; tells whether there was one. Calls of others are not touched.
+    pub(super) async fn make_room(&self, principal: &str) -> bool {
+        let Some(left) = self.lock().give_up_oldest(principal) else { return false };
+        // A sender that is gone without a word is what is waited for.
+        _ = timeout(ROOM, left).await;
+        true
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Place>> {
+    fn enter(
+        self: &Arc<Self>,
+        principal: &str,
+        commands: mpsc::Sender<Resume>,
+    ) -> Result<Spot, Fault> {
+        let id = creole::task::random_id()?;
+        let (leaving, left) = oneshot::channel();
+        let given_up = Arc::new(Notify::new());
+        let place = Place::new(principal, commands, Arc::clone(&given_up), left);
+        self.lock().insert(id.clone(), place);
+        Ok(Spot { parking: Arc::clone(self), id, given_up, _leaving: leaving })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -135,6 +132,8 @@ impl Parking {
 pub(super) struct Spot {
     parking: Arc<Parking>,
     id: String,
+    given_up: Arc<Notify>,
+    _leaving: oneshot::Sender<()>,
 }
 
 impl Spot {
@@ -143,38 +142,25 @@ impl Spot {
         self.parking.patience
     }
 
-    /// Has the call wait for answers, unless too many do.
+    /// Has the call wait for answers. If too many of its caller's do, the oldest is given up for it; it is
+    /// refused if too many of others do.
     fn park(&self) -> Result<(), Fault> {
-        let mut places = self.parking.lock();
-        let Some(principal) = places.get(&self.id).map(|place| Arc::clone(&place.principal)) else {
-            return Err(too_many());
-        };
-        let parked = places.values().filter(|place| place.standing == Standing::Parked);
-        let of_one = parked.clone().filter(|place| place.principal == principal).count();
-        if parked.count() >= MOST || of_one >= MOST_OF_ONE {
-            return Err(too_many());
-        }
-        self.stand(&mut places, Standing::Parked);
-        Ok(())
+        if self.parking.lock().park(&self.id) { Ok(()) } else { Err(too_many()) }
     }
 
-    /// Somebody came back for the call.
-    fn unpark(&self) {
-        self.stand(&mut self.parking.lock(), Standing::Awaited);
+    /// Somebody came back for the call; too late, if it was given up meanwhile.
+    fn unpark(&self) -> bool {
+        self.parking.lock().unpark(&self.id)
     }
 
     /// Whether the outcome of the call may be kept for a while.
     fn keep(&self) -> bool {
-        let mut places = self.parking.lock();
-        let over = places.values().filter(|place| place.standing == Standing::Over).count();
-        self.stand(&mut places, Standing::Over);
-        over < MOST_OVER
+        self.parking.lock().keep(&self.id)
     }
 
-    fn stand(&self, places: &mut HashMap<String, Place>, standing: Standing) {
-        if let Some(place) = places.get_mut(&self.id) {
-            place.standing = standing;
-        }
+    /// Resolves when the call is given up for a newer one.
+    async fn given_up(&self) {
+        self.given_up.notified().await;
     }
 }
 
@@ -182,6 +168,18 @@ impl Drop for Spot {
     fn drop(&mut self) {
         self.parking.lock().remove(&self.id);
     }
+}
+
+/// Whether a call has to be left alone when its server asks: its caller is not asked while it waits. Tasks wait for
+/// input, whoever is their caller.
+pub(super) fn is_needed(
+    context: &Context,
+    lease: &Lease,
+    capabilities: &ClientCapabilities,
+) -> bool {
+    let leaves = context.is_task() || context.caller().rules.asking == Asking::Reentrant;
+    let rules = lease.connection.greeting().rules;
+    leaves && rules.asking == Asking::Inline && capabilities.can_be_asked()
 }
 
 /// Waits for the call's end or its next questions. Being dropped is noticed by the call.
@@ -216,9 +214,67 @@ fn lost(operation: &Operation) -> Fault {
     Fault::new(kind, detail).about(operation.target())
 }
 
+/// The fault of answers that come too late: the call was given up, as newer ones of its caller asked too.
+fn expired() -> Fault {
+    let detail = "`requestState` is no longer valid: the call that asked was given up for newer ones; call again";
+    let data = Raw::of(&json!({"reason": "state_expired"}));
+    Fault::new(FaultKind::StateRefused, detail).with_data(data)
+}
+
 /// The fault of answers to questions that were answered otherwise before.
 fn consumed() -> Fault {
     let detail = "`requestState` is not valid for this request";
     let data = Raw::of(&json!({"reason": "state_consumed"}));
     Fault::new(FaultKind::StateRefused, detail).with_data(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parked(parking: &Arc<Parking>, principal: &str) -> (Spot, Result<(), Fault>) {
+        let (commands, _) = mpsc::channel(1);
+        let spot = parking.enter(principal, commands).unwrap();
+        let parked = spot.park();
+        (spot, parked)
+    }
+
+    #[tokio::test]
+    async fn the_oldest_call_of_a_caller_makes_room_and_those_of_others_stay() {
+        let parking = Parking::new(Duration::from_secs(600));
+        let (bobs, is_parked) = parked(&parking, "bob");
+        is_parked.unwrap();
+        let mut spots: Vec<_> = (0..=MOST_OF_ONE).map(|_| parked(&parking, "alice")).collect();
+        assert!(spots.iter().all(|(_, parked)| parked.is_ok()));
+        let oldest = spots.remove(0).0;
+        oldest.given_up().await;
+        assert!(!oldest.unpark(), "too late");
+        assert!(matches!(parking.lock().find(&oldest.id, "alice"), Found::GivenUp));
+        let id = oldest.id.clone();
+        drop(oldest);
+        assert!(matches!(parking.lock().find(&id, "alice"), Found::GivenUp), "also afterwards");
+        assert!(matches!(parking.lock().find(&id, "bob"), Found::Not));
+        assert!(spots.iter().all(|(spot, _)| spot.unpark()) && bobs.unpark());
+    }
+
+    #[tokio::test]
+    async fn a_call_that_somebody_waits_for_is_never_given_up() {
+        let parking = Parking::new(Duration::from_secs(600));
+        let spots: Vec<_> = (0..MOST_OF_ONE).map(|_| parked(&parking, "alice").0).collect();
+        assert!(spots.iter().all(Spot::unpark));
+        assert!(!parking.make_room("alice").await);
+        assert!(spots[0].park().is_ok());
+        assert!(!parking.make_room("bob").await);
+    }
+
+    #[tokio::test]
+    async fn who_has_no_call_to_give_up_is_refused_while_others_fill_the_place() {
+        let parking = Parking::new(Duration::from_secs(600));
+        let all: Vec<_> =
+            (0..64).map(|number| parked(&parking, &format!("{}", number / MOST_OF_ONE))).collect();
+        assert!(all.iter().all(|(_, parked)| parked.is_ok()));
+        let (_late, refused) = parked(&parking, "late");
+        assert_eq!(refused.unwrap_err().kind, FaultKind::Busy);
+        assert!(parked(&parking, "0").1.is_ok(), "its own oldest makes room");
+    }
 }

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::dial::Dialer;
-use super::park;
+use super::park::{self, Parking};
 
 /// How long a conversation may rest before it is closed.
 const IDLE: Duration = Duration::from_secs(300);
@@ -207,7 +207,9 @@ impl Drop for Joined {
 pub(super) struct Lease {
     pub(super) connection: Connection,
     pub(super) joined: Joined,
-    _turn: Option<OwnedSemaphorePermit>,
+    /// Which of its caller's conversations it is.
+    pub(super) lane: usize,
+    turn: Option<OwnedSemaphorePermit>,
     slot: Arc<Slot>,
 }
 
@@ -223,7 +225,10 @@ impl Lease {
 impl Lease {
     /// Notes whether the call waits for answers of its caller.
     pub(super) fn set_parked(&self, parked: bool) {
-        self.slot.is_parked.store(parked, Ordering::Release);
+        // The conversation of one call at a time waits only if that call does.
+        if self.turn.is_some() {
+            self.slot.is_parked.store(parked, Ordering::Release);
+        }
     }
 
     /// Whether the server has to be told to send messages of this level too; it is taken for told then.
@@ -276,8 +281,9 @@ impl Slot {
     async fn open(
         &self,
         dialer: &Dialer,
+        owner: &Owner,
         capabilities: &Arc<ClientCapabilities>,
-        changes: Option<&broadcast::Sender<ListKind>>,
+        changes: &broadcast::Sender<ListKind>,
     ) -> Result<Connection, Fault> {
         let mut place = self.connection.lock().await;
         if let Some(connection) = place.as_ref().filter(|open| open.is_closed().is_none()) {
@@ -286,11 +292,11 @@ impl Slot {
         if let Some(closed) = place.take().and_then(|gone| gone.is_closed())
             && !closed.session_lost
         {
-            dialer.failed(&closed.fault);
+            dialer.failed(&closed.fault, owner);
         }
         self.callers.given_up.store(false, Ordering::Release);
-        let connection = dialer.open(&self.callers.offer(capabilities)).await?;
-        if let Some(changes) = changes {
+        let connection = dialer.open(&self.callers.offer(capabilities), owner).await?;
+        if *owner != Owner::Gateway {
             tokio::spawn(tell_changes(connection.notices(), changes.clone()));
         }
         *place = Some(connection.clone());
@@ -312,49 +318,89 @@ impl Pool {
         pool
     }
 
-    /// A conversation for one call, opened if there is none.
+    /// A conversation for one call, opened if there is none. Where the calls in all that there may be wait for
+    /// their caller, the oldest of them has to make room.
     pub(super) async fn lease(
         &self,
         key: Key,
         capabilities: &Arc<ClientCapabilities>,
         conversation: Option<Arc<str>>,
+        parking: &Parking,
     ) -> Result<Lease, Fault> {
-        let is_callers = key.owner != Owner::Gateway;
-        let (slot, turn) = match key.exclusive {
-            false => (self.slot(key)?, None),
+        let owner = key.owner.clone();
+        let (slot, turn, lane) = match key.exclusive {
+            false => (self.slot(key)?, None, 0),
             true => {
-                let (slot, turn) = self.exclusive(key).await?;
-                (slot, Some(turn))
+                let (slot, turn, lane) = self.exclusive(key, parking).await?;
+                (slot, Some(turn), lane)
             }
         };
-        slot.touch();
         if turn.is_some() {
             slot.forsake_if_astray().await;
         }
         // Joined before the conversation is opened: some servers ask as soon as it is.
         let joined = slot.callers.join(conversation);
-        let changes = is_callers.then_some(&self.changes);
-        let connection = slot.open(&self.dialer, capabilities, changes).await?;
-        Ok(Lease { connection, joined, _turn: turn, slot })
+        let connection = self.open(&slot, &owner, capabilities).await?;
+        Ok(Lease { connection, joined, lane, turn, slot })
+    }
+
+    /// The conversation in which a call became a task. No turn is waited for: questions of tasks say which task
+    /// they belong to, and what says nothing is for the call whose turn it is.
+    pub(super) async fn lease_again(
+        &self,
+        key: Key,
+        capabilities: &Arc<ClientCapabilities>,
+        conversation: Option<Arc<str>>,
+    ) -> Result<Lease, Fault> {
+        let (owner, lane, exclusive) = (key.owner.clone(), key.lane, key.exclusive);
+        let slot = self.slot(key)?;
+        let joined = match exclusive {
+            true => Callers::default().join(conversation),
+            false => slot.callers.join(conversation),
+        };
+        let connection = self.open(&slot, &owner, capabilities).await?;
+        Ok(Lease { connection, joined, lane, turn: None, slot })
+    }
+
+    async fn open(
+        &self,
+        slot: &Slot,
+        owner: &Owner,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> Result<Connection, Fault> {
+        slot.touch();
+        slot.open(&self.dialer, owner, capabilities, &self.changes).await
     }
 
     /// A conversation that no other call uses: the first that is free, so that what a server keeps there is
     /// found again; a further one while calls wait for their answers in the others.
-    async fn exclusive(&self, key: Key) -> Result<(Arc<Slot>, OwnedSemaphorePermit), Fault> {
-        // The one that is waited for if none is free: one whose call does not wait for its caller.
-        let mut running = None;
-        for lane in 0..LANES {
-            let slot = self.slot(Key { lane, ..key.clone() })?;
-            if let Ok(turn) = Arc::clone(&slot.turn).try_acquire_owned() {
-                return Ok((slot, turn));
+    async fn exclusive(
+        &self,
+        key: Key,
+        parking: &Parking,
+    ) -> Result<(Arc<Slot>, OwnedSemaphorePermit, usize), Fault> {
+        for _ in 0..2 {
+            // The one that is waited for if none is free: one whose call does not wait for its caller.
+            let mut running = None;
+            for lane in 0..LANES {
+                let slot = self.slot(Key { lane, ..key.clone() })?;
+                if let Ok(turn) = Arc::clone(&slot.turn).try_acquire_owned() {
+                    return Ok((slot, turn, lane));
+                }
+                if running.is_none() && !slot.is_parked.load(Ordering::Acquire) {
+                    running = Some((slot, lane));
+                }
             }
-            if running.is_none() && !slot.is_parked.load(Ordering::Acquire) {
-                running = Some(slot);
+            if let Some((slot, lane)) = running {
+                let turn = self.turn(&slot).await?;
+                return Ok((slot, turn, lane));
+            }
+            let Owner::Principal(principal) = &key.owner else { break };
+            if !parking.make_room(principal).await {
+                break;
             }
         }
-        let slot = running.ok_or_else(park::too_many)?;
-        let turn = self.turn(&slot).await?;
-        Ok((slot, turn))
+        Err(park::too_many())
     }
 
     async fn turn(&self, slot: &Slot) -> Result<OwnedSemaphorePermit, Fault> {

@@ -10,17 +10,20 @@ use creole::proto::op::Outcome;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::pool::{Aside, Lease};
+use super::unmet::Unmet;
 
 /// Follows a call to its end. What happens on the way is told to the caller, and what is asked is asked there.
 /// Dropping this cancels the call.
 pub(super) async fn follow(mut calling: Calling, lease: &mut Lease, context: &Context) -> Outcome {
     let mut asking = Asking::default();
+    let mut unmet = Unmet::default();
     loop {
         tokio::select! {
             biased;
             step = calling.next() => match step {
                 Step::News(News::Event(event)) => context.event(event).await,
-                Step::News(News::Asked(asked)) => asking.ask(asked, context, lease),
+                Step::News(News::Asked(asked)) => asking.ask(asked, context, lease, &mut unmet),
+                Step::News(News::NotOffered(question)) => unmet.note(question),
                 Step::News(News::Withdrawn(question)) => asking.withdraw(question),
                 Step::Done(outcome) => {
                     lease.joined.is_answered = true;
@@ -28,12 +31,12 @@ pub(super) async fn follow(mut calling: Calling, lease: &mut Lease, context: &Co
                     while let Ok(Aside::Logged(event)) = lease.joined.asides.try_recv() {
                         context.event(event).await;
                     }
-                    return outcome;
+                    return unmet.judge(outcome, context);
                 }
                 Step::Ended(_) => return super::broken("the call ended without an answer").into(),
             },
             Some(aside) = lease.joined.asides.recv() => match aside {
-                Aside::Asked(asked) => asking.ask(asked, context, lease),
+                Aside::Asked(asked) => asking.ask(asked, context, lease, &mut unmet),
                 Aside::Logged(event) => context.event(event).await,
             },
             Some(_) = asking.running.join_next(), if !asking.running.is_empty() => {}
@@ -49,16 +52,11 @@ struct Asking {
 }
 
 impl Asking {
-    fn ask(&mut self, asked: Asked, context: &Context, lease: &Lease) {
+    fn ask(&mut self, asked: Asked, context: &Context, lease: &Lease, unmet: &mut Unmet) {
         spoil_if_rooted(&asked, context, lease);
-        let (context, key) = (context.clone(), asked.reply.key());
+        let Some(Asked { question, reply, .. }) = unmet.pass(asked, context) else { return };
+        let (context, key) = (context.clone(), reply.key());
         let handle = self.running.spawn(async move {
-            let Asked { question, reply, .. } = asked;
-            if !question.is_allowed(&context.caller().capabilities) {
-                let needs = question.needed_words();
-                return reply
-                    .answer(Err(Refusal::unsupported(format!("the client has no {needs}"))));
-            }
             let answer = context.ask(question).await;
             reply.answer(answer.map_err(Refusal::declined));
         });

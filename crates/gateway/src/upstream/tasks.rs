@@ -3,17 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use creole::ask::missing_capability;
 use creole::call::Context;
-use creole::client::Connection;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{Ask, ClientCapabilities, Task, TaskEnd, TaskState, Tasking};
 use creole::proto::op::{Operation, Outcome, Payload};
-use creole::proto::revision::{Asking, Tasks};
+use creole::proto::revision::Tasks;
 use creole::proto::wire::Raw;
 use tokio::time::sleep;
 
 use super::kept::Kept;
-use super::terms;
+use super::park::{self, Parking};
+use super::pool::Lease;
+use super::{relay, terms};
 
 /// Between two looks at a task, at the least and at the most.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -21,23 +23,25 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// Follows a task of a server to its end.
 pub(super) struct Follower<'a> {
-    pub(super) connection: &'a Connection,
+    pub(super) parking: &'a Arc<Parking>,
+    /// The conversation that the task belongs to.
+    pub(super) lease: Lease,
     pub(super) context: &'a Context,
     pub(super) capabilities: &'a Arc<ClientCapabilities>,
 }
 
 impl Follower<'_> {
     /// What comes of a call that the server made a task of: a task here too, where the caller follows tasks.
-    pub(super) async fn adopt(&self, task: &Task) -> Outcome {
+    pub(super) async fn adopt(self, task: &Task) -> Outcome {
         let goes_on = self.context.caller().tasking != Tasking::Never && !self.context.is_task();
         match goes_on {
-            true => Outcome::Detach(Some(Kept::Task(task.id.clone()).text())),
+            true => Outcome::Detach(Some(self.kept(&task.id))),
             false => self.follow(&task.id).await,
         }
     }
 
-    /// Looks at the task until it is over.
-    pub(super) async fn follow(&self, id: &str) -> Outcome {
+    /// Looks at the task until it is over, or asks.
+    pub(super) async fn follow(self, id: &str) -> Outcome {
         if self.context.answers().next().is_some()
             && let Err(fault) = self.answer(id).await
         {
@@ -48,13 +52,13 @@ impl Follower<'_> {
                 Ok(task) => task,
                 Err(fault) => return fault.into(),
             };
+            if self.fetches_results(&task) {
+                return self.result(id).await;
+            }
             match &task.state {
                 TaskState::Working => {}
                 TaskState::InputRequired(asks) if asks.is_empty() => {}
-                TaskState::InputRequired(asks) => match self.ask(id, asks.clone()).await {
-                    Ok(()) => continue,
-                    Err(outcome) => return *outcome,
-                },
+                TaskState::InputRequired(asks) => return self.ask(id, asks.clone()),
                 TaskState::Cancelled => {
                     let detail = "the server cancelled it";
                     return Fault::new(FaultKind::TaskCancelled, detail).into();
@@ -74,9 +78,6 @@ impl Follower<'_> {
     async fn look(&self, id: &str) -> Result<Arc<Task>, Fault> {
         let id = id.to_owned();
         match self.request(Operation::GetTask { id }).await {
-            Outcome::Complete(Payload::Task(task)) if self.fetches_results(&task) => {
-                self.result(&task).await
-            }
             Outcome::Complete(Payload::Task(task)) => Ok(task),
             Outcome::Fail(fault) => Err(fault),
             _ => Err(super::broken("the server does not know its own task")),
@@ -85,49 +86,36 @@ impl Follower<'_> {
 
     /// Whether what the task came to, or asks, has to be fetched by a request of its own.
     fn fetches_results(&self, task: &Task) -> bool {
-        let asks_inline = self.connection.greeting().rules.tasks == Tasks::Wanted;
+        let asks_inline = self.lease.connection.greeting().rules.tasks == Tasks::Wanted;
         asks_inline && !matches!(task.state, TaskState::Working | TaskState::Cancelled)
     }
 
-    /// The task with what its call came to. Questions on the way reach the caller as those of any call do.
-    async fn result(&self, task: &Task) -> Result<Arc<Task>, Fault> {
-        let operation = Operation::TaskResult { id: task.id.clone() };
-        let request = terms::request(operation, self.context, self.capabilities, Tasking::Never);
-        let context = self.context.clone();
-        let mut asked = tokio::task::JoinSet::new();
-        let outcome = self
-            .connection
-            .call(request, |news| {
-                if let creole::client::News::Asked(question) = news {
-                    let context = context.clone();
-                    asked.spawn(async move {
-                        let answer = context.ask(question.question).await;
-                        let refused = creole::proto::client::Refusal::declined;
-                        question.reply.answer(answer.map_err(refused));
-                    });
-                }
-            })
-            .await;
-        let end = match outcome {
-            Outcome::Complete(Payload::Relayed(result)) => TaskEnd::Relayed(result),
-            Outcome::Fail(fault) => TaskEnd::Fault(fault),
-            _ => return Err(super::broken("the server gave no result of its task")),
-        };
-        Ok(Arc::new(Task { state: TaskState::Ended(end), ..task.clone() }))
+    /// What the task's call came to. Questions on the way reach the caller as those of any call do.
+    async fn result(mut self, id: &str) -> Outcome {
+        let operation = Operation::TaskResult { id: id.to_owned() };
+        let mut request =
+            terms::request(operation, self.context, self.capabilities, Tasking::Never);
+        request.terms.reentry = None;
+        let calling = self.lease.connection.begin(request);
+        match park::is_needed(self.context, &self.lease, self.capabilities) {
+            true => self.parking.follow(calling, self.lease, self.context).await,
+            false => relay::follow(calling, &mut self.lease, self.context).await,
+        }
     }
 
-    /// Asks the caller what the task asks.
-    async fn ask(&self, id: &str, asks: Vec<Ask>) -> Result<(), Box<Outcome>> {
-        if self.context.caller().rules.asking == Asking::Reentrant {
-            let state = Some(Kept::Task(id.to_owned()).text());
-            return Err(Box::new(Outcome::NeedInput { asks, state }));
+    /// Leaves with what the task asks. Whoever can be asked while it waits is asked by [`creole::ask`], which then
+    /// calls again.
+    fn ask(&self, id: &str, asks: Vec<Ask>) -> Outcome {
+        let is_missing = |ask: &&Ask| !ask.question.is_allowed(self.capabilities);
+        let missing: Vec<_> = asks.iter().filter(is_missing).map(|ask| &ask.question).collect();
+        match missing.is_empty() {
+            true => Outcome::NeedInput { asks, state: Some(self.kept(id)) },
+            false => missing_capability(&missing).into(),
         }
-        let mut answers = std::collections::BTreeMap::new();
-        for ask in asks {
-            let refused = |reason| Box::new(Fault::new(FaultKind::InputRefused, reason).into());
-            answers.insert(ask.key, self.context.ask(ask.question).await.map_err(refused)?);
-        }
-        self.update(id, Raw::of(&answers)).await.map_err(|fault| Box::new(fault.into()))
+    }
+
+    fn kept(&self, id: &str) -> String {
+        Kept::Task { id: id.to_owned(), lane: self.lease.lane }.text()
     }
 
     /// Hands over the answers that the caller came back with.
@@ -148,6 +136,6 @@ impl Follower<'_> {
         let tasking = Tasking::Allowed;
         let mut request = terms::request(operation, self.context, self.capabilities, tasking);
         request.terms.reentry = None;
-        self.connection.ask(request).await
+        self.lease.connection.ask(request).await
     }
 }

@@ -104,6 +104,13 @@ pub enum Happening {
         /// The task that it belongs to, as the server names it.
         task: Option<String>,
     },
+    /// The server asked something that was not offered to it, and was refused.
+    NotOffered {
+        /// The call that it belongs to, where that is known.
+        call: Option<CallKey>,
+        /// What was asked.
+        what: Question,
+    },
     /// A question needs no answer any more.
     Withdrawn(QuestionKey),
     /// A page that somebody was asked to visit has done its part; the id is the question's.

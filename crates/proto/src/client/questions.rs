@@ -100,7 +100,15 @@ impl Machine {
             });
         }
         match self.check_question(&id, method, params) {
-            Ok(question) => self.ask(id, question, params, arrival, out),
+            Ok(question) if self.may_be_asked(&question) => {
+                self.ask(id, question, params, arrival, out);
+            }
+            Ok(what) => {
+                send_refusal(&id, &not_offered(method), out);
+                let task = related_task(params);
+                let call = self.asker(task.as_deref(), arrival.origin);
+                out.tell(Happening::NotOffered { call, what });
+            }
             Err(refusal) => send_refusal(&id, &refusal, out),
         }
     }
@@ -119,11 +127,8 @@ impl Machine {
             return refused(-32602, "the question is too long".into());
         }
         match read_question(method, params) {
-            Ok(Some(question)) if self.may_be_asked(&question) => Ok(question),
-            Ok(_) => {
-                let method = shorten(method);
-                refused(-32601, format!("Method not found: {method}: the client did not offer it"))
-            }
+            Ok(Some(question)) => Ok(question),
+            Ok(None) => Err(not_offered(method)),
             Err(error) => refused(-32602, format!("Invalid params: {error}")),
         }
     }
@@ -212,6 +217,11 @@ impl Machine {
         }
         Some(open)
     }
+}
+
+fn not_offered(method: &str) -> Refusal {
+    let method = shorten(method);
+    Refusal::unsupported(format!("Method not found: {method}: the client did not offer it"))
 }
 
 fn send_refusal(id: &Id, refusal: &Refusal, out: &mut Outbox) {

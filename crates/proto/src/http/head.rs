@@ -127,16 +127,14 @@ pub fn check_alone(
         return Ok(None);
     }
     let params = fields.params.and_then(Object::new).unwrap_or(Object::EMPTY);
-    let proposed = params.string("protocolVersion").ok().flatten();
-    let refused = lifecycle::refused_handshake(&name, &fields.inside, proposed.as_deref(), dialect);
-    if let Some(fault) = refused {
+    if let Some(fault) = lifecycle::refused_handshake(&name, &fields.inside, params, dialect) {
         return Err(fault);
     }
     let claimed = lifecycle::claim(&fields.inside)?;
-    confirm("MCP-Protocol-Version", head.version.map(plain), &claimed)?;
+    confirm_plain("MCP-Protocol-Version", head.version, &claimed)?;
     let rules = lifecycle::supported(&claimed, dialect)?;
     let Some(method) = dialect.method(&name, rules) else { return Ok(None) };
-    confirm("Mcp-Method", head.method.map(plain), &name)?;
+    confirm_plain("Mcp-Method", head.method, &name)?;
     if let Some(subject) = subject(method, fields)? {
         confirm("Mcp-Name", head.name.map(field::decode), &subject)?;
     }
@@ -160,9 +158,13 @@ pub(super) fn subject<'a>(
     })
 }
 
-/// A header that may not be encoded.
-fn plain(value: &[u8]) -> Option<Cow<'_, str>> {
-    core::str::from_utf8(value).ok().map(Cow::Borrowed)
+/// Confirms a header that may not be encoded: mostly it is what the body says, byte for byte.
+fn confirm_plain(header: &str, found: Option<&[u8]>, expected: &str) -> Result<(), Fault> {
+    if found == Some(expected.as_bytes()) {
+        return Ok(());
+    }
+    let read = |value| core::str::from_utf8(value).ok().map(Cow::Borrowed);
+    confirm(header, found.map(read), expected)
 }
 
 /// `found` is absent, or a value that may be unreadable.

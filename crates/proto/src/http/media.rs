@@ -12,11 +12,14 @@ pub struct Accepted {
 /// Whether a body of this type is JSON in UTF-8. Forms and plain text are refused because a web page may send
 /// them anywhere without asking.
 pub fn is_json(content_type: Option<&[u8]>) -> bool {
+    if content_type == Some(JSON.as_bytes()) {
+        return true;
+    }
     let Some(text) = content_type.and_then(|value| core::str::from_utf8(value).ok()) else {
         return false;
     };
     let mut parts = text.split(';').map(str::trim);
-    let is_type = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
+    let is_type = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(JSON));
     is_type && parts.all(is_utf8_or_unknown)
 }
 
@@ -27,8 +30,11 @@ fn is_utf8_or_unknown(parameter: &str) -> bool {
     !name.trim().eq_ignore_ascii_case("charset") || value.eq_ignore_ascii_case("utf-8")
 }
 
-/// What nearly every client sends.
+/// What nearly every client takes.
 const USUAL: &[u8] = b"application/json, text/event-stream";
+
+/// What nearly every client sends.
+const JSON: &str = "application/json";
 
 /// Reads `Accept`; a client that does not say takes everything (RFC 9110, 12.5.1).
 pub fn accepted(accept: Option<&[u8]>) -> Accepted {
@@ -46,7 +52,7 @@ pub fn accepted(accept: Option<&[u8]>) -> Accepted {
         // The most specific range decides.
         weight(kind).or(family).or_else(|| weight("*/*")).unwrap_or(false)
     };
-    Accepted { json: takes("application/json"), events: takes("text/event-stream") }
+    Accepted { json: takes(JSON), events: takes("text/event-stream") }
 }
 
 /// Whether this range is listed, and with a weight above nothing.

@@ -38,8 +38,8 @@ pub struct Session {
     pub phase: Phase,
     /// The rules that were agreed on.
     pub rules: &'static Rules,
-    /// What the client can be asked for.
-    pub capabilities: Arc<ClientCapabilities>,
+    /// What the client can be asked for, once it has said so: requests that stand alone need no room for it.
+    pub capabilities: Option<Arc<ClientCapabilities>>,
     /// Who the client says it is.
     pub client: Option<Arc<Implementation>>,
     /// The least serious log messages that are sent. Until the client sets it the server may choose.
@@ -61,7 +61,7 @@ impl Session {
         Self {
             phase: Phase::Created,
             rules,
-            capabilities: Arc::default(),
+            capabilities: None,
             client: None,
             level: FIRST_LEVEL,
             watched: BTreeSet::new(),
@@ -119,7 +119,7 @@ impl Session {
         let capabilities = params.object("capabilities")?.map(ClientCapabilities::read);
         let client = params.object("clientInfo")?.map(implementation).transpose()?;
         self.negotiate(proposed, dialect);
-        self.capabilities = Arc::new(capabilities.unwrap_or_default());
+        self.capabilities = capabilities.map(Arc::new);
         self.client = client.map(Arc::new);
         self.level = FIRST_LEVEL;
         self.watched.clear();

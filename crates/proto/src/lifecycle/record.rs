@@ -28,7 +28,7 @@ struct Record<'a> {
 impl Session {
     /// What of it has to be kept.
     pub fn record(&self) -> String {
-        let raw = self.capabilities.raw.as_ref();
+        let raw = self.capabilities.as_ref().and_then(|said| said.raw.as_ref());
         let record = Record {
             revision: self.rules.name,
             version: self.version.as_ref().into(),
@@ -48,7 +48,7 @@ impl Session {
         Some(Self {
             phase: if record.operating { Phase::Operating } else { Phase::Initializing },
             rules: Revision::named(record.revision)?.rules(),
-            capabilities: Arc::new(capabilities.map(ClientCapabilities::read).unwrap_or_default()),
+            capabilities: capabilities.map(ClientCapabilities::read).map(Arc::new),
             client: record.client.map(Arc::new),
             level: Level::named(record.level)?,
             watched: record.watched.into_iter().collect(),
@@ -77,7 +77,7 @@ mod tests {
         let resumed = Session::from_record(&record, &dialect).unwrap();
         assert_eq!(resumed.record(), record);
         assert_eq!(resumed.phase, Phase::Operating);
-        assert!(resumed.capabilities.roots && !resumed.changed);
+        assert!(resumed.capabilities.as_ref().is_some_and(|said| said.roots) && !resumed.changed);
         assert_eq!(resumed.capabilities, session.capabilities);
     }
 

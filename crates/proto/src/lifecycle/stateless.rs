@@ -33,12 +33,15 @@ pub fn stands_alone(method: &str, inside: &Inside<'_>, phase: Phase, dialect: &D
 pub fn refused_handshake(
     method: &str,
     inside: &Inside<'_>,
-    proposed: Option<&str>,
+    params: Object<'_>,
     dialect: &Dialect,
 ) -> Option<Fault> {
-    let is_handshake =
-        inside.version.is_none() && Method::named(method) == Some(Method::Initialize);
-    (!dialect.handshake && is_handshake).then(|| unsupported(proposed.unwrap_or_default(), dialect))
+    if dialect.handshake || inside.version.is_some() {
+        return None;
+    }
+    let is_handshake = Method::named(method) == Some(Method::Initialize);
+    let proposed = || params.string("protocolVersion").ok().flatten().unwrap_or_default();
+    is_handshake.then(|| unsupported(&proposed(), dialect))
 }
 
 /// The caller of a request that stands alone, and its progress token.

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use super::Definition;
 use super::definition::Wording;
 use crate::revision::Rules;
+use crate::wire::one_line;
 
 /// The items of a page. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +24,8 @@ struct Joined {
 }
 
 impl Items {
-    /// The same items, which are written for peers with these rules by one copy: worth it for a page that is
-    /// shown more than once.
+    /// The same items, which are written for peers with these rules by one copy, without line ends: worth it
+    /// for a page that is shown more than once.
     pub fn joined(mut self, rules: &Rules) -> Self {
         let mut text = String::with_capacity(self.size(rules));
         for item in self.iter() {
@@ -33,7 +34,7 @@ impl Items {
             }
             text.push_str(item.text(rules));
         }
-        self.joined = Some(Joined { wording: Wording::of(rules), text: text.into() });
+        self.joined = Some(Joined { wording: Wording::of(rules), text: one_line(&text).into() });
         self
     }
 

@@ -105,8 +105,8 @@ fn answers(raw: Option<&str>) -> Result<Raw, FieldError> {
 }
 
 /// The wish of a tool call to become a task.
-pub(super) fn tasking(params: Object<'_>) -> Result<Tasking, FieldError> {
-    let Some(task) = params.object("task")? else { return Ok(Tasking::Never) };
+pub(super) fn tasking(raw: Option<&str>) -> Result<Tasking, FieldError> {
+    let Some(task) = as_object("task", raw)? else { return Ok(Tasking::Never) };
     let whole = |raw: &str| raw.parse::<u64>().ok();
     match task.get("ttl").map(|raw| whole(raw).ok_or(raw)) {
         None => Ok(Tasking::Wanted { ttl_ms: None }),

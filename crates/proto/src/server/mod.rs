@@ -22,7 +22,8 @@ use core::time::Duration;
 
 use crate::dialect::Dialect;
 use crate::lifecycle::{Phase, Session};
-use crate::model::Implementation;
+use crate::model::{Implementation, Tasking};
+use crate::op::Caller;
 use crate::revision::Rules;
 use crate::wire;
 use asks::Asks;
@@ -168,6 +169,19 @@ impl Machine {
     /// The resources that are watched, once for each who watches: to be released when the connection is gone.
     pub fn watched(&self) -> impl Iterator<Item = &str> {
         self.session.watched.iter().chain(self.listeners.watched()).map(String::as_str)
+    }
+
+    /// The client of the session, as the caller of what is done again for it without its asking.
+    pub fn session_caller(&self) -> Caller {
+        Caller {
+            rules: self.session.rules,
+            capabilities: self.session.capabilities.clone().unwrap_or_default(),
+            client: self.session.client.clone(),
+            log: None,
+            progress: false,
+            reentry: None,
+            tasking: Tasking::Never,
+        }
     }
 
     /// Calls that are not finished.

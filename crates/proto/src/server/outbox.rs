@@ -182,4 +182,9 @@ impl Outbox {
     ) {
         self.frames.add((route, Role::Answer(fault)), write);
     }
+
+    /// Adds an answer that `write` writes without line ends.
+    pub(super) fn answer_line(&mut self, route: Route, write: impl FnOnce(&mut Vec<u8>)) {
+        self.frames.add_line((route, Role::Answer(None)), write);
+    }
 }

@@ -3,7 +3,6 @@
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::calls::{Pending, Purpose};
@@ -162,17 +161,12 @@ impl Machine {
         place: Place,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
-        let proposed = params.all.string("protocolVersion").ok().flatten();
-        let refused = lifecycle::refused_handshake(
-            method,
-            &params.inside,
-            proposed.as_deref(),
-            &self.profile.dialect,
-        );
+        let dialect = &self.profile.dialect;
+        let refused = lifecycle::refused_handshake(method, &params.inside, params.all, dialect);
         if let Some(fault) = refused {
             return Err(fault);
         }
-        let (caller, token) = lifecycle::caller(&params.inside, &self.profile.dialect)?;
+        let (caller, token) = lifecycle::caller(&params.inside, dialect)?;
         let method = self.method(method, caller.rules)?;
         self.start(id, method, params, caller, token, place, out)
     }
@@ -238,14 +232,14 @@ impl Machine {
             && dialect.shows("logging", true);
         let caller = Caller {
             rules: self.session.rules,
-            capabilities: Arc::clone(&self.session.capabilities),
+            capabilities: self.session.capabilities.clone().unwrap_or_default(),
             client: self.session.client.clone(),
             log: logs.then_some(self.session.level),
             progress: token.is_some(),
             reentry: None,
             tasking: match method {
                 Method::CallTool if dialect.has_tasks(self.session.rules) => {
-                    decode::tasking(params.all)?
+                    decode::tasking(params.inside.task)?
                 }
                 _ => Tasking::Never,
             },

@@ -233,11 +233,20 @@ impl Machine {
             _ => None,
         };
         out.release(released.into_iter().cloned().collect());
-        self.send_for(call, pending, None, out, |machine, bytes| {
+        let write = |machine: &Self, bytes: &mut Vec<u8>| {
             let related_task = pending.related_task();
             let target = Target { related_task, ..machine.target(pending.rules) };
             encode::response(bytes, &pending.id, |bytes| write_result(bytes, payload, &target));
-        });
+        };
+        match payload {
+            // All of it is ours, and it may be long.
+            Payload::Page(page)
+                if pending.batch.is_none() && page.items.is_joined_for(pending.rules) =>
+            {
+                out.answer_line(Route::Call(call), |bytes| write(self, bytes));
+            }
+            _ => self.send_for(call, pending, None, out, write),
+        }
         self.follow(payload, pending.rules, out);
     }
 

@@ -17,6 +17,8 @@ pub struct Inside<'a> {
     pub answers: Option<&'a str>,
     /// `requestState`: what it hands back then.
     pub state: Option<&'a str>,
+    /// `task`: the wish that the call becomes one.
+    pub task: Option<&'a str>,
     /// `_meta`: the protocol version.
     pub version: Option<&'a str>,
     /// `_meta`: what the client can be asked for.
@@ -39,6 +41,7 @@ impl<'a> Inside<'a> {
             false if is("_meta") => Some(&mut self.meta),
             false if is("inputResponses") => Some(&mut self.answers),
             false if is("requestState") => Some(&mut self.state),
+            false if is("task") => Some(&mut self.task),
             true if is(meta::PROTOCOL_VERSION) => Some(&mut self.version),
             true if is(meta::CLIENT_CAPABILITIES) => Some(&mut self.capabilities),
             true if is(meta::CLIENT_INFO) => Some(&mut self.client),

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use creole_proto::client::{Happening, Machine, Outbox, QuestionKey, Refusal, Request, Terms};
+use creole_proto::client::{
+    Happening, Machine, Opening, Outbox, QuestionKey, Refusal, Request, Terms,
+};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Ask, ListKind, Question, TaskEnd, TaskState, Tasking};
 use creole_proto::op::{Change, Event, Filter, Operation, Outcome, Payload, Reentry};
@@ -108,6 +110,29 @@ fn a_server_that_wants_to_be_told_is_told_that_its_question_is_being_answered() 
         assert_eq!(said.matches("notifications/progress").count(), if told { 2 } else { 0 });
         assert_eq!(said.contains(&beat(1)) && said.contains(&beat(2)), told, "{said}");
     }
+}
+
+#[test]
+fn what_was_not_offered_is_refused_and_told_with_its_call() {
+    let propose = Revision::V2025_11_25.rules();
+    let nothing = Opening::Handshake { propose, capabilities: Default::default() };
+    let mut pair = Pair::open("spec", nothing, endpoint);
+    pair.hold();
+    let call = pair.call(tool("t"));
+    let started = pair.started.remove(0).key;
+    pair.server.ask(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    pair.exchange();
+    let told = Happening::NotOffered { call: Some(call), what: form() };
+    assert_eq!(pair.happened.last(), Some(&told));
+    assert!(pair.sent.last().is_some_and(|said| said.contains("-32601")), "{:?}", pair.sent);
+    let second = pair.call(tool("t"));
+    let started = pair.started.remove(0).key;
+    pair.server.ask(started, &Question::Roots, pair.now, &mut pair.to_server).unwrap();
+    pair.exchange();
+    // Which of two calls it was, nothing says.
+    assert_ne!(call, second);
+    let told = Happening::NotOffered { call: None, what: Question::Roots };
+    assert_eq!(pair.happened.last(), Some(&told));
 }
 
 #[test]

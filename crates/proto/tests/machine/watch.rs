@@ -203,7 +203,7 @@ impl Watch {
         self.forgive(heard.cancelled);
         match said {
             Said::Batch(elements) if heard.batches > 0 || !heard.answers.contains(&None) => {
-                elements.iter().for_each(|element| self.owe(element));
+                elements.iter().for_each(|element| self.account_for(element));
             }
             // The batch is refused as a whole.
             Said::Batch(_) => assert_eq!((heard.answers.len(), heard.started), (1, 0)),
@@ -213,7 +213,7 @@ impl Watch {
     }
 
     fn check_single(&mut self, said: &Said, heard: &Heard) {
-        self.owe(said);
+        self.account_for(said);
         let answers = heard.answers.len();
         match said {
             Said::Request { id, .. } if self.dialect.id(id).is_ok() => {
@@ -232,17 +232,16 @@ impl Watch {
             }
             _ => assert!((answers <= 1 || heard.batches == 1) && heard.started == 0),
         }
-        if let Said::Cancel(id) = said {
-            self.end_listener(id);
-        }
     }
 
-    /// A proper request is owed an answer.
-    fn owe(&mut self, said: &Said) {
-        if let Said::Request { id, .. } = said
-            && self.dialect.id(id).is_ok()
-        {
-            *self.owed.entry((*id).to_owned()).or_default() += 1;
+    /// A proper request is owed an answer, and a subscription that is cancelled, alone or in an array, no more.
+    fn account_for(&mut self, said: &Said) {
+        match said {
+            Said::Request { id, .. } if self.dialect.id(id).is_ok() => {
+                *self.owed.entry((*id).to_owned()).or_default() += 1;
+            }
+            Said::Cancel(id) => self.end_listener(id),
+            _ => {}
         }
     }
 

@@ -2,6 +2,7 @@
 
 use creole::ask::{ElicitAction, Elicited, form, page, sample};
 use creole::proto::model::Question;
+use creole::proto::revision::Asking;
 use creole::{Context, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -150,8 +151,17 @@ async fn url(_: Value, context: Context) -> Result<String, ToolError> {
     completed(&context, page("Please confirm on this page", "https://example.com/confirm"))
 }
 
+/// Asks without a look at what the client offered, where it is the client that refuses: so do many servers.
 async fn needs_sampling(_: Value, context: Context) -> Result<String, ToolError> {
-    let answer = context.sample("response", sample("Say hello", 100))?;
+    let question = sample("Say hello", 100);
+    let answer = match context.caller().rules.asking {
+        Asking::Inline if !context.is_task() => {
+            let answer = context.ask(question).await.map_err(ToolError::failed)?;
+            serde_json::from_str(answer.as_str())
+                .map_err(|error| ToolError::failed(error.to_string()))?
+        }
+        Asking::Inline | Asking::Reentrant => context.sample("response", question)?,
+    };
     Ok(format!("LLM response: {}", answer.text()))
 }
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use http_body::Body;
 use hyper::body::Incoming;
 
@@ -18,9 +18,12 @@ pub trait Answer: Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static;
 
     /// Answers one request. Dropped when the client goes away.
+    ///
+    /// The head is lent: it is large, and would else be moved from layer to layer with every request.
     fn answer(
         &self,
-        request: Request<Incoming>,
+        head: &Parts,
+        body: Incoming,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
@@ -35,7 +38,7 @@ pub trait Gate: Send + Sync + 'static {
     fn admit<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Refusal>>;
 }
 
-/// Where a request comes from: an extension of every request.
+/// Where a request comes from: an extension of every request that a [`Gate`] looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 

@@ -133,8 +133,9 @@ where
             Poll::Pending => {
                 let start = *start.get_or_insert_with(Instant::now);
                 let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
-                let frame = timeout_at(start + limits.patience(received), frame).await;
-                frame.map_err(|_| Unread::TooSlow)?
+                let frame = timeout_at(start + limits.patience(received), frame);
+                // Who waits does so on the heap: this future is a part of every connection.
+                Box::pin(frame).await.map_err(|_| Unread::TooSlow)?
             }
         };
         match frame.transpose().map_err(|_| Unread::Broken)? {

@@ -23,7 +23,7 @@ use super::pace::{Overdue, Pace};
 use super::router::Router;
 use super::streams::Streams;
 use super::wire::Wire;
-use crate::guard::CatchPanic;
+use crate::guard::{CatchPanic, Panic};
 
 /// How connections are read and written, the same for all.
 pub(super) type Protocol = auto::Builder<Streams>;
@@ -64,9 +64,15 @@ pub(super) async fn serve<A: Answer, T>(
 {
     let wire = TokioIo::new(Wire::new(stream, Arc::clone(&pace)));
     let requests = Arc::clone(&pace);
-    let service = service_fn(move |request| {
-        let (router, request_pace) = (Arc::clone(&router), Arc::clone(&requests));
-        async move { Ok::<_, Infallible>(answer(&router, request, peer, &request_pace).await) }
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (router, running) = (Arc::clone(&router), requests.begin());
+        let (mut head, body) = request.into_parts();
+        async move {
+            let answered = CatchPanic(pin!(router.answer(&mut head, body, peer))).await;
+            let response = answered.unwrap_or_else(broken_down);
+            // The request counts as running until its answer is complete.
+            Ok::<_, Infallible>(response.map(|body| body.holding(running)))
+        }
     });
     let mut connection = pin!(protocol.serve_connection(wire, service));
     let mut stage = Stage::Serving;
@@ -115,19 +121,9 @@ pub(super) async fn serve<A: Answer, T>(
     }
 }
 
-/// Answers one request, which counts as running until its answer is complete.
-async fn answer<A: Answer>(
-    router: &Router<A>,
-    request: Request<Incoming>,
-    peer: Peer,
-    pace: &Arc<Pace>,
-) -> Response<Outgoing<A::Body>> {
-    let running = pace.begin();
-    let answered = CatchPanic(pin!(router.answer(request, peer))).await;
-    let response = answered.unwrap_or_else(|panic| {
-        tracing::error!(target: "creole::http", message = %panic.message, "an answer broke down");
-        let status = StatusCode::INTERNAL_SERVER_ERROR;
-        Refusal::new(status, "the server broke down on this request").into_response()
-    });
-    response.map(|body| body.holding(running))
+/// What is answered in place of an answer that could not be made.
+fn broken_down<B>(panic: Panic) -> Response<Outgoing<B>> {
+    tracing::error!(target: "creole::http", message = %panic.message, "an answer broke down");
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    Refusal::new(status, "the server broke down on this request").into_response()
 }

@@ -1,5 +1,6 @@
 //! A protocol machine and the streams its messages go to, shared by whoever asks and whoever answers.
 
+mod again;
 mod inner;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,20 +58,23 @@ pub(super) enum First {
 
 impl Conversation {
     /// A conversation in which nothing was said.
-    pub(super) fn new(service: Service, principal: Arc<str>, common: Stream) -> Arc<Self> {
+    pub(super) fn new(service: Service, origin: Origin, common: Stream) -> Arc<Self> {
         let machine = Machine::new(Arc::clone(service.profile()));
-        Self::with_machine(service, principal, common, machine)
+        Self::with_machine(service, origin, common, machine)
     }
 
     /// A conversation that goes on as it was written down.
     pub(super) fn resume(service: Service, principal: Arc<str>, record: &str) -> Option<Arc<Self>> {
         let machine = Machine::resume(Arc::clone(service.profile()), record)?;
-        Some(Self::with_machine(service, principal, Stream::kept(), machine))
+        let origin = Origin::new(principal);
+        let conversation = Self::with_machine(service, origin, Stream::kept(), machine);
+        again::watch(&conversation);
+        Some(conversation)
     }
 
     fn with_machine(
         service: Service,
-        principal: Arc<str>,
+        origin: Origin,
         common: Stream,
         machine: Machine,
     ) -> Arc<Self> {
@@ -78,13 +82,14 @@ impl Conversation {
         let logs_payloads = service.logs_payloads();
         Arc::new(Self {
             service: service.clone(),
-            origin: Origin::new(principal),
+            origin,
             started: Instant::now(),
             inner: Mutex::new(Inner {
                 service,
                 machine,
                 outbox: Outbox::default(),
-                streams: vec![(COMMON, common)],
+                common,
+                streams: Vec::new(),
                 last_stream: COMMON,
                 calls: Vec::new(),
                 asks: Vec::new(),
@@ -135,7 +140,7 @@ impl Conversation {
 
     /// Forgets a stream that nobody will read.
     pub(super) fn drop_stream(&self, key: StreamKey) {
-        self.lock().streams.retain(|(found, _)| *found != key || key == COMMON);
+        self.lock().streams.retain(|(found, _)| *found != key);
     }
 
     /// Takes a message; what it starts has to be [run](Self::begin).
@@ -207,9 +212,7 @@ impl Conversation {
 
     /// Ends the stream of what belongs to no request.
     pub(super) fn end_common(&self) {
-        if let Some(stream) = self.lock().stream(COMMON) {
-            stream.end();
-        }
+        self.lock().common.end();
     }
 
     /// Whether a call is in flight.
@@ -232,6 +235,7 @@ impl Conversation {
         self.with(COMMON, |machine, now, out| machine.close(now, out));
         let mut inner = self.lock();
         inner.calls.drain(..).for_each(Open::stop);
+        inner.common.end();
         inner.streams.iter_mut().for_each(|(_, stream)| stream.end());
     }
 

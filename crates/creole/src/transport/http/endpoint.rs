@@ -19,6 +19,7 @@ use creole_proto::http::{EventId, accepted};
 use creole_proto::revision::Rules;
 use creole_proto::wire::Fields;
 use http::header::{ACCEPT, ALLOW, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 
@@ -32,6 +33,7 @@ use super::session::Session;
 use super::sessions::Sessions;
 use super::stream::Stream;
 use crate::auth::{LOCAL, Principal};
+use crate::call::Origin;
 use crate::server::Service;
 use crate::state::{State, StateError};
 
@@ -116,13 +118,21 @@ impl Endpoint {
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
-        let principal = self.principal_of(&request);
-        let is_old = self.shared.settings.old_sse.as_deref() == Some(request.uri().path());
-        match *request.method() {
-            Method::POST => self.post(request, principal, is_old).await,
-            Method::GET if is_old => old_sse::open(self, request.uri().path(), principal),
-            Method::GET => self.get(request.headers(), &principal).await,
-            Method::DELETE if !is_old => self.delete(request.headers(), &principal).await,
+        let (head, body) = request.into_parts();
+        self.answer_to(&head, body).await
+    }
+
+    async fn answer_to<B>(&self, head: &Parts, body: B) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        let principal = self.principal_of(head);
+        let is_old = self.shared.settings.old_sse.as_deref() == Some(head.uri.path());
+        match head.method {
+            Method::POST => self.post(head, body, principal, is_old).await,
+            Method::GET if is_old => old_sse::open(self, head.uri.path(), principal),
+            Method::GET => self.get(&head.headers, &principal).await,
+            Method::DELETE if !is_old => self.delete(&head.headers, &principal).await,
             _ => self.not_allowed(is_old),
         }
     }
@@ -244,7 +254,7 @@ impl Endpoint {
         status: u16,
     ) -> Response<Body> {
         let service = self.shared.service.clone();
-        let unnamed = Arc::clone(&self.shared.unnamed);
+        let unnamed = Origin::alone(Arc::clone(&self.shared.unnamed));
         let conversation = Conversation::new(service, unnamed, Stream::passing());
         conversation.refuse(fields, fault, rules);
         let reader = conversation.attach(COMMON, None);
@@ -266,8 +276,8 @@ impl Endpoint {
     }
 
     /// Whoever the layer that authenticates has found, if there is one.
-    fn principal_of<B>(&self, request: &Request<B>) -> Arc<str> {
-        let known = request.extensions().get::<Principal>();
+    fn principal_of(&self, head: &Parts) -> Arc<str> {
+        let known = head.extensions.get::<Principal>();
         Arc::clone(known.map_or(&self.shared.unnamed, |principal| &principal.id))
     }
 
@@ -311,8 +321,8 @@ where
 impl Answer for Endpoint {
     type Body = Body;
 
-    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> {
-        Self::answer(self, request)
+    fn answer(&self, head: &Parts, body: Incoming) -> impl Future<Output = Response<Body>> {
+        self.answer_to(head, body)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::header::{ALLOW, AUTHORIZATION, CONNECTION, HOST, ORIGIN};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::{HeaderValue, Method, Response, StatusCode, Version};
 use hyper::body::Incoming;
 
 use super::answer::{Answer, Gate, Peer, Refusal};
@@ -79,33 +79,32 @@ impl<A: Answer> Router<A> {
     /// Answers a request.
     pub(super) async fn answer(
         &self,
-        mut request: Request<Incoming>,
+        head: &mut Parts,
+        body: Incoming,
         peer: Peer,
     ) -> Response<Outgoing<A::Body>> {
-        let version = request.version();
-        request.extensions_mut().insert(peer);
-        let origin = match self.let_in(&request) {
+        let version = head.version;
+        let origin = match self.let_in(head) {
             Ok(origin) => origin,
             Err(refusal) => return self.leave(refusal.into_response(), None, version),
         };
-        let response = match self.find(&request) {
-            Place::Health => status(&request, StatusCode::OK, "healthy"),
+        let response = match self.find(head) {
+            Place::Health => status(head, StatusCode::OK, "healthy"),
             Place::Ready if self.drain.stage() == Stage::Serving => {
-                status(&request, StatusCode::OK, "ready")
+                status(head, StatusCode::OK, "ready")
             }
-            Place::Ready => status(&request, StatusCode::SERVICE_UNAVAILABLE, "ending"),
+            Place::Ready => status(head, StatusCode::SERVICE_UNAVAILABLE, "ending"),
             Place::Nowhere => {
                 Refusal::new(StatusCode::NOT_FOUND, "there is nothing on this path").into_response()
             }
-            Place::Route(route) => route.serve(request, origin.as_ref()).await,
+            Place::Route(route) => route.serve(head, body, origin.as_ref(), peer).await,
         };
         self.leave(response, origin, version)
     }
 
     /// The checks that hold for every path; gives the origin back if there is one.
-    fn let_in(&self, request: &Request<Incoming>) -> Result<Option<HeaderValue>, Refusal> {
-        let headers = request.headers();
-        let uri = request.uri();
+    fn let_in(&self, head: &Parts) -> Result<Option<HeaderValue>, Refusal> {
+        let Parts { headers, uri, version, .. } = head;
         let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
         if target > TARGET {
             let said = format!("the request's target is longer than {TARGET} bytes");
@@ -121,15 +120,15 @@ impl<A: Answer> Router<A> {
         };
         let named = uri.authority().map(http::uri::Authority::as_str);
         let hosts = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
-        let header_needed = request.version() < Version::HTTP_2;
+        let header_needed = *version < Version::HTTP_2;
         self.guard.host(named, hosts, header_needed).map_err(forbidden)?;
         let origins = headers.get_all(ORIGIN).iter().map(HeaderValue::as_bytes);
         let origin = self.guard.origin(origins).map_err(forbidden)?;
         Ok(origin.and_then(|_| headers.get(ORIGIN)).cloned())
     }
 
-    fn find(&self, request: &Request<Incoming>) -> Place<'_, A> {
-        match request.uri().path() {
+    fn find(&self, head: &Parts) -> Place<'_, A> {
+        match head.uri.path() {
             HEALTH => Place::Health,
             READY => Place::Ready,
             path => {
@@ -169,21 +168,22 @@ enum Place<'a, A> {
 impl<A: Answer> Route<A> {
     async fn serve(
         &self,
-        request: Request<Incoming>,
+        head: &mut Parts,
+        body: Incoming,
         origin: Option<&HeaderValue>,
+        peer: Peer,
     ) -> Response<Outgoing<A::Body>> {
-        let (mut head, body) = request.into_parts();
         if let Some(origin) = origin.filter(|_| cors::is_preflight(&head.method, &head.headers)) {
             return cors::preflight(origin, &head.headers, &self.allow);
         }
-        if let Err(refusal) = self.admit(&mut head).await {
+        if let Err(refusal) = self.admit(head, peer).await {
             return refusal.into_response();
         }
-        self.answer.answer(Request::from_parts(head, body)).await.map(Outgoing::streamed)
+        self.answer.answer(head, body).await.map(Outgoing::streamed)
     }
 
     /// The checks of this path.
-    async fn admit(&self, head: &mut Parts) -> Result<(), Refusal> {
+    async fn admit(&self, head: &mut Parts, peer: Peer) -> Result<(), Refusal> {
         if !self.methods.contains(&head.method) {
             return Err(not_allowed(&head.method, &self.allow));
         }
@@ -193,21 +193,18 @@ impl<A: Answer> Route<A> {
             let said = "the request has more than one `Authorization` header; send one";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, said));
         }
+        head.extensions.insert(peer);
         gate.admit(head).await
     }
 }
 
 /// How the process is, for those who ask by a method that only asks.
-fn status<B: From<bytes::Bytes>>(
-    request: &Request<Incoming>,
-    status: StatusCode,
-    said: &str,
-) -> Response<B> {
+fn status<B: From<bytes::Bytes>>(head: &Parts, status: StatusCode, said: &str) -> Response<B> {
     let methods = [Method::GET, Method::HEAD];
-    let refusal = if methods.contains(request.method()) {
+    let refusal = if methods.contains(&head.method) {
         Refusal::new(status, said)
     } else {
-        not_allowed(request.method(), &allow_header(&methods))
+        not_allowed(&head.method, &allow_header(&methods))
     };
     refusal.into_response()
 }

@@ -23,6 +23,7 @@ use super::hub::{Hub, Listening};
 use super::reply::{self, Body, Events};
 use super::stream::{Next, Reader, Stream};
 use crate::auth::LOCAL;
+use crate::call::Origin;
 use crate::server::Service;
 
 /// A session.
@@ -56,7 +57,8 @@ impl Session {
     pub(super) fn new(service: Service, owner: Arc<str>, single: bool) -> Option<Arc<Self>> {
         let common = if single { Stream::endless() } else { Stream::kept() };
         let id = new_id()?;
-        let conversation = Conversation::new(service, responsible(&owner, &id), common);
+        let conversation =
+            Conversation::new(service, Origin::new(responsible(&owner, &id)), common);
         Some(Self::of(id.into(), owner, conversation, single))
     }
 

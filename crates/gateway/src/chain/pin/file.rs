@@ -112,7 +112,7 @@ pub fn changes(path: &Path) -> io::Result<Vec<Changed>> {
 }
 
 /// Approves a server's tool as it is now, or all of its tools; tells which were withheld until now. A server that
-/// runs takes notice with the next call of the tool.
+/// runs takes notice within seconds, or with the next call of the tool.
 ///
 /// # Errors
 /// When the file cannot be read or written.

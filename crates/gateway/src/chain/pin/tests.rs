@@ -46,6 +46,29 @@ async fn a_tool_that_changed_is_withheld_until_it_is_approved() {
 }
 
 #[tokio::test]
+async fn what_is_approved_is_noticed_once_by_lists() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pins.json");
+    drop(serve(&path, "Reads"));
+    let pin = Arc::new(Pin::new("files", &path).unwrap());
+    let layers: Vec<Arc<dyn Middleware>> = vec![Arc::clone(&pin) as _];
+    let service = Server::new("t").tool(tool("read", "Writes")).with_all(layers).start();
+    assert!(listed(&service, ListKind::Tools).await.is_empty());
+    assert!(!pin.has_changed());
+    assert_eq!(approve(&path, "files", None).unwrap(), ["read"]);
+    service.registry().look_again();
+    assert_eq!(listed(&service, ListKind::Tools).await, ["read"]);
+    assert!(!pin.has_changed(), "told once");
+    // A call that notices first keeps nothing from the lists.
+    service.registry().add_tool(tool("read", "Burns"));
+    assert!(!pin.has_changed() && listed(&service, ListKind::Tools).await.is_empty());
+    pin.0.save();
+    assert_eq!(approve(&path, "files", None).unwrap(), ["read"]);
+    assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
+    assert!(pin.has_changed());
+}
+
+#[tokio::test]
 async fn a_tool_that_changes_back_is_there_again_and_one_that_changes_while_it_runs_goes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pins.json");

@@ -7,7 +7,7 @@ use creole_proto::revision::{Era, Revision};
 use serde_json::json;
 
 use super::*;
-use crate::chain::testing::{Flaky, call, fault, text};
+use crate::chain::testing::{Flaky, call, fault, text, told};
 
 fn redactor() -> Redactor {
     let patterns = ["sk-[a-z0-9]+".to_owned()];
@@ -19,11 +19,24 @@ fn redactor() -> Redactor {
 async fn texts_and_faults_lose_what_matches() {
     let broken = Fault::new(FaultKind::ToolFailed, "no key sk-abc");
     let answer = ToolResult::text("the key is sk-123, or sk-4");
-    let (service, flaky) = Flaky::answering(Redact(redactor()), broken, 0, answer);
+    let (service, flaky) = Flaky::answering(Redact::new(redactor()), broken, 0, answer);
     let expected = "the key is [redacted], or [redacted]";
     assert_eq!(text(&call(&service, "a", "read", "{}").await), expected);
     flaky.fail(1);
     assert_eq!(fault(call(&service, "a", "read", "{}").await).detail, "no key [redacted]");
+}
+
+#[tokio::test]
+async fn progress_and_log_messages_lose_what_matches() {
+    let data = r#"{"data":"sk-1","user":{"email":"a@b"},"n":1}"#;
+    let told = told(Redact::new(redactor()), "found sk-2", data).await;
+    let [Event::Progress { message, .. }, Event::Log { logger, data, .. }] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(message.as_deref(), Some("found [redacted]"));
+    assert_eq!(logger.as_deref(), Some("teller"));
+    let expected = json!({"data": "[redacted]", "user": {"email": "[redacted]"}, "n": 1});
+    assert_eq!(data.decode::<Value>().unwrap(), expected);
 }
 
 #[test]

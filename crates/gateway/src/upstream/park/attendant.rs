@@ -14,7 +14,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::pool::{Aside, Lease};
 use super::super::relay::spoil_if_rooted;
-use super::{Resume, Spot, ToCaller, consumed};
+use super::super::unmet::Unmet;
+use super::{Resume, Spot, ToCaller, consumed, expired};
 
 /// How long further questions are waited for, so that those of one moment go out together.
 const GATHERING: Duration = Duration::from_millis(10);
@@ -51,6 +52,7 @@ pub(super) struct Attendant {
     beat: Instant,
     /// The last progress that nobody was there to hear of.
     missed: Option<Event>,
+    unmet: Unmet,
     spot: Spot,
 }
 
@@ -87,6 +89,7 @@ impl Attendant {
             parked: None,
             beat: Instant::now(),
             missed: None,
+            unmet: Unmet::default(),
             spot,
         }
     }
@@ -122,6 +125,7 @@ impl Attendant {
             () = sleep_until(gathered), if self.gather.is_some() => self.send_questions().await,
             () = sleep_until(expired), if self.parked.is_some() => Turn::GivenUp,
             () = sleep_until(self.beat), if self.parked.is_some() => self.keep_waiting(),
+            () = self.spot.given_up() => Turn::GivenUp,
             () = all_gone(&self.callers), if !self.callers.is_empty() => Turn::GivenUp,
         }
     }
@@ -130,6 +134,7 @@ impl Attendant {
         match step {
             Step::News(News::Event(event)) => self.tell(ToCaller::Event(event)).await,
             Step::News(News::Asked(asked)) => self.take_question(asked),
+            Step::News(News::NotOffered(question)) => self.unmet.note(question),
             Step::News(News::Withdrawn(key)) => {
                 self.open.retain(|_, open| open.reply.key() != key);
             }
@@ -138,7 +143,8 @@ impl Attendant {
                 while let Ok(Aside::Logged(event)) = self.lease.joined.asides.try_recv() {
                     self.tell(ToCaller::Event(event)).await;
                 }
-                return Turn::Ends(outcome);
+                let unmet = std::mem::take(&mut self.unmet);
+                return Turn::Ends(unmet.judge(outcome, &self.context));
             }
             Step::Ended(_) => {
                 return Turn::Ends(super::super::broken("the call ended without an answer").into());
@@ -149,11 +155,8 @@ impl Attendant {
 
     fn take_question(&mut self, asked: Asked) {
         spoil_if_rooted(&asked, &self.context, &self.lease);
+        let Some(asked) = self.unmet.pass(asked, &self.context) else { return };
         let Asked { question, reply, .. } = asked;
-        if !question.is_allowed(&self.context.caller().capabilities) {
-            let needs = question.needed_words();
-            return reply.answer(Err(Refusal::unsupported(format!("the client has no {needs}"))));
-        }
         if self.open.len() >= MOST_QUESTIONS {
             return reply.answer(Err(Refusal::declined("too many questions are open")));
         }
@@ -200,6 +203,10 @@ impl Attendant {
             _ = caller.send(ToCaller::Done(consumed().into())).await;
             return;
         }
+        if !is_repeated && !self.spot.unpark() {
+            _ = caller.send(ToCaller::Done(expired().into())).await;
+            return;
+        }
         self.callers.push(caller);
         if is_repeated {
             return;
@@ -208,7 +215,6 @@ impl Attendant {
         if let Some(missed) = self.missed.take() {
             self.tell(ToCaller::Event(missed)).await;
         }
-        self.spot.unpark();
         self.lease.set_parked(false);
         for (key, answer) in &answers {
             if let Some(open) = self.open.remove(key) {

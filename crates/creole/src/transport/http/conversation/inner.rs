@@ -25,6 +25,8 @@ pub(super) struct Inner {
     pub(super) service: Service,
     pub(super) machine: Machine,
     pub(super) outbox: Outbox,
+    /// The stream of what belongs to no request; here, because a request that stands alone has no other.
+    pub(super) common: Stream,
     pub(super) streams: Vec<(StreamKey, Stream)>,
     pub(super) last_stream: StreamKey,
     pub(super) calls: Vec<Open>,
@@ -43,6 +45,9 @@ pub(super) struct Open {
 
 impl Inner {
     pub(super) fn stream(&mut self, key: StreamKey) -> Option<&mut Stream> {
+        if key == COMMON {
+            return Some(&mut self.common);
+        }
         self.streams.iter_mut().find(|(found, _)| *found == key).map(|(_, stream)| stream)
     }
 
@@ -161,9 +166,8 @@ impl Inner {
         let is_old = |stream: &Stream| {
             stream.over_since().is_some_and(|since| since + KEPT_AFTER_ANSWER <= now)
         };
-        self.streams.retain(|(key, stream)| *key == COMMON || !is_old(stream));
-        let is_over =
-            |(key, stream): &(StreamKey, Stream)| *key != COMMON && stream.over_since().is_some();
+        self.streams.retain(|(_, stream)| !is_old(stream));
+        let is_over = |(_, stream): &(StreamKey, Stream)| stream.over_since().is_some();
         while self.streams.iter().filter(|entry| is_over(entry)).count() >= MOST_STREAMS {
             let Some(oldest) = self.streams.iter().position(is_over) else { return };
             self.streams.remove(oldest);

@@ -10,8 +10,9 @@ use creole_proto::http::{check_alone, conversation, status};
 use creole_proto::method::Method as Mcp;
 use creole_proto::revision::{Era, Revision, Rules};
 use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
+use http::Response;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use http::{Request, Response};
+use http::request::Parts;
 
 use super::super::answer::Refusal;
 use super::super::body;
@@ -21,6 +22,7 @@ use super::super::old_sse;
 use super::super::reply::{self, Body};
 use super::super::stream::Stream;
 use super::{Endpoint, Refused, SESSION_HEADER, joined};
+use crate::call::Origin;
 use crate::chain::BoxFuture;
 use crate::telemetry;
 
@@ -48,15 +50,15 @@ enum Step<'a> {
 impl Endpoint {
     pub(super) async fn post<B>(
         &self,
-        request: Request<B>,
+        head: &Parts,
+        body: B,
         principal: Arc<str>,
         is_old: bool,
     ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
-        let (parts, body) = request.into_parts();
-        let headers = &parts.headers;
+        let headers = &head.headers;
         if !is_json(headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes)) {
             return reply::refusal(415, "the body must be application/json in UTF-8");
         }
@@ -72,11 +74,11 @@ impl Endpoint {
             telemetry::payload("received", &body);
         }
         let scanned = scan(&body, &self.shared.service.profile().limits.wire);
-        if is_old {
-            let scanned = scanned.as_ref();
-            return Box::pin(old_sse::message(self, &parts.uri, &principal, scanned)).await;
-        }
         let post = Post { headers, accepted, principal, scanned };
+        if is_old {
+            let scanned = post.scanned.as_ref();
+            return Box::pin(old_sse::message(self, &head.uri, &post.principal, scanned)).await;
+        }
         match self.message(&post) {
             Step::Done(response) => response,
             Step::Later(response) => response.await,
@@ -167,7 +169,11 @@ impl Endpoint {
     fn alone<'a>(&self, post: &Post<'_>, rules: &'static Rules) -> Step<'a> {
         let service = self.shared.service.clone();
         let principal = Arc::clone(&post.principal);
-        let conversation = Conversation::new(service, principal, Stream::passing());
+        let origin = match rules.era {
+            Era::Stateless => Origin::alone(principal),
+            Era::Handshake => Origin::new(principal),
+        };
+        let conversation = Conversation::new(service, origin, Stream::passing());
         let started = conversation.receive(post.scanned.as_ref(), COMMON);
         let Some(mut exchange) = Exchange::begin(conversation, started, || self.hub()) else {
             return Step::Done(reply::empty(202));

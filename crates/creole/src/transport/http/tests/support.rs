@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -41,9 +41,7 @@ pub(super) struct Echo {
 impl Answer for Echo {
     type Body = Pieces;
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Pieces> {
-        let (head, body) = request.into_parts();
-        assert!(head.extensions.get::<Peer>().is_some());
+    async fn answer(&self, head: &Parts, body: Incoming) -> Response<Pieces> {
         let todo = head.headers.get("x-do").map(|value| value.to_str().unwrap().to_owned());
         let bytes = match body::read(body, &self.limits).await {
             Ok(bytes) => bytes,
@@ -109,6 +107,7 @@ struct Yes;
 impl Gate for Yes {
     fn admit<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Refusal>> {
         Box::pin(async move {
+            assert!(head.extensions.get::<Peer>().is_some());
             match head.headers.get(AUTHORIZATION) {
                 Some(value) if value == "yes" => Ok(()),
                 _ => Err(Refusal::new(StatusCode::UNAUTHORIZED, "say yes")),

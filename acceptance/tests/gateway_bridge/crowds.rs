@@ -1,0 +1,132 @@
+//! Many questions of one caller, and what others notice of them.
+
+use creole_acceptance::gateway::{Heard, Modern};
+use serde_json::{Value, json};
+
+use crate::{A_MOMENT, ALICE, BOB, Bridge, asking, form, named, only_key, text};
+
+/// Questions of one caller that may wait at once.
+const MOST: usize = 16;
+
+/// A call that asks something, and what its caller left with.
+struct Waiting {
+    client: Modern,
+    number: usize,
+    called: Heard,
+    asked: Value,
+}
+
+impl Waiting {
+    #[track_caller]
+    fn new(bridge: &Bridge, client: &Modern, number: usize) -> Self {
+        let mut call = client.begin_call("ask", json!({"number": number}));
+        let called = bridge.puppets.hears("tools/call");
+        called.by.asks(json!(number), "elicitation/create", form("Who?"));
+        let asked = call.answer()["result"].clone();
+        Self { client: client.clone(), number, called, asked }
+    }
+
+    fn again(&self) -> Value {
+        let answers = json!({only_key(&self.asked): named("Ann")});
+        let arguments = json!({"number": self.number});
+        self.client.again("ask", arguments, &self.asked["requestState"], answers)
+    }
+
+    /// The caller comes back and is answered.
+    #[track_caller]
+    fn goes_on(self, bridge: &Bridge) {
+        let answers = json!({only_key(&self.asked): named("Ann")});
+        let arguments = json!({"number": self.number});
+        let state = &self.asked["requestState"];
+        let mut again = self.client.begin_again("ask", arguments, state, answers);
+        let answered = bridge.puppets.next();
+        assert_eq!(answered.by.pid, self.called.by.pid);
+        assert_eq!(answered.message["result"], named("Ann"));
+        self.called.text("done");
+        assert_eq!(text(&again.answer()), "done");
+    }
+
+    /// The server is told that nobody will answer.
+    #[track_caller]
+    fn is_given_up(&self, bridge: &Bridge) {
+        let no = bridge.puppets.next();
+        assert_eq!(no.by.pid, self.called.by.pid);
+        assert_eq!(no.message["id"], self.number);
+        assert_eq!(no.message["result"], json!({"action": "cancel"}));
+        self.called.text("as you like");
+    }
+}
+
+#[test]
+fn the_oldest_abandoned_question_makes_room_for_the_next() {
+    let bridge = Bridge::new(asking());
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let mut waiting: Vec<_> =
+        (0..MOST).map(|number| Waiting::new(&bridge, &client, number)).collect();
+    let mut call = client.begin_call("ask", json!({"number": MOST}));
+    let oldest = waiting.remove(0);
+    oldest.is_given_up(&bridge);
+    let called = bridge.puppets.hears("tools/call");
+    assert_eq!(called.by.pid, oldest.called.by.pid, "its place is free");
+    called.by.asks(json!(MOST), "elicitation/create", form("Who?"));
+    let asked = call.answer()["result"].clone();
+    let late = oldest.again();
+    assert_eq!(late["error"]["code"], -32602, "{late}");
+    assert_eq!(late["error"]["data"]["reason"], "state_expired", "{late}");
+    Waiting { client: client.clone(), number: MOST, called, asked }.goes_on(&bridge);
+    waiting.into_iter().for_each(|it| it.goes_on(&bridge));
+}
+
+#[test]
+fn nobody_makes_room_for_another() {
+    let bridge = Bridge::with_keys(asking());
+    let can = json!({"elicitation": {}});
+    let alice = bridge.modern().with_key(ALICE).that_can(can.clone());
+    let bob = bridge.modern().with_key(BOB).that_can(can);
+    let bobs = Waiting::new(&bridge, &bob, 100);
+    let mut waiting: Vec<_> =
+        (0..MOST).map(|number| Waiting::new(&bridge, &alice, number)).collect();
+    // Bob asks again, and nothing of Alice's has to go.
+    let bobs_second = Waiting::new(&bridge, &bob, 101);
+    // Alice asks again, and nothing of Bob's has to go.
+    let mut call = alice.begin_call("ask", json!({"number": MOST}));
+    let oldest = waiting.remove(0);
+    oldest.is_given_up(&bridge);
+    bridge.puppets.hears("tools/call").text("at once");
+    assert_eq!(text(&call.answer()), "at once");
+    bobs.goes_on(&bridge);
+    bobs_second.goes_on(&bridge);
+    waiting.into_iter().for_each(|it| it.goes_on(&bridge));
+}
+
+#[test]
+fn a_server_that_dies_under_one_caller_is_there_for_the_others() {
+    let bridge = Bridge::with_keys(asking());
+    let alice = bridge.modern().with_key(ALICE);
+    let bob = bridge.modern().with_key(BOB);
+    // Hers is not started again at once, after the second time at the latest.
+    while !is_refused(&dies_under(&bridge, &alice)) {}
+    // His is started for the first time.
+    let mut his = bob.begin_call("ask", json!({}));
+    bridge.puppets.hears("tools/call").text("here");
+    assert_eq!(text(&his.answer()), "here");
+}
+
+/// Calls, and has the server end if it hears of it.
+#[track_caller]
+fn dies_under(bridge: &Bridge, client: &Modern) -> Value {
+    let mut call = client.begin_call("ask", json!({}));
+    loop {
+        if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
+            heard.by.ends();
+        }
+        if let Some(told) = call.within(A_MOMENT / 10) {
+            assert_eq!(told["error"]["code"], -32603, "{told}");
+            return told;
+        }
+    }
+}
+
+fn is_refused(told: &Value) -> bool {
+    told["error"]["message"].as_str().is_some_and(|words| words.contains("tried again in"))
+}

@@ -1,0 +1,93 @@
+//! Questions of servers of the handshake era that the caller cannot be asked.
+
+use creole_acceptance::gateway::{Heard, Legacy};
+use serde_json::{Value, json};
+
+use crate::{Bridge, asking, form, named, only_key, text};
+
+fn prompt() -> Value {
+    json!({"messages": [], "maxTokens": 5})
+}
+
+/// Has the server ask a model although nobody offered one, and sees that it is refused.
+#[track_caller]
+fn asks_a_model(bridge: &Bridge, called: &Heard) {
+    called.by.asks(json!("q"), "sampling/createMessage", prompt());
+    let refused = bridge.puppets.next().message;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("q"), &json!(-32601)));
+}
+
+fn failed(called: &Heard) {
+    let content = json!([{"type": "text", "text": "no model"}]);
+    called.result(json!({"content": content, "isError": true}));
+}
+
+#[track_caller]
+fn lacks_sampling(answer: &Value) {
+    assert_eq!(answer["error"]["code"], -32021, "{answer}");
+    let needed = &answer["error"]["data"]["requiredCapabilities"];
+    assert_eq!(*needed, json!({"sampling": {}}), "{answer}");
+}
+
+#[test]
+fn a_stateless_caller_is_told_what_it_lacks_when_the_call_fails_for_want_of_it() {
+    let bridge = Bridge::new(asking());
+    for capabilities in [json!({}), json!({"elicitation": {}})] {
+        let client = bridge.modern().that_can(capabilities);
+        let mut call = client.begin_call("ask", json!({}));
+        let called = bridge.puppets.hears("tools/call");
+        asks_a_model(&bridge, &called);
+        failed(&called);
+        lacks_sampling(&call.answer());
+        // A server may also say so by an error.
+        let mut call = client.begin_call("ask", json!({}));
+        let called = bridge.puppets.hears("tools/call");
+        asks_a_model(&bridge, &called);
+        called.error(-32603, "no model", &Value::Null);
+        lacks_sampling(&call.answer());
+    }
+}
+
+#[test]
+fn a_server_that_goes_on_without_an_answer_has_answered() {
+    let bridge = Bridge::new(asking());
+    let mut call = bridge.modern().begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    asks_a_model(&bridge, &called);
+    called.text("without a model");
+    assert_eq!(text(&call.answer()), "without a model");
+    // What fails by itself later has failed by itself.
+    let mut call = bridge.modern().begin_call("ask", json!({}));
+    failed(&bridge.puppets.hears("tools/call"));
+    assert_eq!(call.answer()["result"]["isError"], true);
+}
+
+#[test]
+fn what_is_lacking_is_told_after_a_question_that_was_answered() {
+    let bridge = Bridge::new(asking());
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let mut call = client.begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    called.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let asked = call.answer()["result"].clone();
+    let answers = json!({only_key(&asked): named("Ann")});
+    let mut again = client.begin_again("ask", json!({}), &asked["requestState"], answers);
+    assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
+    asks_a_model(&bridge, &called);
+    failed(&called);
+    lacks_sampling(&again.answer());
+}
+
+#[test]
+fn a_caller_that_shook_hands_is_told_what_the_server_says() {
+    let bridge = Bridge::new(asking());
+    let client = Legacy::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
+    let call = json!({"name": "ask", "arguments": {}});
+    let mut call = client.begin(&json!(1), "tools/call", &call);
+    let called = bridge.puppets.hears("tools/call");
+    asks_a_model(&bridge, &called);
+    failed(&called);
+    let answer = call.answer();
+    assert_eq!(answer["result"]["content"][0]["text"], "no model", "{answer}");
+    assert_eq!(answer["result"]["isError"], true);
+}

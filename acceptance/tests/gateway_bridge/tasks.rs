@@ -1,0 +1,134 @@
+//! Questions inside of tasks of servers of the handshake era, for clients that come back with the answers.
+
+use std::thread;
+use std::time::Duration;
+
+use creole_acceptance::gateway::{Heard, Modern, Show};
+use serde_json::{Value, json};
+
+use crate::{Bridge, form, named, only_key, text};
+
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// A server with a tool that only runs as a task, and one that never does.
+fn working() -> Show {
+    let tasks = json!({"requests": {"tools": {"call": {}}}});
+    let tools = json!([
+        {"name": "job", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}},
+        {"name": "ask", "inputSchema": {"type": "object"}},
+    ]);
+    Show::new("2025-11-25", json!({"tools": {}, "tasks": tasks}), &[])
+        .answering("tools/list", json!({"tools": tools}))
+}
+
+fn task(status: &str) -> Value {
+    let time = "2026-01-01T00:00:00Z";
+    json!({
+        "taskId": "their task", "status": status, "createdAt": time, "lastUpdatedAt": time,
+        "ttl": 60000, "pollInterval": 100,
+    })
+}
+
+/// Has the server make a task of the call and ask in it; gives the request for its result.
+#[track_caller]
+fn asks_in_a_task(bridge: &Bridge) -> Heard {
+    let called = bridge.puppets.hears("tools/call");
+    assert!(called.message["params"]["task"].is_object(), "{}", called.message);
+    called.result(json!({"task": task("working")}));
+    let looked = bridge.puppets.hears("tasks/get");
+    assert_eq!(looked.message["params"]["taskId"], "their task");
+    looked.result(task("input_required"));
+    let waiting = bridge.puppets.hears("tasks/result");
+    for heard in [&looked, &waiting] {
+        assert_eq!(heard.by.pid, called.by.pid, "a task is known where it was made");
+    }
+    let mut question = form("Who?");
+    question["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": "their task"}});
+    waiting.by.asks(json!("q"), "elicitation/create", question);
+    waiting
+}
+
+/// The answer reaches the server, which then ends its task.
+#[track_caller]
+fn is_answered(bridge: &Bridge, waiting: &Heard) {
+    let answered = bridge.puppets.next();
+    assert_eq!(answered.by.pid, waiting.by.pid);
+    let expected = json!({"jsonrpc": "2.0", "id": "q", "result": named("Ann")});
+    assert_eq!(answered.message, expected);
+    waiting.text("Hello, Ann!");
+}
+
+#[test]
+fn a_tool_that_needs_a_task_is_a_call_for_who_has_none_and_may_ask() {
+    let bridge = Bridge::new(working());
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let mut call = client.begin_call("job", json!({}));
+    let waiting = asks_in_a_task(&bridge);
+    let asked = call.answer()["result"].clone();
+    let key = only_key(&asked);
+    assert_eq!(asked["inputRequests"][&key]["params"]["message"], "Who?");
+    let answers = json!({key: named("Ann")});
+    let mut again = client.begin_again("job", json!({}), &asked["requestState"], answers);
+    is_answered(&bridge, &waiting);
+    assert_eq!(text(&again.answer()), "Hello, Ann!");
+}
+
+#[test]
+fn a_task_is_followed_in_the_conversation_in_which_it_was_made() {
+    let bridge = Bridge::new(working());
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    // The first conversation is taken by a call that waits for its caller.
+    let mut call = client.begin_call("ask", json!({}));
+    let first = bridge.puppets.hears("tools/call");
+    first.by.asks(json!(1), "elicitation/create", form("First?"));
+    let asked = call.answer()["result"].clone();
+    let mut job = client.begin_call("job", json!({}));
+    let waiting = asks_in_a_task(&bridge);
+    assert_ne!(waiting.by.pid, first.by.pid);
+    let question = job.answer()["result"].clone();
+    // It is free again before the task goes on.
+    let answers = json!({only_key(&asked): named("One")});
+    let mut again = client.begin_again("ask", json!({}), &asked["requestState"], answers);
+    assert_eq!(bridge.puppets.next().message["result"], named("One"));
+    first.text("one");
+    assert_eq!(text(&again.answer()), "one");
+    let answers = json!({only_key(&question): named("Ann")});
+    let mut again = client.begin_again("job", json!({}), &question["requestState"], answers);
+    is_answered(&bridge, &waiting);
+    assert_eq!(text(&again.answer()), "Hello, Ann!");
+}
+
+#[test]
+fn a_task_of_a_client_that_follows_tasks_waits_for_input() {
+    let bridge = Bridge::new(working());
+    let client = bridge.modern().that_can(json!({"elicitation": {}, "extensions": {TASKS: {}}}));
+    // Once the tool is known, nobody has to ask the server whether a task may be made.
+    assert!(client.request("tools/list", json!({})).get("error").is_none());
+    let created = client.call("job", json!({}));
+    assert_eq!(created["result"]["resultType"], "task", "{created}");
+    let id = created["result"]["taskId"].clone();
+    let waiting = asks_in_a_task(&bridge);
+    let asked = stands(&client, &id, "input_required");
+    let questions = asked["inputRequests"].as_object().unwrap();
+    let (key, question) = questions.iter().next().unwrap();
+    assert_eq!((questions.len(), &question["params"]["message"]), (1, &json!("Who?")));
+    let answers = json!({"taskId": id, "inputResponses": {key: named("Ann")}});
+    let taken = client.request("tasks/update", answers);
+    assert!(taken.get("error").is_none(), "{taken}");
+    is_answered(&bridge, &waiting);
+    let done = stands(&client, &id, "completed");
+    assert_eq!(done["result"]["content"][0]["text"], "Hello, Ann!");
+}
+
+/// Looks at a task until it stands like this.
+#[track_caller]
+fn stands(client: &Modern, id: &Value, status: &str) -> Value {
+    for _ in 0..600 {
+        let looked = client.request("tasks/get", json!({"taskId": id}))["result"].clone();
+        if looked["status"] == status {
+            return looked;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("the task never was {status}")
+}

@@ -1,0 +1,142 @@
+//! Tasks of a server, followed to their end by the client that just wants a result.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use creole_proto::client::Request;
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{
+    Ask, ClientCapabilities, Definition, Task, TaskEnd, TaskState, TaskSupport, Tasking,
+};
+use creole_proto::op::{Event, Operation, Outcome, Payload};
+use creole_proto::revision::Tasks;
+use tokio::time::{sleep, timeout};
+
+use super::simple::{Client, internal};
+
+/// Between two looks at a task, at the least and at the most.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// How long a task may take.
+const MOST: Duration = Duration::from_secs(24 * 3600);
+
+impl Client {
+    /// Notes which tools only run as tasks, where calls have to say so.
+    pub(super) fn learn_tasks(&self, tools: &[Arc<Definition>]) {
+        let required = tools.iter().filter(|it| it.task_support() == TaskSupport::Required);
+        let names: BTreeSet<String> = required.map(|tool| tool.name().to_owned()).collect();
+        *self.tasked.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    /// Lets the server make a task of the call, where it can: it is followed then.
+    pub(super) fn allow_tasks(&self, request: &mut Request) {
+        let greeting = self.connection().greeting();
+        let Operation::CallTool { name, .. } = &request.operation else { return };
+        if !greeting.card.capabilities.tasks {
+            return;
+        }
+        match greeting.rules.tasks {
+            Tasks::Extension => self.declare_tasks(request),
+            Tasks::Wanted if self.is_tasked(name) => {
+                request.terms.tasking = Tasking::Wanted { ttl_ms: None };
+            }
+            Tasks::Wanted | Tasks::Absent => {}
+        }
+    }
+
+    fn declare_tasks(&self, request: &mut Request) {
+        let own = ClientCapabilities::clone(&request.terms.capabilities);
+        request.terms.capabilities = Arc::new(ClientCapabilities { tasks: true, ..own });
+        request.terms.tasking = Tasking::Allowed;
+    }
+
+    fn is_tasked(&self, tool: &str) -> bool {
+        self.tasked.lock().unwrap_or_else(PoisonError::into_inner).contains(tool)
+    }
+
+    /// What a call came to that the server made a task of.
+    pub(super) async fn follow(&self, task: Arc<Task>) -> Result<Payload, Fault> {
+        let followed = timeout(MOST, self.follow_to_its_end(task)).await;
+        followed.unwrap_or_else(|_| Err(Fault::new(FaultKind::Timeout, "the task does not end")))
+    }
+
+    async fn follow_to_its_end(&self, mut task: Arc<Task>) -> Result<Payload, Fault> {
+        // What comes of it, and questions on the way, may have to be fetched by a request of its own.
+        let fetches = self.connection().greeting().rules.tasks == Tasks::Wanted;
+        let mut told = 0;
+        loop {
+            told += 1;
+            self.tell_how_it_stands(&task, told);
+            match &task.state {
+                TaskState::Cancelled => {
+                    let detail = "the server cancelled the task";
+                    return Err(Fault::new(FaultKind::TaskCancelled, detail));
+                }
+                TaskState::Working => {}
+                _ if fetches => return self.ask_about(result_of(&task)).await,
+                TaskState::InputRequired(asks) => self.answer_task(&task.id, asks).await?,
+                TaskState::Ended(TaskEnd::Relayed(result)) => {
+                    return Ok(Payload::Relayed(result.clone()));
+                }
+                TaskState::Ended(TaskEnd::Result(result)) => {
+                    return Ok(Payload::Tool(result.clone()));
+                }
+                TaskState::Ended(TaskEnd::Fault(fault)) => return Err(fault.clone()),
+            }
+            task = self.look_until_it_changed(&task).await?;
+        }
+    }
+
+    async fn look_until_it_changed(&self, before: &Task) -> Result<Arc<Task>, Fault> {
+        loop {
+            sleep(Duration::from_millis(before.poll_ms).clamp(SHORTEST, LONGEST)).await;
+            match self.ask_about(Operation::GetTask { id: before.id.clone() }).await? {
+                Payload::Task(now) if is_as_before(&now, before) => {}
+                Payload::Task(now) => return Ok(now),
+                _ => return Err(internal("the server does not know its own task")),
+            }
+        }
+    }
+
+    async fn answer_task(&self, id: &str, asks: &[Ask]) -> Result<(), Fault> {
+        if asks.is_empty() {
+            return Ok(());
+        }
+        let answers = self.callbacks().answers(asks.to_vec()).await?;
+        let id = id.to_owned();
+        self.ask_about(Operation::UpdateTask { id, answers }).await.map(drop)
+    }
+
+    /// A request about a task; what the server asks meanwhile is answered.
+    async fn ask_about(&self, operation: Operation) -> Result<Payload, Fault> {
+        let mut request = self.request(operation);
+        self.declare_tasks(&mut request);
+        match self.round(request, [].into()).await {
+            Outcome::Complete(payload) => Ok(payload),
+            Outcome::Fail(fault) => Err(fault),
+            _ => Err(internal("the server answers with something else about its task")),
+        }
+    }
+
+    fn tell_how_it_stands(&self, task: &Task, times: u32) {
+        let Some(tell) = &self.callbacks().event else { return };
+        let word = match task.state {
+            TaskState::Working => "the task is worked on",
+            TaskState::InputRequired(_) => "the task waits for an answer",
+            TaskState::Cancelled | TaskState::Ended(_) => return,
+        };
+        let message = Some(task.message.clone().unwrap_or_else(|| word.to_owned()));
+        tell(Event::Progress { progress: times.into(), total: None, message });
+    }
+}
+
+fn result_of(task: &Task) -> Operation {
+    Operation::TaskResult { id: task.id.clone() }
+}
+
+/// Whether nothing is new about a task. Questions that were just answered are not new.
+fn is_as_before(now: &Task, before: &Task) -> bool {
+    now.state == before.state && now.message == before.message
+}

@@ -1,0 +1,55 @@
+//! What a session that goes on elsewhere has to have done again: its resources are watched here too.
+
+use std::sync::{Arc, Weak};
+
+use creole_proto::model::Question;
+use creole_proto::op::{Event, Operation};
+use creole_proto::server::{Answer, Call as Started, CallKey};
+
+use super::Conversation;
+use crate::call::Outlet;
+use crate::chain::BoxFuture;
+
+/// Watches again what the session's client watched. Within a tokio runtime.
+pub(super) fn watch(conversation: &Arc<Conversation>) {
+    let (uris, caller) = {
+        let inner = conversation.lock();
+        let uris: Vec<String> = inner.machine.watched().map(str::to_owned).collect();
+        (uris, inner.machine.session_caller())
+    };
+    if uris.is_empty() {
+        return;
+    }
+    let (service, origin) = (conversation.service.clone(), conversation.origin.clone());
+    let watching = Arc::downgrade(conversation);
+    tokio::spawn(async move {
+        for uri in uris {
+            let operation = Operation::Subscribe { uri: uri.clone() };
+            let started = Started { key: CallKey(0), operation, caller: caller.clone() };
+            // A server that is not there any more has nothing to tell.
+            service.run(started, Arc::new(Nobody), origin.clone()).0.await;
+            if !is_watched(&watching, &uri) {
+                service.registry().release(&uri);
+            }
+        }
+    });
+}
+
+/// Whether the client still watches it: it may have left or changed its mind meanwhile.
+fn is_watched(conversation: &Weak<Conversation>, uri: &str) -> bool {
+    let conversation = conversation.upgrade();
+    conversation.is_some_and(|it| it.lock().machine.watched().any(|watched| watched == uri))
+}
+
+/// Nobody waits for what is done again.
+struct Nobody;
+
+impl Outlet for Nobody {
+    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(std::future::ready(Err("nobody waits for this".to_owned())))
+    }
+}

@@ -1,0 +1,64 @@
+//! What a server asked although the caller cannot answer it.
+
+use creole::ask::missing_capability;
+use creole::call::Context;
+use creole::client::Asked;
+use creole::proto::client::Refusal;
+use creole::proto::fault::FaultKind;
+use creole::proto::model::Question;
+use creole::proto::op::{Outcome, Payload};
+use creole::proto::revision::Asking;
+
+/// The most questions of one call that are remembered.
+const MOST: usize = 8;
+
+/// Questions of one call that were refused, because its caller cannot be asked them.
+#[derive(Debug, Default)]
+pub(super) struct Unmet(Vec<Question>);
+
+impl Unmet {
+    /// Notes a question that was refused.
+    pub(super) fn note(&mut self, question: Question) {
+        if self.0.len() < MOST {
+            self.0.push(question);
+        }
+    }
+
+    /// The question, unless the caller cannot be asked it: then it is refused and noted.
+    pub(super) fn pass(&mut self, asked: Asked, context: &Context) -> Option<Asked> {
+        if asked.question.is_allowed(&context.caller().capabilities) {
+            return Some(asked);
+        }
+        let needs = asked.question.needed_words();
+        asked.reply.answer(Err(Refusal::unsupported(format!("the client has no {needs}"))));
+        self.note(asked.question);
+        None
+    }
+
+    /// What the caller is told of a call that came to this.
+    ///
+    /// A server that goes on without an answer has done what was asked of it. Where it failed, a caller that says
+    /// with each request what it can be asked is told what it lacks (2026-07-28 basic, capabilities); one that
+    /// shook hands is told what the server says.
+    pub(super) fn judge(self, outcome: Outcome, context: &Context) -> Outcome {
+        let is_told = context.caller().rules.asking == Asking::Reentrant && !context.is_task();
+        if self.0.is_empty() || !is_told || !is_failure(&outcome) {
+            return outcome;
+        }
+        missing_capability(&self.0.iter().collect::<Vec<_>>()).into()
+    }
+}
+
+/// Whether the server itself says that the call failed.
+fn is_failure(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Fail(fault) => !matches!(
+            fault.kind,
+            FaultKind::BackendUnavailable | FaultKind::Timeout | FaultKind::Busy
+        ),
+        Outcome::Complete(Payload::Relayed(relayed)) => {
+            relayed.result.object().and_then(|result| result.get("isError")) == Some("true")
+        }
+        _ => false,
+    }
+}
