@@ -137,33 +137,3 @@ fn a_page_that_has_to_be_visited_is_asked_for_and_the_call_is_then_made_again() 
     assert_eq!(error["code"], -32021, "{answer}");
     assert_eq!(error["data"]["requiredCapabilities"], json!({"elicitation": {"url": {}}}));
 }
-
-#[test]
-fn so_many_calls_of_one_caller_may_wait_and_the_next_is_refused_until_one_has_ended() {
-    let bridge = Bridge::new(asking());
-    let client = bridge.modern().that_can(json!({"elicitation": {}}));
-    let mut waiting = Vec::new();
-    for number in 0..16 {
-        let mut call = client.begin_call("ask", json!({"number": number}));
-        let called = bridge.puppets.hears("tools/call");
-        called.by.asks(json!(1), "elicitation/create", form("Who?"));
-        waiting.push((called, call.answer()["result"].clone()));
-    }
-    let refused = client.call("ask", json!({}));
-    assert_eq!(refused["error"]["code"], -32603, "{refused}");
-    let told = refused["error"]["message"].as_str().unwrap();
-    assert!(told.contains("too many calls wait for answers"), "{told}");
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the server has not heard of it");
-    let (called, asked) = &waiting[7];
-    let answers = json!({only_key(asked): named("Ann")});
-    let arguments = json!({"number": 7});
-    let mut again = client.begin_again("ask", arguments, &asked["requestState"], answers);
-    assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
-    called.text("done");
-    assert_eq!(text(&again.answer()), "done");
-    let mut call = client.begin_call("ask", json!({}));
-    let next = bridge.puppets.hears("tools/call");
-    assert_eq!(next.by.pid, called.by.pid, "there is room again");
-    next.text("next");
-    assert_eq!(text(&call.answer()), "next");
-}

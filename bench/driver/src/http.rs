@@ -2,6 +2,7 @@
 
 mod idle;
 mod load;
+mod memory;
 mod process;
 mod requests;
 mod response;
@@ -9,6 +10,7 @@ mod sessions;
 
 pub use idle::{Kind, idle};
 pub use load::{Load, load, percentile};
+pub use memory::memory;
 pub use requests::Asked;
 
 use std::time::Duration;

@@ -8,6 +8,8 @@
 //! bench-driver http  ERA ASKED CONNECTIONS CROWD WARMUP MEASURE CORE -- COMMAND [ARGUMENT…]
 //! bench-driver idle  ERA KIND COUNT CORE            -- COMMAND [ARGUMENT…]
 //! bench-driver relay ERA ASKED CONNECTIONS WARMUP MEASURE CORE ADDRESS -- COMMAND [ARGUMENT…]
+//! bench-driver memory ERA SIZE CORE ADDRESS         -- COMMAND [ARGUMENT…]
+//! bench-driver large stdio|http SIZE                --
 //! ```
 //!
 //! The first three speak to a server on stdin and stdout, the others to one on HTTP, which says on
@@ -21,13 +23,16 @@
 //! of CONNECTIONS, with at least CROWD sessions open. ASKED is `echo`, another tool's name, or
 //! `list:N` for a list of N tools. `idle` opens COUNT `streams` or `sessions` and measures memory.
 //!
-//! `relay` is `http` for a gateway, which does not say where it listens: at ADDRESS, when it is ready.
+//! `relay` is `http` for a gateway, which does not say where it listens: at ADDRESS, when it is ready. `memory`
+//! measures what such a gateway holds while a result of SIZE bytes passes, which comes from `large`, a server with
+//! nothing else to say.
 //!
 //! ERA is `legacy` or `modern`, WINDOW the number of requests in flight, WARMUP and MEASURE are
 //! milliseconds, and CORE is the core that the server is pinned to, or `any`.
 
 mod dialect;
 mod http;
+mod large;
 mod load;
 mod server;
 mod usage;
@@ -102,6 +107,14 @@ fn run(arguments: &[String]) -> Result<(), String> {
             },
             &pinned((*core != "any").then_some(*core), command),
         ),
+        ["memory", era, size, core, address] => http::memory(
+            Era::parse(era)?,
+            number(size)?,
+            address.parse().map_err(|_| format!("no address: `{address}`"))?,
+            &pinned((*core != "any").then_some(*core), command),
+        ),
+        ["large", "stdio", size] => large::serve_stdio(number(size)?),
+        ["large", "http", size] => large::serve_http(number(size)?),
         ["idle", era, kind, count, core] => http::idle(
             Era::parse(era)?,
             http::Kind::parse(kind)?,

@@ -1,6 +1,6 @@
 //! From a plan to a server: where configuration and packs meet.
 //!
-//! The gateway knows no packs and the packs know no configuration; the binary joins them, and so do the
+//! The gateway knows recipes but no packs, and the packs know no configuration; the binary joins them, and so do the
 //! tests of the whole system.
 
 use std::error::Error;

@@ -78,7 +78,7 @@ async fn connect(
             let Embedded { dialect, transport, serving } = embedded(preset)?;
             (builder(peer, Some(dialect))?.connect_over(transport).await, Some(serving))
         }
-        Place::Way(way) => (connect_to(way, peer).await?, None),
+        Place::Way(way) => (connect_to(*way, peer).await?, None),
     };
     Ok((connected.map_err(|fault| failed(&name, &fault))?, serving))
 }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub(crate) enum Place<'a> {
     /// A server elsewhere.
-    Way(Way),
+    Way(Box<Way>),
     /// The preset of this name, served within this process.
     Preset(&'a str),
 }
@@ -42,7 +42,7 @@ pub(crate) fn peer<'a>(
         if !url.contains("://") {
             return Err(nowhere(Some(url)));
         }
-        return Ok((Place::Way(http(url, &peer.headers)?), rest));
+        return Ok((Place::Way(Box::new(http(url, &peer.headers)?)), rest));
     }
     let mut way = program(&peer.command)?;
     if let Way::Child(program) = &mut way {
@@ -50,7 +50,7 @@ pub(crate) fn peer<'a>(
             program.env.push(environment(entry)?);
         }
     }
-    Ok((Place::Way(way), words))
+    Ok((Place::Way(Box::new(way)), words))
 }
 
 fn nowhere(word: Option<&str>) -> Failure {

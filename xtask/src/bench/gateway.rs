@@ -7,6 +7,7 @@
 mod behind;
 mod contenders;
 mod lanes;
+mod memory;
 mod peers;
 mod report;
 mod sample;
@@ -55,12 +56,15 @@ pub(super) fn measure(options: &Options) -> Result<String, String> {
     for peer in &missing {
         tell(&format!("NOT MEASURED: {peer}"))?;
     }
-    let driver = Driver::new(workshop.build_driver()?, workshop.empty_folder()?)?;
+    let generator = workshop.build_driver()?;
+    let driver = Driver::new(generator.clone(), workshop.empty_folder()?)?;
     let creole = workshop.creole(options.creole.as_deref())?;
     let workplace = Workplace { plan: &plan, driver: &driver, creole: &creole };
 
     let began = Instant::now();
-    let measurements = take_samples(&workplace, &contenders, &mut missing)?;
+    let mut measurements = take_samples(&workplace, &contenders, &mut missing)?;
+    tell("a large result")?;
+    measurements.held = memory::take(&contenders, &driver, &generator)?;
     let took = began.elapsed();
     Ok(report::write(&plan, &driver, &contenders, &missing, &measurements, took))
 }

@@ -249,13 +249,13 @@ mod tests {
     }
 
     #[test]
-    fn the_gateway_and_the_tools_do_not_know_each_other() {
-        let manifest = "name = \"creole-gateway\"\n[dependencies]\ncreole-tools.workspace = true\n";
-        let told = found(&[("crates/gateway/Cargo.toml", manifest)]);
+    fn the_gateway_writes_recipes_and_the_tools_do_not_know_who_did() {
+        let gateway = "name = \"creole-gateway\"\n[dependencies]\ncreole-tools.workspace = true\n";
+        assert_eq!(found(&[("crates/gateway/Cargo.toml", gateway)]), Vec::<String>::new());
+        let tools = "name = \"creole-tools\"\n[dependencies]\ncreole-gateway.workspace = true\n";
+        let told = found(&[("crates/tools/Cargo.toml", tools)]);
         assert_eq!(told.len(), 1);
-        assert!(
-            told[0].starts_with("crates/gateway/Cargo.toml:3: `creole-gateway` must not depend")
-        );
+        assert!(told[0].starts_with("crates/tools/Cargo.toml:3: `creole-tools` must not depend"));
     }
 
     #[test]

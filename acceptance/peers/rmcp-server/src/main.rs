@@ -76,7 +76,8 @@ impl ServerHandler for Tools {
         match &*request.name {
             "echo" => Ok(text(&given("text"))),
             "weather" => {
-                Ok(CallToolResult::structured(json!({"city": "Berlin", "temperature": 21.5})).into())
+                Ok(CallToolResult::structured(json!({"city": "Berlin", "temperature": 21.5}))
+                    .into())
             }
             "count" => {
                 for at in [1.0, 2.0, 3.0] {

@@ -33,7 +33,8 @@ impl Caller {
         Ok(session)
     }
 
-    fn exchange<T>(
+    /// Sends a request, and takes what is wanted from its response, which has to have this status.
+    pub fn exchange<T>(
         &mut self,
         request: &[u8],
         status: u16,

@@ -1,7 +1,10 @@
 //! One call to a server, as its caller sees it.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
 
 use creole_proto::client::{CallKey, QuestionKey, Refusal};
 use creole_proto::fault::{Fault, FaultKind};
@@ -9,7 +12,6 @@ use creole_proto::http::Mirror;
 use creole_proto::model::Question;
 use creole_proto::op::{Event, Outcome};
 use creole_proto::wire::Raw;
-use tokio::sync::{mpsc, oneshot};
 
 use super::hub::Hub;
 
@@ -98,32 +100,73 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// What the hub keeps of a call.
+/// What the hub keeps of a call: what was said of it and not yet heard.
 pub(super) struct Desk {
-    pub(super) news: mpsc::Sender<News>,
-    pub(super) outcome: Option<oneshot::Sender<Outcome>>,
-    pub(super) ended: Option<oneshot::Sender<Option<Fault>>>,
+    news: VecDeque<News>,
+    outcome: Option<Outcome>,
+    /// Set once nothing more will come; the fault is that of a subscription.
+    ended: Option<Option<Fault>>,
+    waker: Option<Waker>,
     pub(super) mirrors: Arc<[Mirror]>,
+}
+
+impl Desk {
+    pub(super) fn new(mirrors: Arc<[Mirror]>) -> Self {
+        Self { news: VecDeque::new(), outcome: None, ended: None, waker: None, mirrors }
+    }
+
+    /// Puts news down, unless too much waits already.
+    pub(super) fn tell(&mut self, news: News) -> Result<(), News> {
+        if self.news.len() >= NEWS {
+            return Err(news);
+        }
+        self.news.push_back(news);
+        self.wake();
+        Ok(())
+    }
+
+    /// Puts down what the call came to.
+    pub(super) fn finish(&mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+        self.wake();
+    }
+
+    /// Nothing more will come.
+    pub(super) fn end(&mut self, fault: Option<Fault>) {
+        self.ended = Some(fault);
+        self.wake();
+    }
+
+    pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Step> {
+        if let Some(news) = self.news.pop_front() {
+            return Poll::Ready(Step::News(news));
+        }
+        if let Some(outcome) = self.outcome.take() {
+            return Poll::Ready(Step::Done(outcome));
+        }
+        if let Some(fault) = &mut self.ended {
+            return Poll::Ready(Step::Ended(fault.take()));
+        }
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
 }
 
 /// A call in flight. Dropping it cancels it.
 pub struct Calling {
-    key: CallKey,
-    hub: Arc<Hub>,
-    news: mpsc::Receiver<News>,
-    outcome: Option<oneshot::Receiver<Outcome>>,
-    ended: oneshot::Receiver<Option<Fault>>,
-    is_over: bool,
-}
-
-/// The two sides of a call: for the hub, and a way to make the caller's once the key is known.
-pub(super) fn pair(mirrors: Arc<[Mirror]>) -> (Desk, impl FnOnce(CallKey, Arc<Hub>) -> Calling) {
-    let (news_in, news) = mpsc::channel(NEWS);
-    let (outcome_in, outcome) = oneshot::channel();
-    let (ended_in, ended) = oneshot::channel();
-    let desk = Desk { news: news_in, outcome: Some(outcome_in), ended: Some(ended_in), mirrors };
-    let outcome = Some(outcome);
-    (desk, move |key, hub| Calling { key, hub, news, outcome, ended, is_over: false })
+    pub(super) key: CallKey,
+    pub(super) hub: Arc<Hub>,
+    /// Why it was not made at all.
+    pub(super) refused: Option<Fault>,
 }
 
 impl Calling {
@@ -134,23 +177,10 @@ impl Calling {
 
     /// The next step; to be called until the outcome, and for a subscription until its end. Cancel-safe.
     pub async fn next(&mut self) -> Step {
-        let Some(outcome) = &mut self.outcome else {
-            let ended = tokio::select! {
-                biased;
-                Some(news) = self.news.recv() => return Step::News(news),
-                ended = &mut self.ended => ended,
-            };
-            self.is_over = true;
-            return Step::Ended(ended.ok().flatten());
-        };
-        let done = tokio::select! {
-            biased;
-            Some(news) = self.news.recv() => return Step::News(news),
-            done = outcome => done,
-        };
-        self.outcome = None;
-        let gone = || Fault::new(FaultKind::Internal, "the connection was dropped").into();
-        Step::Done(done.unwrap_or_else(|_| gone()))
+        if let Some(fault) = self.refused.take() {
+            return Step::Done(fault.into());
+        }
+        poll_fn(|context| self.hub.poll_step(self.key, context)).await
     }
 
     /// What the call comes to; `on_news` is told what happens on the way. Cancel-safe.
@@ -170,9 +200,7 @@ impl Calling {
 
 impl Drop for Calling {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.hub.give_up(self.key);
-        }
+        self.hub.give_up(self.key);
     }
 }
 

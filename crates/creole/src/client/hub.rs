@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use creole_proto::client::{
@@ -18,7 +19,7 @@ use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::calling::{self, Asked, Calling, Desk, News, Reply};
+use super::calling::{Asked, Calling, Desk, News, Reply, Step};
 use super::connection::{Closed, Notice, OnLog, OnQuestion, Setup};
 use super::link::{Inbox, Link, Transport};
 use super::noise::Meter;
@@ -125,18 +126,22 @@ impl Hub {
         mirrors: Arc<[Mirror]>,
         make: impl FnOnce(&mut Machine, Duration, &mut Outbox) -> CallKey,
     ) -> Calling {
-        let (mut desk, caller) = calling::pair(mirrors);
-        if let Some(fault) = hub.obstacle() {
-            tell(&mut desk, fault.into());
-            // No machine gives out this key: there is nothing to give up under it.
-            return caller(CallKey(u64::MAX), Arc::clone(hub));
+        // No machine gives out this key: there is nothing to give up under it.
+        let (mut key, refused) = (CallKey(u64::MAX), hub.obstacle());
+        if refused.is_none() {
+            hub.work(|state, now| {
+                key = make(&mut state.machine, now, &mut state.outbox);
+                state.calls.insert(key, Desk::new(mirrors));
+            });
         }
-        let mut made = CallKey(u64::MAX);
-        hub.work(|state, now| {
-            made = make(&mut state.machine, now, &mut state.outbox);
-            state.calls.insert(made, desk);
-        });
-        caller(made, Arc::clone(hub))
+        Calling { key, hub: Arc::clone(hub), refused }
+    }
+
+    /// The next step of a call; one that is not known is over.
+    pub(super) fn poll_step(&self, call: CallKey, context: &Context<'_>) -> Poll<Step> {
+        let mut state = self.lock();
+        let desk = state.calls.get_mut(&call);
+        desk.map_or(Poll::Ready(Step::Ended(None)), |desk| desk.poll(context))
     }
 
     fn obstacle(&self) -> Option<Fault> {
@@ -148,16 +153,23 @@ impl Hub {
         is_full.then(|| Fault::new(FaultKind::Busy, detail()).about(&self.name))
     }
 
+    /// Forgets a call; one that is not over is cancelled.
     pub(super) fn give_up(&self, call: CallKey) {
-        self.work(|state, _| {
-            if state.calls.remove(&call).is_some() {
+        let mut state = self.lock();
+        let desk = state.calls.remove(&call);
+        let is_open = desk.is_some() && state.machine.is_open(call);
+        drop(state);
+        if is_open {
+            self.work(|state, _| {
                 state.machine.cancel(call, "nobody waits for it any more", &mut state.outbox);
                 state.questions.retain(|_, owner| *owner != call);
+            });
+            if let Some(link) = self.link.get() {
+                link.given_up(call);
             }
-        });
-        if let Some(link) = self.link.get() {
-            link.given_up(call);
         }
+        // Last, and outside of the lock: questions that nobody took are refused.
+        drop(desk);
     }
 
     pub(super) fn answer(&self, question: QuestionKey, answer: Result<Raw, Refusal>) {
@@ -173,6 +185,12 @@ impl Hub {
 
     pub(super) fn received(&self, message: &[u8], origin: Option<CallKey>) {
         self.work(|state, now| state.machine.receive(message, origin, now, &mut state.outbox));
+    }
+
+    pub(super) fn received_large(&self, message: String, origin: Option<CallKey>) {
+        self.work(|state, now| {
+            state.machine.receive_large(message, origin, now, &mut state.outbox);
+        });
     }
 
     pub(super) fn garbled(&self, origin: Option<CallKey>) {
@@ -258,8 +276,9 @@ impl Hub {
     fn work(&self, what: impl FnOnce(&mut State, Duration)) {
         let later = {
             let mut state = self.lock();
-            what(&mut state, self.now());
-            self.obey(&mut state)
+            let now = self.now();
+            what(&mut state, now);
+            self.obey(&mut state, now)
         };
         self.finish(later);
     }
@@ -278,13 +297,14 @@ impl Hub {
         }
     }
 
-    fn obey(&self, state: &mut State) -> Later {
-        let mut later = Later::default();
+    fn obey(&self, state: &mut State, now: Duration) -> Later {
+        let (mut later, mut has_sent) = (Later::default(), false);
         while let Some(happening) = state.outbox.next_happening() {
             self.take(state, happening, &mut later);
         }
         if let Some(link) = self.link.get() {
             for frame in state.outbox.frames() {
+                has_sent = true;
                 let desk = match frame.sending {
                     Sending::Request(call) => state.calls.get(&call),
                     _ => None,
@@ -294,11 +314,13 @@ impl Hub {
             }
         }
         state.outbox.clear_frames();
-        let deadline = state.machine.deadline();
+        // Only what is sent, or waits for the opening, can bring the next deadline forward.
+        let may_be_sooner = has_sent || self.opened.borrow().is_none();
+        let deadline = may_be_sooner.then(|| state.machine.deadline()).flatten();
         if deadline.is_some_and(|due| state.armed.is_none_or(|armed| due < armed)) {
             self.sooner.notify_one();
         }
-        later.is_too_noisy = state.noise.note(state.machine.noise(), self.now());
+        later.is_too_noisy = state.noise.note(state.machine.noise(), now);
         later
     }
 
@@ -315,9 +337,9 @@ impl Hub {
             }
             Happening::Done(call, outcome) => self.done(state, call, outcome),
             Happening::Event(call, event) => {
-                if let Some(desk) = state.calls.get(&call) {
+                if let Some(desk) = state.calls.get_mut(&call) {
                     // A caller that does not listen misses some of it.
-                    let _ = desk.news.try_send(News::Event(event));
+                    let _ = desk.tell(News::Event(event));
                 }
             }
             Happening::Asked { call, question, what, task } => {
@@ -325,14 +347,14 @@ impl Hub {
                 self.asked(state, call, Asked { question: what, task, reply }, later);
             }
             Happening::NotOffered { call, what } => {
-                if let Some(desk) = call.and_then(|call| state.calls.get(&call)) {
-                    let _ = desk.news.try_send(News::NotOffered(what));
+                if let Some(desk) = call.and_then(|call| state.calls.get_mut(&call)) {
+                    let _ = desk.tell(News::NotOffered(what));
                 }
             }
             Happening::Withdrawn(question) => {
                 let owner = state.questions.remove(&question);
-                if let Some(desk) = owner.and_then(|call| state.calls.get(&call)) {
-                    let _ = desk.news.try_send(News::Withdrawn(question));
+                if let Some(desk) = owner.and_then(|call| state.calls.get_mut(&call)) {
+                    let _ = desk.tell(News::Withdrawn(question));
                 }
             }
             // Nobody may be listening.
@@ -343,8 +365,8 @@ impl Hub {
             Happening::Visited(id) => _ = self.notices.send(Notice::Visited(id)),
             Happening::Changed { change, .. } => _ = self.notices.send(Notice::Changed(change)),
             Happening::Ended(call, fault) => {
-                if let Some(ended) = state.calls.remove(&call).and_then(|desk| desk.ended) {
-                    let _ = ended.send(fault);
+                if let Some(desk) = state.calls.get_mut(&call) {
+                    desk.end(fault);
                 }
             }
             Happening::Noise(noise) => {
@@ -354,11 +376,14 @@ impl Hub {
     }
 
     fn done(&self, state: &mut State, call: CallKey, outcome: Outcome) {
+        let is_over = !state.machine.is_open(call);
         if let Some(desk) = state.calls.get_mut(&call) {
-            tell(desk, self.named(outcome));
+            desk.finish(self.named(outcome));
+            if is_over {
+                desk.end(None);
+            }
         }
-        if !state.machine.is_open(call) {
-            state.calls.remove(&call);
+        if is_over {
             state.questions.retain(|_, owner| *owner != call);
             if let Some(link) = self.link.get() {
                 link.done(call);
@@ -381,19 +406,20 @@ impl Hub {
 
     fn asked(&self, state: &mut State, call: Option<CallKey>, asked: Asked, later: &mut Later) {
         let key = asked.reply.key;
-        let Some((call, desk)) = call.and_then(|call| Some((call, state.calls.get(&call)?))) else {
+        let desk = call.and_then(|call| Some((call, state.calls.get_mut(&call)?)));
+        let Some((call, desk)) = desk else {
             later.asked.push(asked);
             return;
         };
-        match desk.news.try_send(News::Asked(asked)) {
+        match desk.tell(News::Asked(asked)) {
             Ok(()) => _ = state.questions.insert(key, call),
-            Err(error) => {
-                let News::Asked(mut asked) = error.into_inner() else { return };
+            Err(News::Asked(mut asked)) => {
                 // Its drop would take the lock that is held.
                 asked.reply.is_owed = false;
                 let busy = Refusal { code: -32603, message: "too much is waiting".to_owned() };
                 state.machine.answer(key, Err(busy), &mut state.outbox);
             }
+            Err(_) => {}
         }
     }
 
@@ -414,14 +440,6 @@ impl Drop for Hub {
         if let Some(clock) = self.clock.get() {
             clock.abort();
         }
-    }
-}
-
-/// Tells the one who waits for a call what it came to.
-fn tell(desk: &mut Desk, outcome: Outcome) {
-    if let Some(waiting) = desk.outcome.take() {
-        // A caller that has gone is giving the call up at this moment.
-        let _ = waiting.send(outcome);
     }
 }
 

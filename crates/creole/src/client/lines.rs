@@ -14,13 +14,16 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::link::{Inbox, Link, Transport};
+use super::link::{Inbox, LARGE, Link, Transport};
 use crate::chain::BoxFuture;
 use crate::process::{Child, ChildInput, ChildOutput, Exit, Program, Tail, unavailable};
 use crate::transport::{Sink, Source};
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
+
+/// A large line is more than one chunk, and therefore in a buffer of its own.
+const _: () = assert!(CHUNK < LARGE);
 
 /// How much may wait for a server that does not read before no more calls are begun.
 const HIGH_WATER: usize = 16 * 1024 * 1024;
@@ -282,7 +285,12 @@ impl<I: Source> Reader<I> {
             let mut rest = &chunk[..];
             while let Some(line) = self.lines.next(&mut rest) {
                 match line {
-                    Line::Complete(line) => self.inbox.received(line, None),
+                    Line::Complete(line) if line.len() < LARGE => self.inbox.received(line, None),
+                    Line::Complete(_) => {
+                        if let Some(line) = self.lines.take() {
+                            self.inbox.received_large(line, None);
+                        }
+                    }
                     Line::TooLong => self.inbox.garbled(None),
                 }
             }

@@ -46,6 +46,9 @@ pub trait Link: Send + Sync {
     fn close(&self) -> BoxFuture<'static, ()>;
 }
 
+/// The size from which on a message is large.
+pub(super) const LARGE: usize = 128 * 1024;
+
 /// Where a link puts what it brings. It does not keep the connection alive.
 #[derive(Clone)]
 pub struct Inbox(pub(super) Weak<Hub>);
@@ -55,6 +58,19 @@ impl Inbox {
     pub fn received(&self, message: &[u8], origin: Option<CallKey>) {
         if let Some(hub) = self.0.upgrade() {
             hub.received(message, origin);
+        }
+    }
+
+    /// The same for a message that is not to be copied, because it is large.
+    pub fn received_large(&self, message: Vec<u8>, origin: Option<CallKey>) {
+        match String::from_utf8(message) {
+            Ok(message) => {
+                if let Some(hub) = self.0.upgrade() {
+                    hub.received_large(message, origin);
+                }
+            }
+            // What is no text is no message either.
+            Err(error) => self.received(error.as_bytes(), origin),
         }
     }
 

@@ -45,7 +45,8 @@ impl Upstream {
     /// The gateway's own conversation: for lists and notifications.
     pub(super) async fn main(&self) -> Result<Connection, Fault> {
         let capabilities = self.asks.get().cloned().unwrap_or_default();
-        let lease = self.pool.lease(self.main_key(), &capabilities, None, &self.parking).await?;
+        let lease = self.pool.lease(self.main_key(), &capabilities, None, &self.parking);
+        let lease = Box::pin(lease).await?;
         Ok(lease.connection.clone())
     }
 
@@ -97,6 +98,6 @@ pub(super) async fn set_level(lease: &Lease, context: &Context) {
     let is_usual = context.caller().rules.session_log_level && wanted == Level::Info;
     if sets && !is_usual && lease.lowers_level(wanted) {
         // A server that refuses goes on as it is.
-        _ = lease.connection.set_level(wanted).await;
+        _ = Box::pin(lease.connection.set_level(wanted)).await;
     }
 }

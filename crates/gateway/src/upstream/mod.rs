@@ -6,6 +6,7 @@
 //! by [`creole::ask`], which then calls again.
 
 mod affinity;
+mod callers;
 mod catalogue;
 mod dial;
 mod fresh;
@@ -262,10 +263,13 @@ impl Upstream {
         Arc::clone(&self.callable.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Answers a call. What is rare waits on the heap, so that this future is small.
     async fn answer(&self, call: Call) -> Outcome {
         let kept = call.context.state().and_then(Kept::read);
         match &kept {
-            Some(Kept::Park { id, round }) => return self.parking.resume(id, *round, &call).await,
+            Some(Kept::Park { id, round }) => {
+                return Box::pin(self.parking.resume(id, *round, &call)).await;
+            }
             Some(Kept::Again) => {
                 if let Some(fault) = declined(&call.context) {
                     return fault.into();
@@ -275,7 +279,7 @@ impl Upstream {
         }
         if let Operation::Subscribe { uri } = &call.operation {
             return match self.main().await {
-                Ok(connection) => self.watching.subscribe(uri, &connection).await,
+                Ok(connection) => Box::pin(self.watching.subscribe(uri, &connection)).await,
                 Err(fault) => fault.into(),
             };
         }
@@ -301,7 +305,8 @@ impl Upstream {
         if let Some(Kept::Task { id, lane }) = kept {
             let key = Key { lane: *lane, ..key };
             let lease = self.pool.lease_again(key, &asks, conversation).await?;
-            return Ok(Passed::Answered(self.task(call, lease, &capabilities).follow(id).await));
+            let followed = self.task(call, lease, &capabilities).follow(id);
+            return Ok(Passed::Answered(Box::pin(followed).await));
         }
         let pool = &self.pool;
         let lease = pool.lease(key.clone(), &asks, conversation.clone(), &self.parking).await?;
@@ -314,7 +319,8 @@ impl Upstream {
         }
         if let Outcome::Complete(Payload::TaskCreated(task)) = &outcome {
             let lease = pool.lease_again(Key { lane, ..key }, &asks, conversation).await?;
-            return Ok(Passed::Answered(self.task(call, lease, &capabilities).adopt(task).await));
+            let adopted = self.task(call, lease, &capabilities).adopt(task);
+            return Ok(Passed::Answered(Box::pin(adopted).await));
         }
         Ok(Passed::Answered(finish(outcome, call, &connection)))
     }
@@ -339,10 +345,11 @@ impl Upstream {
         affinity::set_level(&lease, context).await;
         let mirrors = self.mirrors(&operation);
         let tasking = self.tasking(&operation, context, &lease.connection);
-        let request = terms::request(operation, context, capabilities, tasking);
+        let rules = lease.connection.greeting().rules;
+        let request = terms::request(operation, context, capabilities, tasking, rules);
         let calling = lease.connection.begin_with(request, mirrors);
         match call.operation.may_ask() && park::is_needed(context, &lease, capabilities) {
-            true => self.parking.follow(calling, lease, context).await,
+            true => Box::pin(self.parking.follow(calling, lease, context)).await,
             false => relay::follow(calling, &mut lease, context).await,
         }
     }

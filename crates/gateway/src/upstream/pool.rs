@@ -8,15 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use creole::client::{Asked, Connection, Notice, Offer};
+use creole::client::{Connection, Notice};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Level, ListKind};
-use creole::proto::op::{Change, Event};
+use creole::proto::op::Change;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, broadcast, mpsc};
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::callers::{Callers, Joined};
 use super::dial::Dialer;
 use super::park::{self, Parking};
 
@@ -31,9 +32,6 @@ const LANES: usize = park::MOST_OF_ONE;
 
 /// How long all conversations may take to end.
 const FAREWELL: Duration = Duration::from_secs(20);
-
-/// Things that may wait to be taken by one call.
-const ASIDES: usize = 64;
 
 /// Whose a conversation is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -80,13 +78,6 @@ impl Asks {
     }
 }
 
-/// Something that a server says outside of a call's own channel.
-#[derive(Debug)]
-pub(super) enum Aside {
-    Asked(Asked),
-    Logged(Event),
-}
-
 /// The conversations with one server.
 pub(super) struct Pool {
     dialer: Arc<Dialer>,
@@ -108,99 +99,6 @@ struct Slot {
     level: Mutex<Option<Level>>,
     /// Whether the only call in it waits for answers of its caller.
     is_parked: AtomicBool,
-}
-
-/// The calls that are under way in a conversation, oldest first.
-#[derive(Clone, Default)]
-struct Callers {
-    calls: Arc<Mutex<Vec<Caller>>>,
-    /// Whether a call was given up before it was answered.
-    given_up: Arc<AtomicBool>,
-    /// Whether the server asked something after that, when no call was under way.
-    is_astray: Arc<AtomicBool>,
-}
-
-/// A call under way.
-struct Caller {
-    number: u64,
-    /// The connection or session of the client that it came in.
-    conversation: Option<Arc<str>>,
-    /// Where it hears things.
-    hears: mpsc::Sender<Aside>,
-}
-
-impl Callers {
-    fn lock(&self) -> MutexGuard<'_, Vec<Caller>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn join(&self, conversation: Option<Arc<str>>) -> Joined {
-        let (hears, asides) = mpsc::channel(ASIDES);
-        let mut callers = self.lock();
-        let number = callers.last().map_or(0, |last| last.number + 1);
-        callers.push(Caller { number, conversation, hears });
-        Joined { callers: self.clone(), number, asides, is_answered: false }
-    }
-
-    /// What a server may ask, and that its questions and messages come here.
-    fn offer(&self, capabilities: &Arc<ClientCapabilities>) -> Offer {
-        let (asked, logged) = (self.clone(), self.clone());
-        Offer {
-            capabilities: Arc::clone(capabilities),
-            on_question: Some(Arc::new(move |question| asked.ask(question))),
-            on_log: Some(Arc::new(move |event| logged.tell(&event))),
-        }
-    }
-
-    /// Hands a question to the oldest call that takes it. Nobody there is the same as a refusal. If a call was given
-    /// up, the server may still be at it.
-    fn ask(&self, mut asked: Asked) {
-        for caller in self.lock().iter() {
-            match caller.hears.try_send(Aside::Asked(asked)) {
-                Ok(()) => return,
-                Err(
-                    mpsc::error::TrySendError::Full(back) | mpsc::error::TrySendError::Closed(back),
-                ) => {
-                    let Aside::Asked(back) = back else { return };
-                    asked = back;
-                }
-            }
-        }
-        self.is_astray.fetch_or(self.given_up.load(Ordering::Acquire), Ordering::AcqRel);
-    }
-
-    /// Hands a message to all calls, since nothing says whose it is; of those in one session of a client, which is
-    /// told of it once, to the oldest. They are calls of one caller, unless callers were declared to be one.
-    fn tell(&self, event: &Event) {
-        let mut told: Vec<&Arc<str>> = Vec::new();
-        for caller in self.lock().iter() {
-            if let Some(conversation) = &caller.conversation {
-                if told.contains(&conversation) {
-                    continue;
-                }
-                told.push(conversation);
-            }
-            // A call that takes nothing misses some of it.
-            _ = caller.hears.try_send(Aside::Logged(event.clone()));
-        }
-    }
-}
-
-/// A call that is under way in a conversation.
-pub(super) struct Joined {
-    callers: Callers,
-    number: u64,
-    /// What the server says that belongs to no call that it names.
-    pub(super) asides: mpsc::Receiver<Aside>,
-    /// Whether the server is done with the call.
-    pub(super) is_answered: bool,
-}
-
-impl Drop for Joined {
-    fn drop(&mut self) {
-        self.callers.given_up.fetch_or(!self.is_answered, Ordering::AcqRel);
-        self.callers.lock().retain(|caller| caller.number != self.number);
-    }
 }
 
 /// A conversation that one call uses.
@@ -269,12 +167,17 @@ impl Slot {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a conversation whose server went on asking after its call was given up: what it asks next would be
-    /// taken for a question of the next call.
+    /// Leaves a conversation whose server went on asking after its call was given up.
     async fn forsake_if_astray(&self) {
-        if self.callers.is_astray.swap(false, Ordering::AcqRel) {
+        if self.callers.take_astray() {
             *self.connection.lock().await = None;
         }
+    }
+
+    /// The conversation, if it is open and nobody is about to change that.
+    fn opened(&self) -> Option<Connection> {
+        let place = self.connection.try_lock().ok()?;
+        place.as_ref().filter(|open| open.is_closed().is_none()).cloned()
     }
 
     /// The conversation, opened if it is not.
@@ -294,7 +197,7 @@ impl Slot {
         {
             dialer.failed(&closed.fault, owner);
         }
-        self.callers.given_up.store(false, Ordering::Release);
+        self.callers.begin();
         let connection = dialer.open(&self.callers.offer(capabilities), owner).await?;
         if *owner != Owner::Gateway {
             tokio::spawn(tell_changes(connection.notices(), changes.clone()));
@@ -331,7 +234,7 @@ impl Pool {
         let (slot, turn, lane) = match key.exclusive {
             false => (self.slot(key)?, None, 0),
             true => {
-                let (slot, turn, lane) = self.exclusive(key, parking).await?;
+                let (slot, turn, lane) = Box::pin(self.exclusive(key, parking)).await?;
                 (slot, Some(turn), lane)
             }
         };
@@ -369,7 +272,10 @@ impl Pool {
         capabilities: &Arc<ClientCapabilities>,
     ) -> Result<Connection, Fault> {
         slot.touch();
-        slot.open(&self.dialer, owner, capabilities, &self.changes).await
+        match slot.opened() {
+            Some(connection) => Ok(connection),
+            None => Box::pin(slot.open(&self.dialer, owner, capabilities, &self.changes)).await,
+        }
     }
 
     /// A conversation that no other call uses: the first that is free, so that what a server keeps there is

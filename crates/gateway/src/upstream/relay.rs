@@ -9,26 +9,32 @@ use creole::proto::model::Question;
 use creole::proto::op::Outcome;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::pool::{Aside, Lease};
+use super::callers::Aside;
+use super::pool::Lease;
 use super::unmet::Unmet;
 
 /// Follows a call to its end. What happens on the way is told to the caller, and what is asked is asked there.
 /// Dropping this cancels the call.
 pub(super) async fn follow(mut calling: Calling, lease: &mut Lease, context: &Context) -> Outcome {
-    let mut asking = Asking::default();
+    // Most calls ask nothing.
+    let mut asking: Option<Asking> = None;
     let mut unmet = Unmet::default();
     loop {
         tokio::select! {
             biased;
             step = calling.next() => match step {
                 Step::News(News::Event(event)) => context.event(event).await,
-                Step::News(News::Asked(asked)) => asking.ask(asked, context, lease, &mut unmet),
+                Step::News(News::Asked(asked)) => {
+                    asking.get_or_insert_default().ask(asked, context, lease, &mut unmet);
+                }
                 Step::News(News::NotOffered(question)) => unmet.note(question),
-                Step::News(News::Withdrawn(question)) => asking.withdraw(question),
+                Step::News(News::Withdrawn(question)) => {
+                    asking.get_or_insert_default().withdraw(question);
+                }
                 Step::Done(outcome) => {
-                    lease.joined.is_answered = true;
+                    lease.joined.answered();
                     // What was said before the answer is told before it.
-                    while let Ok(Aside::Logged(event)) = lease.joined.asides.try_recv() {
+                    while let Some(Aside::Logged(event)) = lease.joined.asides.try_recv() {
                         context.event(event).await;
                     }
                     return unmet.judge(outcome, context);
@@ -36,10 +42,12 @@ pub(super) async fn follow(mut calling: Calling, lease: &mut Lease, context: &Co
                 Step::Ended(_) => return super::broken("the call ended without an answer").into(),
             },
             Some(aside) = lease.joined.asides.recv() => match aside {
-                Aside::Asked(asked) => asking.ask(asked, context, lease, &mut unmet),
+                Aside::Asked(asked) => {
+                    asking.get_or_insert_default().ask(asked, context, lease, &mut unmet);
+                }
                 Aside::Logged(event) => context.event(event).await,
             },
-            Some(_) = asking.running.join_next(), if !asking.running.is_empty() => {}
+            () = Asking::settle(&mut asking), if asking.is_some() => {}
         }
     }
 }
@@ -52,6 +60,14 @@ struct Asking {
 }
 
 impl Asking {
+    /// Waits until one of the questions is answered.
+    async fn settle(asking: &mut Option<Self>) {
+        match asking {
+            Some(asking) if !asking.running.is_empty() => _ = asking.running.join_next().await,
+            _ => std::future::pending().await,
+        }
+    }
+
     fn ask(&mut self, asked: Asked, context: &Context, lease: &Lease, unmet: &mut Unmet) {
         spoil_if_rooted(&asked, context, lease);
         let Some(Asked { question, reply, .. }) = unmet.pass(asked, context) else { return };

@@ -93,8 +93,9 @@ impl Follower<'_> {
     /// What the task's call came to. Questions on the way reach the caller as those of any call do.
     async fn result(mut self, id: &str) -> Outcome {
         let operation = Operation::TaskResult { id: id.to_owned() };
+        let rules = self.lease.connection.greeting().rules;
         let mut request =
-            terms::request(operation, self.context, self.capabilities, Tasking::Never);
+            terms::request(operation, self.context, self.capabilities, Tasking::Never, rules);
         request.terms.reentry = None;
         let calling = self.lease.connection.begin(request);
         match park::is_needed(self.context, &self.lease, self.capabilities) {
@@ -134,7 +135,8 @@ impl Follower<'_> {
 
     async fn request(&self, operation: Operation) -> Outcome {
         let tasking = Tasking::Allowed;
-        let mut request = terms::request(operation, self.context, self.capabilities, tasking);
+        let (context, rules) = (self.context, self.lease.connection.greeting().rules);
+        let mut request = terms::request(operation, context, self.capabilities, tasking, rules);
         request.terms.reentry = None;
         self.lease.connection.ask(request).await
     }

@@ -6,7 +6,7 @@ use creole::call::Context;
 use creole::proto::client::{Request, Terms};
 use creole::proto::model::{ClientCapabilities, Tasking};
 use creole::proto::op::{Operation, Reentry};
-use creole::proto::revision::Elicitation;
+use creole::proto::revision::{Elicitation, Era, Rules};
 use creole::proto::wire::Raw;
 
 use super::kept::Kept;
@@ -33,11 +33,14 @@ pub(super) fn request(
     context: &Context,
     capabilities: &Arc<ClientCapabilities>,
     tasking: Tasking,
+    rules: &Rules,
 ) -> Request {
     let caller = context.caller();
+    // A session was told who we are when it was opened.
+    let client = caller.client.as_deref().filter(|_| rules.era == Era::Stateless);
     let terms = Terms {
         capabilities: Arc::clone(capabilities),
-        client: caller.client.as_deref().map(Raw::of),
+        client: client.map(Raw::of),
         log: caller.log,
         progress: caller.progress,
         reentry: reentry(context),

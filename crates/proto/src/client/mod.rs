@@ -21,6 +21,7 @@ pub mod verdict;
 pub use outbox::{Greeting, Happening, Noise, Outbox, Outgoing, QuestionKey, Refusal, Sending};
 pub use request::{Request, Terms};
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -132,6 +133,8 @@ pub struct Machine {
     waiting: Vec<(CallKey, Waiting)>,
     questions: Questions,
     noise: usize,
+    /// The message that is being taken, where results are to share it instead of being copied.
+    shared: Option<Arc<String>>,
 }
 
 impl Machine {
@@ -150,6 +153,7 @@ impl Machine {
             waiting: Vec::new(),
             questions: Questions::default(),
             noise: 0,
+            shared: None,
         }
     }
 

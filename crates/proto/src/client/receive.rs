@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 
 use super::calls::Expect;
 use super::outbox::{Happening, Noise, Outbox};
@@ -46,6 +47,21 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// Takes one message, or an array of them, that is too large to be copied: a result that is passed on stays a part
+    /// of it.
+    pub fn receive_large(
+        &mut self,
+        message: String,
+        origin: Option<CallKey>,
+        now: Now,
+        out: &mut Outbox,
+    ) {
+        let message = Arc::new(message);
+        self.shared = Some(Arc::clone(&message));
+        self.receive(message.as_bytes(), origin, now, out);
+        self.shared = None;
     }
 
     /// Takes the news that a message was too long to be read.

@@ -71,7 +71,11 @@ impl Machine {
     }
 
     fn relayed(&self, kind: RelayedKind, result: Object<'_>) -> Payload {
-        Payload::Relayed(Relayed { result: Raw::trusted(result.text()), rules: self.rules, kind })
+        let result = match &self.shared {
+            Some(message) => Raw::within(message, result.text()),
+            None => Raw::trusted(result.text()),
+        };
+        Payload::Relayed(Relayed { result, rules: self.rules, kind })
     }
 
     /// Whether the answer is the task that was asked for (2025-11-25 basic/utilities/tasks, creating tasks).

@@ -6,8 +6,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::result::{Target, write_meta, write_related_task};
-use super::{foreign_member, key, raw_member, text_member};
+use super::result::{Target, write_related_task};
+use super::{foreign_member, raw_member};
 use crate::adapt::{is_text, lower_raw_block, lower_raw_blocks};
 use crate::dialect::IsError;
 use crate::meta;
@@ -16,21 +16,28 @@ use crate::revision::{Rules, Structured, Tasks};
 use crate::wire::{Object, elements, unquote};
 
 /// Writes the whole result.
-pub(super) fn write_relayed(out: &mut Vec<u8>, relayed: &Relayed, target: &Target<'_>) {
-    let start = out.len();
-    let result = relayed.result.object().unwrap_or(Object::EMPTY);
-    let mut relay = Relay { source: relayed.rules, target, result, is_changed: false };
+pub(crate) fn write_relayed(out: &mut Vec<u8>, relayed: Relayed, target: &Target<'_>) {
+    let Some(members) = edited(&relayed, target) else { return relayed.result.append_to(out) };
     out.push(b'{');
-    relay.open(out);
-    for (name, value) in result.members() {
-        relay.member(out, relayed.kind, &name, value);
+    for (name, value) in members {
+        foreign_member(out, &name, &value);
     }
-    relay.close(out, relayed.kind);
     out.push(b'}');
-    if !relay.is_changed {
-        out.truncate(start);
-        out.extend_from_slice(result.text().as_bytes());
+}
+
+/// A member of a result: its name, and its value as JSON.
+type Member<'a> = (Cow<'a, str>, Cow<'a, str>);
+
+/// The members that the peer gets, if they are not those that the server wrote.
+fn edited<'a>(relayed: &'a Relayed, target: &'a Target<'a>) -> Option<Vec<Member<'a>>> {
+    let result = relayed.result.object().unwrap_or(Object::EMPTY);
+    let members = Vec::with_capacity(8);
+    let mut relay = Relay { source: relayed.rules, target, result, members, is_changed: false };
+    for (name, value) in result.members() {
+        relay.member(relayed.kind, name, value);
     }
+    relay.close(relayed.kind);
+    relay.is_changed.then_some(relay.members)
 }
 
 /// What a tool's result tells of a failure, if it tells of one: its texts, joined.
@@ -50,33 +57,33 @@ struct Relay<'a> {
     source: &'static Rules,
     target: &'a Target<'a>,
     result: Object<'a>,
+    /// What the peer gets so far.
+    members: Vec<Member<'a>>,
     /// Whether anything differs from what the server wrote.
     is_changed: bool,
 }
 
-impl Relay<'_> {
+impl<'a> Relay<'a> {
+    /// Whether the peer gets a member of this name; asked once all that the server wrote were looked at.
     fn has(&self, name: &str) -> bool {
-        self.result.get(name).is_some()
+        self.members.iter().any(|(known, _)| known == name)
     }
 
-    /// What a result begins with. A server of an older revision that says `resultType` means something else by it.
-    fn open(&mut self, out: &mut Vec<u8>) {
-        let is_said = self.source.result_type && self.has("resultType");
-        if self.target.rules.result_type && !is_said {
-            text_member(out, "resultType", "complete");
-            self.is_changed = true;
-        }
+    /// Adds what the server did not write.
+    fn add(&mut self, name: &'static str, value: impl Into<Cow<'a, str>>) {
+        self.members.push((Cow::Borrowed(name), value.into()));
+        self.is_changed = true;
     }
 
-    fn member(&mut self, out: &mut Vec<u8>, kind: RelayedKind, name: &str, value: &str) {
+    fn member(&mut self, kind: RelayedKind, name: Cow<'a, str>, value: &'a str) {
         let (source, target) = (self.source, self.target.rules);
-        let written = match (kind, name) {
+        let written = match (kind, &*name) {
             (_, "resultType") => same(source.result_type == target.result_type, value),
             (RelayedKind::Contents, "ttlMs" | "cacheScope") => {
                 same(source.cache_hints == target.cache_hints, value)
             }
             (_, "ttlMs" | "cacheScope") => same(!source.cache_hints || target.cache_hints, value),
-            (_, "_meta") => return self.meta(out, value),
+            (_, "_meta") => self.meta(value),
             (RelayedKind::Tool, "content") => Some(self.content(value)),
             (RelayedKind::Tool, "structuredContent") => structured(value, target),
             (RelayedKind::Tool, "isError") => {
@@ -85,56 +92,57 @@ impl Relay<'_> {
             (RelayedKind::Prompt, "messages") => Some(messages(value, target)),
             _ => Some(Cow::Borrowed(value)),
         };
-        match written {
-            Some(written) => {
-                self.is_changed |= matches!(written, Cow::Owned(_));
-                foreign_member(out, name, &written);
-            }
-            None => self.is_changed = true,
-        }
+        self.is_changed |= !matches!(written, Some(Cow::Borrowed(_)));
+        self.members.extend(written.map(|written| (name, written)));
     }
 
     /// What a result must have and this one lacks.
-    fn close(&mut self, out: &mut Vec<u8>, kind: RelayedKind) {
-        let start = out.len();
+    fn close(&mut self, kind: RelayedKind) {
         if kind == RelayedKind::Tool && !self.has("content") {
             let content = self.content("[]");
-            raw_member(out, "content", &content);
+            self.add("content", content);
         }
         if kind == RelayedKind::Tool
             && self.target.dialect.is_error == IsError::Always
             && !self.has("isError")
         {
-            raw_member(out, "isError", "false");
+            self.add("isError", "false");
         }
         if kind == RelayedKind::Contents && self.target.rules.cache_hints {
             let lacks = |name| !self.source.cache_hints || !self.has(name);
-            if lacks("ttlMs") {
-                raw_member(out, "ttlMs", "0");
+            let (lacks_age, lacks_scope) = (lacks("ttlMs"), lacks("cacheScope"));
+            if lacks_age {
+                self.add("ttlMs", "0");
             }
-            if lacks("cacheScope") {
-                text_member(out, "cacheScope", "private");
+            if lacks_scope {
+                self.add("cacheScope", "\"private\"");
             }
         }
-        if !self.has("_meta") {
-            write_meta(out, None, self.target);
+        if !self.has("_meta")
+            && let Some(meta) = self.meta("{}").filter(|meta| meta != "{}")
+        {
+            self.add("_meta", meta);
         }
-        self.is_changed |= out.len() > start;
+        // Where kinds are told they come first.
+        if self.target.rules.result_type && !self.has("resultType") {
+            self.members.insert(0, (Cow::Borrowed("resultType"), Cow::Borrowed("\"complete\"")));
+            self.is_changed = true;
+        }
     }
 
     /// The blocks; where data is not known and no block tells it in words, one more.
     fn content<'b>(&self, blocks: &'b str) -> Cow<'b, str> {
         let Some(listed) = elements(blocks) else { return Cow::Borrowed(blocks) };
         let rules = self.target.rules;
-        let data = self.result.get("structuredContent");
-        let data = data.filter(|_| rules.structured == Structured::Absent);
+        let is_unknown = rules.structured == Structured::Absent;
+        let data = is_unknown.then(|| self.result.get("structuredContent")).flatten();
         let more = data.filter(|_| !listed.iter().any(|block| is_text(block)));
         lower_raw_blocks(&listed, more, rules).map_or(Cow::Borrowed(blocks), Cow::Owned)
     }
 
     /// `_meta`: what concerned only us and the server goes, and who the server is comes where results say so.
-    fn meta(&mut self, out: &mut Vec<u8>, value: &str) {
-        let Some(own) = Object::new(value) else { return self.is_changed = true };
+    fn meta<'b>(&self, value: &'b str) -> Option<Cow<'b, str>> {
+        let own = Object::new(value)?;
         let (source, target) = (self.source, self.target.rules);
         let goes = |name: &str| match name {
             meta::SERVER_INFO => source.identity_in_results && !target.identity_in_results,
@@ -149,26 +157,20 @@ impl Relay<'_> {
             && self.target.related_task.is_none()
             && !own.members().any(|(name, _)| goes(&name));
         if is_same {
-            return foreign_member(out, "_meta", value);
+            return Some(Cow::Borrowed(value));
         }
-        self.is_changed = true;
-        let start = out.len();
-        key(out, "_meta");
-        out.push(b'{');
-        let opened = out.len();
+        let mut out = Vec::from(b"{");
         if let Some(identity) = identity {
-            raw_member(out, meta::SERVER_INFO, identity.as_str());
+            raw_member(&mut out, meta::SERVER_INFO, identity.as_str());
         }
         if let Some(id) = self.target.related_task {
-            write_related_task(out, id);
+            write_related_task(&mut out, id);
         }
         for (name, value) in own.members().filter(|(name, _)| !goes(name)) {
-            foreign_member(out, &name, value);
+            foreign_member(&mut out, &name, value);
         }
-        match out.len() == opened {
-            true => out.truncate(start),
-            false => out.push(b'}'),
-        }
+        out.push(b'}');
+        (out.len() > 2).then(|| Cow::Owned(String::from_utf8(out).unwrap_or_default()))
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Target<'a> {
 /// Writes a whole result object; `members` writes what is particular to it.
 pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
     if let Payload::Relayed(relayed) = payload {
-        return write_relayed(out, relayed, target);
+        return write_relayed(out, relayed.clone(), target);
     }
     let opening: &[u8] = match (target.rules.result_type, payload) {
         (true, Payload::TaskCreated(_)) => br#"{"resultType":"task""#,

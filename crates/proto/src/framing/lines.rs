@@ -69,6 +69,15 @@ impl Lines {
         self.hand_out(found)
     }
 
+    /// Gives the line away that was handed out last, unless it was a slice of its chunk.
+    pub fn take(&mut self) -> Option<Vec<u8>> {
+        mem::take(&mut self.spent).then(|| {
+            let mut line = mem::take(&mut self.pending);
+            line.truncate(strip_return(&line).len());
+            line
+        })
+    }
+
     /// Calls `on_line` for each line that ends in `chunk`.
     pub fn feed(&mut self, mut chunk: &[u8], mut on_line: impl FnMut(Line<'_>)) {
         while let Some(line) = self.next(&mut chunk) {
@@ -226,6 +235,17 @@ mod tests {
             Line::Complete(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             Line::TooLong => String::from("!"),
         }
+    }
+
+    #[test]
+    fn a_line_in_a_buffer_of_its_own_can_be_given_away() {
+        let mut lines = Lines::new(100);
+        let (mut first, mut second) = (&b"ab"[..], &b"c\r\nde\n"[..]);
+        assert_eq!(lines.next(&mut first), None);
+        assert_eq!(lines.next(&mut second), Some(Line::Complete(b"abc")));
+        assert_eq!(lines.take().as_deref(), Some(&b"abc"[..]));
+        assert_eq!(lines.next(&mut second), Some(Line::Complete(b"de")));
+        assert_eq!(lines.take(), None);
     }
 
     fn agree(limit: usize, input: &[u8], expected: &[&str]) {

@@ -2,57 +2,54 @@
 //! (2026-07-28 basic/transports/streamable-http, sending messages).
 
 use alloc::borrow::Cow;
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::{Mirror, field, head};
 use crate::method::Method;
 use crate::revision::{Era, Rules};
-use crate::wire::{self, Frame, Object, unquote};
+use crate::wire::{Object, unquote};
 
 /// A header: its name in lower case, and its value.
-pub type Header = (Cow<'static, str>, String);
+pub type Header = (Cow<'static, str>, Cow<'static, str>);
 
-/// The headers for a frame of a client that speaks by these rules. `session` is the id that the server gave, and
-/// `mirrors` are the arguments that the tool of a call wants to see in headers.
-pub fn request_headers(
-    frame: &[u8],
-    rules: &Rules,
-    session: Option<&str>,
-    mirrors: &[Mirror],
-) -> Vec<Header> {
-    // The frame is our own, so its size was decided elsewhere.
-    let limits = wire::Limits { nodes: usize::MAX, depth: usize::MAX, ..wire::Limits::default() };
-    let Ok(Frame::One(fields)) = wire::scan(frame, &limits) else { return Vec::new() };
-    let method = fields.method.and_then(unquote).unwrap_or_default();
-    let mut headers = Vec::new();
-    let mut add = |name: &'static str, value: &str| {
-        headers.push((Cow::Borrowed(name), value.to_string()));
-    };
-    match rules.era {
-        Era::Handshake => {
-            if rules.version_header && method != Method::Initialize.name() {
-                add(head::VERSION, rules.name);
-            }
-            if let Some(session) = session {
-                add(head::SESSION, session);
-            }
-        }
-        Era::Stateless => {
-            add(head::VERSION, rules.name);
-            add(head::METHOD, &method);
-            let method = Method::named(&method);
-            let subject = method.and_then(|method| head::subject(method, &fields).ok().flatten());
-            if let Some(subject) = subject {
-                add(head::NAME, &field::encode(&subject));
-            }
-            if method == Some(Method::CallTool) {
-                let arguments = fields.inside.arguments.and_then(Object::new);
-                headers.extend(mirrored(mirrors, arguments.unwrap_or(Object::EMPTY)));
-            }
-        }
+/// The headers for a frame of a client that speaks by these rules, but for the session that the server gave. `mirrors`
+/// are the arguments that the tool of a call wants to see in headers.
+pub fn request_headers(frame: &[u8], rules: &Rules, mirrors: &[Mirror]) -> Vec<Header> {
+    // The frame is our own, so there is nothing to check.
+    let message = str::from_utf8(frame).ok().and_then(Object::new).unwrap_or(Object::EMPTY);
+    let method = message.get("method").and_then(unquote).unwrap_or_default();
+    let version = (Cow::Borrowed(head::VERSION), Cow::Borrowed(rules.name));
+    if rules.era == Era::Handshake {
+        let has_version = rules.version_header && method != Method::Initialize.name();
+        return has_version.then_some(version).into_iter().collect();
+    }
+    let known = Method::named(&method);
+    let repeated =
+        known.map_or_else(|| Cow::Owned(method.into_owned()), |known| Cow::Borrowed(known.name()));
+    let mut headers = Vec::with_capacity(3 + mirrors.len());
+    headers.extend([version, (Cow::Borrowed(head::METHOD), repeated)]);
+    let params = message.get("params");
+    let inside = |key: &str| params.and_then(Object::new)?.get(key);
+    let subject = known.and_then(subject).and_then(inside).and_then(unquote);
+    if let Some(subject) = subject {
+        let value = field::encode(&subject).into_owned();
+        headers.push((Cow::Borrowed(head::NAME), Cow::Owned(value)));
+    }
+    if known == Some(Method::CallTool) && !mirrors.is_empty() {
+        let arguments = inside("arguments").and_then(Object::new);
+        headers.extend(mirrored(mirrors, arguments.unwrap_or(Object::EMPTY)));
     }
     headers
+}
+
+/// The member of the params that a header repeats.
+fn subject(method: Method) -> Option<&'static str> {
+    match method {
+        Method::CallTool | Method::GetPrompt => Some("name"),
+        Method::ReadResource => Some("uri"),
+        Method::GetTask | Method::UpdateTask | Method::CancelTask => Some("taskId"),
+        _ => None,
+    }
 }
 
 fn mirrored<'a>(
@@ -61,7 +58,7 @@ fn mirrored<'a>(
 ) -> impl Iterator<Item = Header> + use<'a> {
     mirrors.iter().filter_map(move |mirror| {
         let value = mirror.value(arguments)?.into_owned();
-        Some((Cow::Owned(mirror.header.clone()), value))
+        Some((Cow::Owned(mirror.header.clone()), Cow::Owned(value)))
     })
 }
 
@@ -71,23 +68,25 @@ mod tests {
     use crate::dialect::builtin;
     use crate::http::{Conversation, Head, check_alone, conversation};
     use crate::revision::Revision;
+    use crate::wire::{self, Frame};
+    use alloc::string::ToString;
     use serde_json::json;
 
     const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
     fn headers(frame: &str, revision: Revision, mirrors: &[Mirror]) -> Vec<Header> {
-        request_headers(frame.as_bytes(), revision.rules(), Some("s1"), mirrors)
+        request_headers(frame.as_bytes(), revision.rules(), mirrors)
     }
 
     fn value<'a>(headers: &'a [Header], name: &str) -> Option<&'a str> {
-        headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        headers.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
     #[test]
-    fn a_session_is_named_and_from_some_revision_on_the_version() {
+    fn from_some_revision_on_the_version_is_named() {
         let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
         let old = headers(call, Revision::V2025_03_26, &[]);
-        assert_eq!(old, [("mcp-session-id".into(), "s1".into())]);
+        assert_eq!(old, []);
         let new = headers(call, Revision::V2025_06_18, &[]);
         assert_eq!(value(&new, "mcp-protocol-version"), Some("2025-06-18"));
         let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;

@@ -10,7 +10,8 @@ use super::calls::{Pending, Purpose};
 use super::outbox::{Action, End, Observation, Outbox, Route};
 use super::{CallKey, Machine, Now};
 use crate::encode::{
-    self, Target, input_required, key, relayed_failure, write_error, write_meta, write_result,
+    self, Target, input_required, key, relayed_failure, write_error, write_meta, write_relayed,
+    write_result,
 };
 use crate::fault::{Channel, Fault, FaultKind};
 use crate::model::{Ask, Content, ToolResult};
@@ -43,7 +44,7 @@ impl Machine {
             (Outcome::Complete(payload), _) => {
                 match self.untellable_failure(&payload, pending.rules) {
                     Some(fault) => self.finish_failed(call, &pending, &fault, out),
-                    None => self.finish_complete(call, &pending, &payload, out),
+                    None => self.finish_complete(call, &pending, payload, out),
                 }
             }
             (Outcome::NeedInput { asks, state }, _) => {
@@ -223,7 +224,7 @@ impl Machine {
         &mut self,
         call: CallKey,
         pending: &Pending,
-        payload: &Payload,
+        payload: Payload,
         out: &mut Outbox,
     ) {
         let released = match &pending.purpose {
@@ -233,21 +234,31 @@ impl Machine {
             _ => None,
         };
         out.release(released.into_iter().cloned().collect());
-        let write = |machine: &Self, bytes: &mut Vec<u8>| {
-            let related_task = pending.related_task();
-            let target = Target { related_task, ..machine.target(pending.rules) };
-            encode::response(bytes, &pending.id, |bytes| write_result(bytes, payload, &target));
-        };
-        match payload {
+        if let Payload::Page(page) = &payload
+            && pending.batch.is_none()
+            && page.items.is_joined_for(pending.rules)
+        {
             // All of it is ours, and it may be long.
-            Payload::Page(page)
-                if pending.batch.is_none() && page.items.is_joined_for(pending.rules) =>
-            {
-                out.answer_line(Route::Call(call), |bytes| write(self, bytes));
-            }
-            _ => self.send_for(call, pending, None, out, write),
+            return out.answer_line(Route::Call(call), |bytes| {
+                self.write_answer(bytes, pending, payload);
+            });
         }
-        self.follow(payload, pending.rules, out);
+        let created = matches!(payload, Payload::TaskCreated(_)).then(|| payload.clone());
+        self.send_for(call, pending, None, out, |machine, bytes| {
+            machine.write_answer(bytes, pending, payload);
+        });
+        if let Some(created) = created {
+            self.follow(&created, pending.rules, out);
+        }
+    }
+
+    fn write_answer(&self, bytes: &mut Vec<u8>, pending: &Pending, payload: Payload) {
+        let related_task = pending.related_task();
+        let target = Target { related_task, ..self.target(pending.rules) };
+        encode::response(bytes, &pending.id, |bytes| match payload {
+            Payload::Relayed(relayed) => write_relayed(bytes, relayed, &target),
+            other => write_result(bytes, &other, &target),
+        });
     }
 
     fn finish_asking(
@@ -277,7 +288,7 @@ impl Machine {
         let in_result = matches!(row.channel, Channel::ToolResult { .. });
         if in_result && matches!(pending.purpose, Purpose::Tool | Purpose::TaskResult(_)) {
             let result = ToolResult::error(row.message(fault));
-            return self.finish_complete(call, pending, &Payload::Tool(result), out);
+            return self.finish_complete(call, pending, Payload::Tool(result), out);
         }
         self.send_for(call, pending, Some(fault.kind), out, |machine, bytes| {
             write_error(bytes, Some(&pending.id), fault, &machine.profile.dialect, pending.rules);

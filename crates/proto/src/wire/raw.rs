@@ -2,7 +2,10 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -12,11 +15,28 @@ use serde_json::value::RawValue;
 use super::object::Object;
 use super::scan::{Limits, ScanError, check};
 
-/// JSON text known to be valid. Two are equal if their texts are; see [`canonical`] for values.
+/// JSON text known to be valid; clones share it. Two are equal if their texts are; see [`canonical`] for values.
 ///
 /// [`canonical`]: super::canonical()
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Raw(Box<str>);
+#[derive(Clone)]
+pub struct Raw(Text);
+
+/// Where the text is.
+#[derive(Clone)]
+enum Text {
+    Own(Arc<str>),
+    Within(Box<Part>),
+}
+
+/// A part of a message that was too large to be copied.
+#[derive(Clone)]
+struct Part {
+    message: Arc<String>,
+    range: Range<usize>,
+}
+
+/// What may be moved so that a large text need not be copied.
+const LITTLE: usize = 4096;
 
 impl Raw {
     /// Checks that `text` is one JSON value in which no object repeats a key, and keeps it without
@@ -35,34 +55,83 @@ impl Raw {
 
     /// The text of `value`. Serialising plain data cannot fail; a `Serialize` that does gives `null`.
     pub fn of<T: Serialize>(value: &T) -> Self {
-        Self(serde_json::to_string(value).unwrap_or_else(|_| String::from("null")).into())
+        let text = serde_json::to_string(value).unwrap_or_else(|_| String::from("null"));
+        Self(Text::Own(text.into()))
     }
 
     /// Keeps text that was validated before, such as a slice of a scanned message.
     pub(crate) fn trusted(text: &str) -> Self {
-        Self(text.into())
+        Self(Text::Own(text.into()))
+    }
+
+    /// Keeps `part` of a message that was validated before, together with the message.
+    pub(crate) fn within(message: &Arc<String>, part: &str) -> Self {
+        let start = (part.as_ptr() as usize).wrapping_sub(message.as_ptr() as usize);
+        let range = start..start.wrapping_add(part.len());
+        match message.get(range.clone()) {
+            Some(found) if found.as_ptr() == part.as_ptr() => {
+                let message = Arc::clone(message);
+                Self(Text::Within(Box::new(Part { message, range })))
+            }
+            _ => Self::trusted(part),
+        }
+    }
+
+    /// Appends the text. A large one that nobody else holds is not copied: what little there is in `out` moves before
+    /// it.
+    pub(crate) fn append_to(self, out: &mut Vec<u8>) {
+        let part = match self.0 {
+            Text::Within(part) if out.len() <= LITTLE => *part,
+            text => return out.extend_from_slice(Self(text).as_str().as_bytes()),
+        };
+        match Arc::try_unwrap(part.message) {
+            Ok(message) => {
+                let mut bytes = message.into_bytes();
+                bytes.truncate(part.range.end);
+                bytes.splice(..part.range.start, out.drain(..));
+                *out = bytes;
+            }
+            Err(message) => out.extend_from_slice(message[part.range].as_bytes()),
+        }
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        match &self.0 {
+            Text::Own(text) => text,
+            Text::Within(part) => &part.message[part.range.clone()],
+        }
     }
 
     /// A look into it, if it is an object.
     pub fn object(&self) -> Option<Object<'_>> {
-        Object::new(&self.0)
+        Object::new(self.as_str())
     }
 
     /// Reads it as `T`, which may borrow from it.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
-        serde_json::from_str(&self.0)
+        serde_json::from_str(self.as_str())
+    }
+}
+
+impl PartialEq for Raw {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Raw {}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Raw").field(&self.as_str()).finish()
     }
 }
 
 impl Serialize for Raw {
     /// Embeds the text verbatim, for which the serializer has to be that of `serde_json`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let verbatim: &RawValue = serde_json::from_str(&self.0).map_err(S::Error::custom)?;
+        let verbatim: &RawValue = serde_json::from_str(self.as_str()).map_err(S::Error::custom)?;
         verbatim.serialize(serializer)
     }
 }
@@ -100,7 +169,6 @@ impl core::error::Error for RawError {}
 mod tests {
     use alloc::collections::BTreeMap;
     use alloc::string::ToString;
-    use alloc::vec::Vec;
 
     use super::*;
 
@@ -130,6 +198,25 @@ mod tests {
         assert_eq!(raw.decode::<Vec<&str>>().unwrap(), ["a", "b"]);
         assert!(raw.object().is_none());
         assert_eq!(Raw::of(&BTreeMap::from([("k", 1)])).object().unwrap().get("k"), Some("1"));
+    }
+
+    #[test]
+    fn a_part_of_a_large_message_is_not_copied() {
+        let message = Arc::new(String::from(r#"{"id":1,"result":{"a":1}}"#));
+        let place = message.as_ptr();
+        let part = Raw::within(&message, &message[17..24]);
+        assert_eq!((part.as_str(), &part), (r#"{"a":1}"#, &Raw::trusted(r#"{"a":1}"#)));
+        // Somebody else holds the message: then it is.
+        let mut out = Vec::from(b"<");
+        part.clone().append_to(&mut out);
+        assert_eq!(out, br#"<{"a":1}"#);
+        drop(message);
+        let mut out = Vec::from(b"<>");
+        part.append_to(&mut out);
+        assert_eq!((&out[..], out.as_ptr()), (&br#"<>{"a":1}"#[..], place));
+        // What lies elsewhere is copied.
+        let message = Arc::new(String::from("{}"));
+        assert_eq!(Raw::within(&message, "[1]").as_str(), "[1]");
     }
 
     #[test]

@@ -15,17 +15,21 @@ pub(super) struct Behind {
 }
 
 impl Behind {
-    /// Starts `creole serve --http` and waits until it listens.
-    pub(super) fn start(creole: &Path, driver: &Driver) -> Result<Self, String> {
+    /// Starts a server and waits until it listens.
+    pub(super) fn start(
+        program: &Path,
+        arguments: &[&str],
+        driver: &Driver,
+    ) -> Result<Self, String> {
         let mut command = match &driver.cores {
             Some(cores) => {
                 let mut command = Command::new("taskset");
-                command.args(["-c", &cores.server]).arg(creole);
+                command.args(["-c", &cores.server]).arg(program);
                 command
             }
-            None => Command::new(creole),
+            None => Command::new(program),
         };
-        command.args(["serve", "--http", "127.0.0.1:0"]).current_dir(&driver.folder);
+        command.args(arguments).current_dir(&driver.folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child =
             command.spawn().map_err(|error| format!("cannot start the server behind: {error}"))?;

@@ -33,8 +33,8 @@ pub(super) struct Site<'a> {
     pub(super) front: std::net::SocketAddr,
     /// The server on HTTP.
     pub(super) url: &'a str,
-    /// The server on stdio.
-    pub(super) creole: &'a Path,
+    /// The server on stdio: a program and its arguments.
+    pub(super) command: &'a [String],
     /// Where configurations are written.
     pub(super) folder: &'a Path,
 }
@@ -73,7 +73,7 @@ impl Contender {
         let program = |name: &str| (PathBuf::from(name), self.program.display().to_string());
         let front = site.front.to_string();
         let port = site.front.port().to_string();
-        let creole = site.creole.display().to_string();
+        let command = site.command;
         let url = site.url.to_owned();
         let (program, arguments) = match self.name {
             BARE => {
@@ -95,19 +95,19 @@ impl Contender {
             SUPERGATEWAY => {
                 let (node, script) = program("node");
                 let words = ["--outputTransport", "streamableHttp", "--stateful", "--logLevel"];
-                let mut arguments = vec![script, "--stdio".to_owned(), format!("{creole} serve")];
+                let mut arguments = vec![script, "--stdio".to_owned(), command.join(" ")];
                 arguments.extend(words.map(str::to_owned));
                 arguments.extend(["none".to_owned(), "--port".to_owned(), port]);
                 (node, arguments)
             }
             MCP_PROXY_PYTHON => {
-                let words = ["--log-level", "ERROR", "--port", &port, "--", &creole, "serve"];
-                (self.program.clone(), words.map(str::to_owned).to_vec())
+                let words = ["--log-level", "ERROR", "--port", &port, "--"];
+                (self.program.clone(), [&words.map(str::to_owned), command].concat())
             }
             FASTMCP => {
                 let source = match lane.behind {
                     Way::Http => url,
-                    Way::Stdio => site.write("fastmcp.json", &fastmcp_configuration(&creole))?,
+                    Way::Stdio => site.write("fastmcp.json", &fastmcp_configuration(command))?,
                 };
                 let words = ["run", &source, "--transport", "http", "--port", &port];
                 let mut arguments = words.map(str::to_owned).to_vec();
@@ -140,23 +140,26 @@ impl Site<'_> {
 fn creole_configuration(lane: &Lane, site: &Site<'_>) -> String {
     let place = match lane.behind {
         Way::Http => format!("url = \"{}\"", site.url),
-        Way::Stdio => format!("command = [\"{}\", \"serve\"]", site.creole.display()),
+        Way::Stdio => format!("command = {:?}", site.command),
     };
     let era = match lane.server {
         Era::Legacy => "handshake",
         Era::Modern => "stateless",
     };
-    format!("[upstreams.x]\n{place}\nera = \"{era}\"\naffinity = \"shared\"\nprefix = \"\"\n")
+    format!(
+        "[server]\nname = \"bench\"\n\n[upstreams.x]\n{place}\nera = \"{era}\"\n\
+         affinity = \"shared\"\nprefix = \"\"\n"
+    )
 }
 
 fn crate_configuration(lane: &Lane, site: &Site<'_>) -> String {
     let (host, port) = (site.front.ip(), site.front.port());
     let place = match lane.behind {
         Way::Http => format!("transport = \"http\"\nurl = \"{}\"", site.url),
-        Way::Stdio => format!(
-            "transport = \"stdio\"\ncommand = \"{}\"\nargs = [\"serve\"]",
-            site.creole.display()
-        ),
+        Way::Stdio => {
+            let (program, arguments) = (&site.command[0], &site.command[1..]);
+            format!("transport = \"stdio\"\ncommand = {program:?}\nargs = {arguments:?}")
+        }
     };
     format!(
         "[proxy]\nname = \"bench\"\n\n[proxy.listen]\nhost = \"{host}\"\nport = {port}\n\n\
@@ -164,8 +167,9 @@ fn crate_configuration(lane: &Lane, site: &Site<'_>) -> String {
     )
 }
 
-fn fastmcp_configuration(creole: &str) -> String {
-    format!(r#"{{"mcpServers":{{"x":{{"command":"{creole}","args":["serve"]}}}}}}"#)
+fn fastmcp_configuration(command: &[String]) -> String {
+    let (program, arguments) = (&command[0], &command[1..]);
+    format!(r#"{{"mcpServers":{{"x":{{"command":{program:?},"args":{arguments:?}}}}}}}"#)
 }
 
 const PEERS: [(&str, Package); 5] = [
@@ -265,7 +269,7 @@ mod tests {
         let site = Site {
             front: ([127, 0, 0, 1], 1).into(),
             url: "http://127.0.0.1:2/mcp",
-            creole: Path::new("creole"),
+            command: &["creole".to_owned(), "serve".to_owned()],
             folder: Path::new("."),
         };
         let across = LANES.iter().find(|lane| !lane.is_same_era()).unwrap();

@@ -10,6 +10,7 @@ use super::super::sample::Driver;
 use super::super::statistics::{Spread, median, paired};
 use super::contenders::{BARE, CREOLE, Contender, DIRECT};
 use super::lanes::{LANES, Lane};
+use super::memory::SIZE;
 use super::sample::Measurements;
 use super::{Plan, targets};
 
@@ -38,6 +39,7 @@ pub(super) fn write(
         let _ = writeln!(text, "MISSING   {peer}");
     }
     let _ = write_table(&mut text, contenders, measurements);
+    let _ = write_memory(&mut text, measurements);
     let _ = write_ratios(&mut text, contenders, measurements);
     let _ = write_noise(&mut text, measurements);
     let _ = write_targets(&mut text, measurements);
@@ -143,6 +145,21 @@ fn kept(measurements: &Measurements, name: &str, lane: Lane) -> f64 {
     paired(&through, &direct, |through, direct| through / direct).median
 }
 
+fn write_memory(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+    let megabytes = SIZE as f64 / 1e6;
+    writeln!(text, "the most held while a result of {megabytes} MB passes, beyond what is idle")?;
+    for held in &measurements.held {
+        let (title, sizes) = (held.lane.title(), held.sizes());
+        let (more, idle) = (sizes * megabytes, held.idle());
+        writeln!(
+            text,
+            "  {:12}{title:52}{sizes:>6.2} x {more:>8.1} MB, idle {idle:.1}",
+            held.name
+        )?;
+    }
+    writeln!(text)
+}
+
 fn write_ratios(
     text: &mut String,
     contenders: &[Contender],
@@ -188,7 +205,7 @@ fn write_targets(text: &mut String, measurements: &Measurements) -> std::fmt::Re
             verdict.measured
         )?;
     }
-    writeln!(text, "not checked here: {}", targets::UNCHECKED)
+    Ok(())
 }
 
 fn tenths(number: f64) -> String {

@@ -8,6 +8,7 @@ use super::Plan;
 use super::behind::{Behind, free_address};
 use super::contenders::{Contender, DIRECT, Site};
 use super::lanes::{Lane, Way};
+use super::memory::Held;
 
 /// What is needed to take samples.
 pub(super) struct Workplace<'a> {
@@ -25,11 +26,11 @@ impl Workplace<'_> {
         lane: &Lane,
         width: usize,
     ) -> Result<Figures, String> {
-        let behind = Behind::start(self.creole, self.driver)?;
+        let behind = Behind::start(self.creole, &["serve", "--http", "127.0.0.1:0"], self.driver)?;
         let site = Site {
             front: free_address()?,
             url: &behind.url(),
-            creole: self.creole,
+            command: &[self.creole.display().to_string(), "serve".to_owned()],
             folder: &self.driver.folder,
         };
         let (program, mut arguments) = contender.command(lane, &site)?;
@@ -76,6 +77,8 @@ impl Workplace<'_> {
 #[derive(Default)]
 pub(super) struct Measurements {
     rows: Vec<Row>,
+    /// What gateways held while a large result passed.
+    pub(super) held: Vec<Held>,
 }
 
 struct Row {

@@ -26,8 +26,10 @@ pub(super) enum Reach {
 /// How a place is reached.
 pub(super) fn way(place: &Place<'_>) -> Reach {
     match place {
-        Place::Way(Way::Child(_)) => Reach::Child,
-        Place::Way(Way::Http(_)) => Reach::Http,
+        Place::Way(way) => match **way {
+            Way::Child(_) => Reach::Child,
+            Way::Http(_) => Reach::Http,
+        },
         Place::Preset(_) => Reach::Here,
     }
 }

@@ -10,11 +10,11 @@ use creole_proto::http::head::{LAST_EVENT, SESSION};
 use creole_proto::revision::Era;
 use http::response::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use hyper::body::Incoming;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 
-use super::wire::{self, Events, Kind, Unread};
+use super::pool::Answer;
+use super::wire::{self, Document, Events, Kind, Unread};
 use super::{Inner, fault};
 
 /// How often a stream that broke off is taken up again.
@@ -102,7 +102,8 @@ async fn post(
     }
     inner.keep_session(&parts.headers);
     match wire::kind(&parts.headers) {
-        Kind::Events if parts.status.is_success() => follow(inner, call, body).await,
+        // On the heap: it is large, and most answers are documents.
+        Kind::Events if parts.status.is_success() => Box::pin(follow(inner, call, body)).await,
         Kind::Document if !speaks_for_itself(parts.status) => {
             answer(inner, call, &parts, body).await
         }
@@ -123,11 +124,12 @@ async fn answer(
     inner: &Arc<Inner>,
     call: CallKey,
     parts: &Parts,
-    body: Incoming,
+    body: Answer,
 ) -> Result<(), Fault> {
     let name = inner.target.name();
     match wire::document(body, inner.target.longest()).await {
-        Ok(document) => inner.inbox.received(&document, Some(call)),
+        Ok(Document::Small(document)) => inner.inbox.received(&document, Some(call)),
+        Ok(Document::Large(document)) => inner.inbox.received_large(document, Some(call)),
         Err(Unread::TooLong) => return Err(fault::no_answer(name, "a message that is too long")),
         Err(Unread::Broken) => return Err(fault::stream_lost(name)),
     }
@@ -139,7 +141,7 @@ async fn answer(
 }
 
 /// Takes a stream of events, also where it has to be taken up again.
-async fn follow(inner: &Arc<Inner>, call: CallKey, body: Incoming) -> Result<(), Fault> {
+async fn follow(inner: &Arc<Inner>, call: CallKey, body: Answer) -> Result<(), Fault> {
     let mut place = Place::default();
     take(inner, Some(call), body, &mut place).await;
     let mut tries = 0;
@@ -188,7 +190,7 @@ impl Place {
 pub(super) async fn take(
     inner: &Arc<Inner>,
     call: Option<CallKey>,
-    body: Incoming,
+    body: Answer,
     place: &mut Place,
 ) {
     let mut events = Events::new(body, inner.target.longest());

@@ -7,17 +7,25 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::wire::Raw;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
-use hyper_util::client::legacy;
 use serde_json::json;
 
+use super::pool::Unreached;
 use crate::process::unavailable;
 
 /// The server could not be reached, or the connection broke before it answered.
-pub(super) fn unreachable(name: &str, error: &legacy::Error) -> Fault {
+pub(super) fn unreachable(name: &str, error: &Unreached) -> Fault {
+    match error {
+        Unreached::Connect(error) => unreached(name, &**error, true),
+        Unreached::Lost(error) => unreached(name, error, false),
+    }
+}
+
+/// The same for an error of any kind, while connecting or afterwards.
+pub(super) fn unreached(name: &str, error: &(dyn Error + 'static), is_connect: bool) -> Fault {
     let (what, reason) = match deepest(error) {
         Depth::Tls(why) => (format!("cannot be trusted: {why}"), "tls"),
-        Depth::Io(kind) if error.is_connect() => (io_words(kind).to_owned(), "connect"),
-        _ if error.is_connect() => ("cannot be found or reached".to_owned(), "connect"),
+        Depth::Io(kind) if is_connect => (io_words(kind).to_owned(), "connect"),
+        _ if is_connect => ("cannot be found or reached".to_owned(), "connect"),
         _ => ("broke the connection off before it answered".to_owned(), "connection_lost"),
     };
     unavailable(name, format!("`{name}` {what}"), reason)

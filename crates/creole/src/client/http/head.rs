@@ -1,5 +1,8 @@
 //! The headers of a request to a server.
 
+use std::borrow::Cow;
+
+use creole_proto::http::head::{METHOD, NAME, VERSION};
 use creole_proto::http::request::Header;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -24,10 +27,23 @@ pub(super) fn listening() -> HeaderMap {
 /// Adds what the protocol has in headers. What cannot be in one is left out, and refused by the server.
 pub(super) fn add(head: &mut HeaderMap, headers: Vec<Header>) {
     for (name, value) in headers {
-        if let Ok(name) = HeaderName::from_bytes(name.as_bytes())
-            && let Ok(value) = HeaderValue::from_str(&value)
-        {
+        let value = match value {
+            Cow::Borrowed(value) => Ok(HeaderValue::from_static(value)),
+            Cow::Owned(value) => HeaderValue::try_from(value),
+        };
+        if let (Some(name), Ok(value)) = (known(&name), value) {
             head.insert(name, value);
         }
     }
+}
+
+/// The name of a header; those of every call are made once.
+fn known(name: &str) -> Option<HeaderName> {
+    const KNOWN: [HeaderName; 3] = [
+        HeaderName::from_static(VERSION),
+        HeaderName::from_static(METHOD),
+        HeaderName::from_static(NAME),
+    ];
+    let known = KNOWN.into_iter().find(|known| known == name);
+    known.or_else(|| HeaderName::from_bytes(name.as_bytes()).ok())
 }

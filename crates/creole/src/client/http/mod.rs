@@ -6,6 +6,7 @@ pub mod fetch;
 mod head;
 mod listen;
 mod old_sse;
+mod pool;
 mod probe;
 mod screen;
 mod target;
@@ -24,13 +25,15 @@ use creole_proto::client::{CallKey, Greeting, Outgoing, Sending};
 use creole_proto::http::head::{SESSION, VERSION};
 use creole_proto::http::{Mirror, request_headers};
 use creole_proto::revision::{Era, Rules};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
 use super::link::{Inbox, Link, Transport};
 use crate::chain::BoxFuture;
+
+const SESSION_NAME: HeaderName = HeaderName::from_static(SESSION);
 
 /// A server that speaks Streamable HTTP.
 #[derive(Clone, Debug)]
@@ -102,7 +105,7 @@ impl Inner {
         let state = self.lock();
         let mut head = head::listening();
         if let Some(session) = &state.session {
-            head.insert(SESSION, session.clone());
+            head.insert(SESSION_NAME, session.clone());
         }
         if let Some(rules) = state.agreed.filter(|rules| rules.version_header) {
             head.insert(VERSION, HeaderValue::from_static(rules.name));
@@ -112,10 +115,11 @@ impl Inner {
 
     /// The headers of a frame.
     fn posting_head(&self, text: &[u8], rules: &'static Rules, mirrors: &[Mirror]) -> HeaderMap {
-        let session = self.lock().session.clone();
-        let session = session.as_ref().and_then(|session| session.to_str().ok());
         let mut head = head::posting();
-        head::add(&mut head, request_headers(text, rules, session, mirrors));
+        if let Some(session) = &self.lock().session {
+            head.insert(SESSION_NAME, session.clone());
+        }
+        head::add(&mut head, request_headers(text, rules, mirrors));
         head
     }
 

@@ -8,7 +8,7 @@ use http::Method;
 use tokio::time::{Duration, timeout};
 
 use super::target::Target;
-use super::wire::{self, Events, Kind};
+use super::wire::{self, Document, Events, Kind};
 use super::{fault, head};
 
 /// How long the body of the answer may take.
@@ -32,14 +32,18 @@ impl Target {
         longest: usize,
     ) -> Result<Heard, Fault> {
         let mut head = head::posting();
-        head::add(&mut head, request_headers(message, rules, None, &[]));
+        head::add(&mut head, request_headers(message, rules, &[]));
         let request = self.request(Method::POST, head, Bytes::copy_from_slice(message));
         let (parts, body) = self.send(request).await?.into_parts();
         let fault = fault::refused(self.name(), parts.status, &parts.headers);
         let read = async {
             match wire::kind(&parts.headers) {
                 Kind::Events => first_message(Events::new(body, longest)).await,
-                _ => wire::document(body, longest).await.unwrap_or_default(),
+                _ => match wire::document(body, longest).await {
+                    Ok(Document::Small(document)) => document,
+                    Ok(Document::Large(document)) => document.into(),
+                    Err(_) => Bytes::new(),
+                },
             }
         };
         let body = timeout(BODY, read).await.unwrap_or_default();

@@ -9,10 +9,10 @@ use creole_proto::fault::Fault;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
-use hyper::body::Incoming;
 
 use super::fault;
-use super::wire::{self, Payload, Pooled, Trust};
+use super::pool::{Answer, Pool};
+use super::wire::{self, Payload, Trust};
 use crate::process::unavailable;
 
 /// The longest message that is read, unless said otherwise.
@@ -26,8 +26,10 @@ const BRIEF: Duration = Duration::from_secs(10);
 pub struct Target {
     name: Arc<str>,
     url: Uri,
+    /// The part of the URL that requests name.
+    path: Uri,
     headers: HeaderMap,
-    client: Arc<Pooled>,
+    pool: Arc<Pool>,
     longest: usize,
 }
 
@@ -54,8 +56,8 @@ impl Target {
         let refused =
             |why: &str| unavailable(&name, format!("the URL of `{name}` {why}"), "not_configured");
         let url: Uri = url.parse().map_err(|_| refused("cannot be read"))?;
-        let host = url.authority().ok_or_else(|| refused("names no host"))?;
-        if host.as_str().contains('@') {
+        let authority = url.authority().ok_or_else(|| refused("names no host"))?;
+        if authority.as_str().contains('@') {
             return Err(refused("holds a password: put it into a header instead"));
         }
         if !matches!(url.scheme_str(), Some("http" | "https")) {
@@ -66,8 +68,17 @@ impl Target {
             (Some("https"), None) => Trust::System,
             _ => Trust::Plain,
         };
-        let client = Arc::new(wire::client(trust).map_err(|why| refused(&why))?);
-        Ok(Self { name: name.into(), url, headers: HeaderMap::new(), client, longest: LONGEST })
+        let connector = wire::connector(trust).map_err(|why| refused(&why))?;
+        let host = host(&url).ok_or_else(|| refused("names no host"))?;
+        let origin = with_path(&url, "/").ok_or_else(|| refused("cannot be read"))?;
+        Ok(Self {
+            path: path(&url),
+            pool: Pool::new(connector, origin, host),
+            name: name.into(),
+            url,
+            headers: HeaderMap::new(),
+            longest: LONGEST,
+        })
     }
 
     /// The same target with a header that every request has, such as `Authorization`.
@@ -106,13 +117,13 @@ impl Target {
     /// not be taken elsewhere.
     pub(super) fn at(&self, reference: &str) -> Option<Self> {
         let url = resolve(&self.url, reference)?;
-        Some(Self { url, ..self.clone() })
+        Some(Self { path: path(&url), url, ..self.clone() })
     }
 
     pub(super) fn request(&self, method: Method, head: HeaderMap, body: Bytes) -> Request<Payload> {
         let mut request = Request::new(Payload::new(body));
         *request.method_mut() = method;
-        *request.uri_mut() = self.url.clone();
+        *request.uri_mut() = self.path.clone();
         *request.headers_mut() = head;
         for (key, value) in &self.headers {
             request.headers_mut().insert(key, value.clone());
@@ -121,19 +132,13 @@ impl Target {
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(super) async fn begin(
-        &self,
-        request: Request<Payload>,
-    ) -> Result<Response<Incoming>, Fault> {
-        let sent = self.client.request(request).await;
+    pub(super) async fn begin(&self, request: Request<Payload>) -> Result<Response<Answer>, Fault> {
+        let sent = self.pool.send(request).await;
         sent.map_err(|error| fault::unreachable(&self.name, &error))
     }
 
     /// Sends a request whose answer comes soon or not at all.
-    pub(super) async fn send(
-        &self,
-        request: Request<Payload>,
-    ) -> Result<Response<Incoming>, Fault> {
+    pub(super) async fn send(&self, request: Request<Payload>) -> Result<Response<Answer>, Fault> {
         match tokio::time::timeout(BRIEF, self.begin(request)).await {
             Ok(answer) => answer,
             Err(_) => {
@@ -176,9 +181,27 @@ fn with_path(base: &Uri, path: &str) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
+/// What a request to this URL names as its target.
+fn path(url: &Uri) -> Uri {
+    url.path_and_query().map_or_else(Uri::default, |path| Uri::from(path.clone()))
+}
+
+/// The header of that name: a port that goes without saying is left out.
+fn host(url: &Uri) -> Option<HeaderValue> {
+    let usual = usual_port(url);
+    let text = match url.port_u16().filter(|port| *port != usual) {
+        Some(port) => format!("{}:{port}", url.host()?),
+        None => url.host()?.to_owned(),
+    };
+    HeaderValue::from_str(&text).ok()
+}
+
+fn usual_port(url: &Uri) -> u16 {
+    if url.scheme_str() == Some("https") { 443 } else { 80 }
+}
+
 fn port(url: &Uri) -> u16 {
-    let usual = if url.scheme_str() == Some("https") { 443 } else { 80 };
-    url.port_u16().unwrap_or(usual)
+    url.port_u16().unwrap_or_else(|| usual_port(url))
 }
 
 impl fmt::Debug for Target {

@@ -1,4 +1,4 @@
-//! The pooled client, and reading what it brings: whole documents and streams of events.
+//! How a server is connected to, and reading what it answers: whole documents and streams of events.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -7,26 +7,26 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use creole_proto::framing::sse::{Event, SseDecoder, SseError};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
+use super::pool::Answer;
+use crate::client::link::LARGE;
+
 /// How long it may take to connect.
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
 /// A connection on which nothing comes is asked whether it is alive after this long, and every so often.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// How often it is asked before it counts as dead.
 const KEEP_ALIVE_TRIES: u32 = 2;
@@ -45,10 +45,8 @@ pub(super) enum Trust<'a> {
     These(&'a [u8]),
 }
 
-pub(super) type Pooled = Client<HttpsConnector<HttpConnector>, Payload>;
-
-/// A client that keeps its connections. It follows no redirects.
-pub(super) fn client(trust: Trust<'_>) -> Result<Pooled, String> {
+/// What makes connections.
+pub(super) fn connector(trust: Trust<'_>) -> Result<HttpsConnector<HttpConnector>, String> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -62,14 +60,7 @@ pub(super) fn client(trust: Trust<'_>) -> Result<Pooled, String> {
         Trust::Plain => builder.https_or_http(),
         _ => builder.https_only(),
     };
-    let connector = builder.enable_all_versions().wrap_connector(connector);
-    Ok(Client::builder(TokioExecutor::new())
-        .pool_idle_timeout(IDLE)
-        .pool_timer(TokioTimer::new())
-        .timer(TokioTimer::new())
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .http2_keep_alive_timeout(KEEP_ALIVE)
-        .build(connector))
+    Ok(builder.enable_all_versions().wrap_connector(connector))
 }
 
 /// How connections are encrypted.
@@ -168,21 +159,50 @@ pub(super) enum Unread {
 }
 
 /// A whole body.
-pub(super) async fn document(mut body: Incoming, longest: usize) -> Result<Bytes, Unread> {
-    let mut whole = BytesMut::new();
-    while let Some(piece) = piece(&mut body).await.map_err(|()| Unread::Broken)? {
-        if piece.len() > longest - whole.len() {
+pub(super) enum Document {
+    Small(Bytes),
+    /// One that is not to be copied again.
+    Large(Vec<u8>),
+}
+
+/// Room for what may be written before a large document when it is passed on.
+const SPARE: usize = 512;
+
+/// Reads a whole body.
+pub(super) async fn document(mut body: Answer, longest: usize) -> Result<Document, Unread> {
+    let broken = |()| Unread::Broken;
+    let told = body.length().unwrap_or(0);
+    if told > longest as u64 {
+        return Err(Unread::TooLong);
+    }
+    // Mostly it comes in one piece, which needs no copy.
+    let first = piece(&mut body).await.map_err(broken)?.unwrap_or_default();
+    if first.len() > longest {
+        return Err(Unread::TooLong);
+    }
+    let Some(second) = piece(&mut body).await.map_err(broken)? else {
+        return Ok(Document::Small(first));
+    };
+    let mut whole = Vec::with_capacity(told as usize + SPARE);
+    whole.extend_from_slice(&first);
+    let mut next = Some(second);
+    while let Some(more) = next {
+        if more.len() > longest.saturating_sub(whole.len()) {
             return Err(Unread::TooLong);
         }
-        whole.extend_from_slice(&piece);
+        whole.extend_from_slice(&more);
+        next = piece(&mut body).await.map_err(broken)?;
     }
-    Ok(whole.freeze())
+    Ok(match whole.len() < LARGE {
+        true => Document::Small(whole.into()),
+        false => Document::Large(whole),
+    })
 }
 
 /// The next piece of a body; nothing at its end.
-async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, ()> {
+async fn piece(body: &mut Answer) -> Result<Option<Bytes>, ()> {
     loop {
-        match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await {
+        match poll_fn(|context| body.poll_frame(context)).await {
             None => return Ok(None),
             Some(Err(_)) => return Err(()),
             Some(Ok(frame)) => {
@@ -197,13 +217,13 @@ async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, ()> {
 
 /// A body that is a stream of events.
 pub(super) struct Events {
-    body: Incoming,
+    body: Answer,
     decoder: SseDecoder,
     chunk: Bytes,
 }
 
 impl Events {
-    pub(super) fn new(body: Incoming, longest: usize) -> Self {
+    pub(super) fn new(body: Answer, longest: usize) -> Self {
         Self { body, decoder: SseDecoder::new(longest), chunk: Bytes::new() }
     }
 

@@ -12,7 +12,8 @@ use creole::proto::wire::Raw;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::super::pool::{Aside, Lease};
+use super::super::callers::Aside;
+use super::super::pool::Lease;
 use super::super::relay::spoil_if_rooted;
 use super::super::unmet::Unmet;
 use super::{Resume, Spot, ToCaller, consumed, expired};
@@ -139,8 +140,8 @@ impl Attendant {
                 self.open.retain(|_, open| open.reply.key() != key);
             }
             Step::Done(outcome) => {
-                self.lease.joined.is_answered = true;
-                while let Ok(Aside::Logged(event)) = self.lease.joined.asides.try_recv() {
+                self.lease.joined.answered();
+                while let Some(Aside::Logged(event)) = self.lease.joined.asides.try_recv() {
                     self.tell(ToCaller::Event(event)).await;
                 }
                 let unmet = std::mem::take(&mut self.unmet);

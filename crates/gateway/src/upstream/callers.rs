@@ -1,0 +1,228 @@
+//! The calls that are under way in a conversation, and what a server says there that belongs to none that it names.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use creole::client::{Asked, Offer};
+use creole::proto::model::ClientCapabilities;
+use creole::proto::op::Event;
+
+/// Things that may wait to be taken by one call.
+const ASIDES: usize = 64;
+
+/// Something that a server says outside of a call's own channel.
+#[derive(Debug)]
+pub(super) enum Aside {
+    Asked(Asked),
+    Logged(Event),
+}
+
+/// The calls that are under way in a conversation.
+#[derive(Clone, Default)]
+pub(super) struct Callers(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    /// Oldest first.
+    calls: Vec<Caller>,
+    /// Whether a call was given up before it was answered.
+    given_up: bool,
+    /// Whether the server asked something after that, when no call was under way.
+    is_astray: bool,
+}
+
+/// A call under way, and what waits for it.
+struct Caller {
+    number: u64,
+    /// The connection or session of the client that it came in.
+    conversation: Option<Arc<str>>,
+    /// Whether the server is done with it.
+    is_answered: bool,
+    asides: VecDeque<Aside>,
+    waker: Option<Waker>,
+}
+
+impl Callers {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more call is under way.
+    pub(super) fn join(&self, conversation: Option<Arc<str>>) -> Joined {
+        let calls = &mut self.lock().calls;
+        let number = calls.last().map_or(0, |last| last.number + 1);
+        let (is_answered, asides, waker) = (false, VecDeque::new(), None);
+        calls.push(Caller { number, conversation, is_answered, asides, waker });
+        Joined { asides: Asides { callers: self.clone(), number } }
+    }
+
+    /// What a server may ask, and that its questions and messages come here.
+    pub(super) fn offer(&self, capabilities: &Arc<ClientCapabilities>) -> Offer {
+        let (asked, logged) = (self.clone(), self.clone());
+        Offer {
+            capabilities: Arc::clone(capabilities),
+            on_question: Some(Arc::new(move |question| asked.ask(question))),
+            on_log: Some(Arc::new(move |event| logged.tell(&event))),
+        }
+    }
+
+    /// Whether the server went on asking after its call was given up: what it asks next would be taken for a
+    /// question of the next call.
+    pub(super) fn take_astray(&self) -> bool {
+        std::mem::take(&mut self.lock().is_astray)
+    }
+
+    /// Nothing was given up in a conversation that begins.
+    pub(super) fn begin(&self) {
+        self.lock().given_up = false;
+    }
+
+    /// Hands a question to the oldest call that takes it. Nobody there is the same as a refusal. If a call was given
+    /// up, the server may still be at it.
+    fn ask(&self, asked: Asked) {
+        let mut inner = self.lock();
+        if let Some(caller) = inner.calls.iter_mut().find(|caller| caller.has_room()) {
+            return caller.hear(Aside::Asked(asked));
+        }
+        inner.is_astray |= inner.given_up;
+        // Outside of the lock: to drop a question is to refuse it.
+        drop(inner);
+        drop(asked);
+    }
+
+    /// Hands a message to all calls, since nothing says whose it is; of those in one session of a client, which is
+    /// told of it once, to the oldest. They are calls of one caller, unless callers were declared to be one.
+    fn tell(&self, event: &Event) {
+        let mut told: Vec<Arc<str>> = Vec::new();
+        for caller in &mut self.lock().calls {
+            if let Some(conversation) = &caller.conversation {
+                if told.contains(conversation) {
+                    continue;
+                }
+                told.push(Arc::clone(conversation));
+            }
+            // A call that takes nothing misses some of it.
+            if caller.has_room() {
+                caller.hear(Aside::Logged(event.clone()));
+            }
+        }
+    }
+}
+
+impl Caller {
+    fn has_room(&self) -> bool {
+        self.asides.len() < ASIDES
+    }
+
+    fn hear(&mut self, aside: Aside) {
+        self.asides.push_back(aside);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// A call that is under way in a conversation.
+pub(super) struct Joined {
+    /// What the server says that belongs to no call that it names.
+    pub(super) asides: Asides,
+}
+
+impl Joined {
+    /// Notes that the server is done with the call.
+    pub(super) fn answered(&self) {
+        self.asides.with_own(|own| own.is_answered = true);
+    }
+}
+
+/// What waits for a call; the call is under way for as long as this is there.
+pub(super) struct Asides {
+    callers: Callers,
+    number: u64,
+}
+
+impl Asides {
+    /// What came next; waits for it. Cancel-safe.
+    pub(super) async fn recv(&mut self) -> Option<Aside> {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    /// What came next, if anything came.
+    pub(super) fn try_recv(&mut self) -> Option<Aside> {
+        self.with_own(|own| own.asides.pop_front())?
+    }
+
+    fn poll(&self, context: &Context<'_>) -> Poll<Option<Aside>> {
+        let polled = self.with_own(|own| match own.asides.pop_front() {
+            Some(aside) => Poll::Ready(Some(aside)),
+            None => {
+                own.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        });
+        polled.unwrap_or(Poll::Ready(None))
+    }
+
+    fn with_own<T>(&self, act: impl FnOnce(&mut Caller) -> T) -> Option<T> {
+        let calls = &mut self.callers.lock().calls;
+        let place = calls.binary_search_by_key(&self.number, |caller| caller.number);
+        place.ok().map(|place| act(&mut calls[place]))
+    }
+}
+
+impl Drop for Asides {
+    fn drop(&mut self) {
+        let mut inner = self.callers.lock();
+        let place = inner.calls.binary_search_by_key(&self.number, |caller| caller.number);
+        let own = place.ok().map(|place| inner.calls.remove(place));
+        inner.given_up |= own.as_ref().is_some_and(|own| !own.is_answered);
+        // Outside of the lock: questions that nobody took are refused.
+        drop(inner);
+        drop(own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use creole::proto::model::Level;
+    use creole::proto::wire::Raw;
+
+    use super::*;
+
+    fn logged(text: &str) -> Event {
+        Event::Log { level: Level::Info, logger: None, data: Raw::of(&text) }
+    }
+
+    fn text(aside: Option<Aside>) -> Option<String> {
+        match aside? {
+            Aside::Logged(Event::Log { data, .. }) => Some(data.as_str().to_owned()),
+            _ => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_belongs_to_none_is_told_once_to_each_session() {
+        let callers = Callers::default();
+        let ann = || Some(Arc::from("ann"));
+        let (mut first, mut second, mut other) =
+            (callers.join(ann()), callers.join(ann()), callers.join(None));
+        callers.tell(&logged("a"));
+        assert_eq!(text(first.asides.recv().await), Some("\"a\"".to_owned()));
+        assert_eq!(text(other.asides.recv().await), Some("\"a\"".to_owned()));
+        assert!(second.asides.try_recv().is_none());
+        drop(first);
+        callers.tell(&logged("b"));
+        assert_eq!(text(second.asides.try_recv()), Some("\"b\"".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn what_nobody_takes_is_bounded() {
+        let callers = Callers::default();
+        let mut slow = callers.join(None);
+        (0..=ASIDES).for_each(|_| callers.tell(&logged("x")));
+        let taken = std::iter::from_fn(|| slow.asides.try_recv()).count();
+        assert_eq!(taken, ASIDES);
+    }
+}

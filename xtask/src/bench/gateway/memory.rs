@@ -1,0 +1,69 @@
+//! What a gateway holds while a large result passes through it.
+
+use std::path::Path;
+
+use super::super::figures::Figures;
+use super::super::sample::Driver;
+use super::behind::{Behind, free_address};
+use super::contenders::{BARE, CREOLE, Contender, Site};
+use super::lanes::{LANES, Lane, Way};
+
+/// How large the result is.
+pub(super) const SIZE: usize = 5_000_000;
+
+/// What one gateway held.
+pub(super) struct Held {
+    pub(super) name: &'static str,
+    pub(super) lane: Lane,
+    figures: Figures,
+}
+
+impl Held {
+    /// The most that it held beyond what it holds when it does nothing, in sizes of the result.
+    pub(super) fn sizes(&self) -> f64 {
+        (self.figures.peak_memory() - self.figures.idle_memory()) * 1e6 / SIZE as f64
+    }
+
+    /// Megabytes before the result.
+    pub(super) fn idle(&self) -> f64 {
+        self.figures.idle_memory()
+    }
+}
+
+/// Measures creole and the bare relay on every way to a server of the client's own era that begins with HTTP.
+pub(super) fn take(
+    contenders: &[Contender],
+    driver: &Driver,
+    program: &Path,
+) -> Result<Vec<Held>, String> {
+    let ours = contenders.iter().filter(|it| [BARE, CREOLE].contains(&it.name));
+    let mut all = Vec::new();
+    for contender in ours {
+        for lane in LANES.iter().filter(|lane| lane.front == Way::Http && lane.is_same_era()) {
+            if contender.takes(lane) {
+                let figures = sample(contender, lane, driver, program)?;
+                all.push(Held { name: contender.name, lane: *lane, figures });
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn sample(
+    contender: &Contender,
+    lane: &Lane,
+    driver: &Driver,
+    program: &Path,
+) -> Result<Figures, String> {
+    let size = SIZE.to_string();
+    let behind = Behind::start(program, &["large", "http", &size, "--"], driver)?;
+    let program = program.display().to_string();
+    let command = [&program, "large", "stdio", &size, "--"].map(str::to_owned);
+    let front = free_address()?;
+    let site = Site { front, url: &behind.url(), command: &command, folder: &driver.folder };
+    let (gateway, arguments) = contender.command(lane, &site)?;
+    let (core, front) = (driver.server_core(), front.to_string());
+    let words = ["memory", lane.client.name(), &size, core, &front].map(str::to_owned);
+    let what = format!("{} ({}, {size} bytes)", contender.name, lane.title());
+    Ok(Figures::of(&driver.sample(&words, (&gateway, &arguments), &what)?))
+}
