@@ -14,7 +14,8 @@ use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::output;
 
-/// How often the file is looked at. A file that still changes between two looks is not read yet.
+/// How often the file is looked at, which also works where systems tell of no changes: on network file systems and
+/// mounted volumes. A file that still changes between two looks is not read yet.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A configuration that runs, and can be read again.
