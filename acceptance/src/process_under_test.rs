@@ -25,6 +25,20 @@ use weight::Weight;
 /// How long a test waits for anything: only a server that hangs takes longer.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The exit code, stdout and stderr of `creole config check` on the `creole.toml` of a folder.
+#[track_caller]
+#[must_use]
+pub fn check(folder: &Path) -> (Option<i32>, String, String) {
+    let output = Command::new(binary().expect("the binary"))
+        .args(["config", "check", "creole.toml"])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
 /// A process that is killed when dropped.
 #[derive(Debug)]
 pub struct Running(Child);

@@ -1,23 +1,8 @@
 //! What `creole config check` says about wrong files.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-use creole_acceptance::stage::stdio::binary;
+use creole_acceptance::process_under_test::check;
 
 use super::{stage, write};
-
-/// The exit code, stdout and stderr of `creole config check`.
-fn check(folder: &Path) -> (Option<i32>, String, String) {
-    let output = Command::new(binary().unwrap())
-        .args(["config", "check", "creole.toml"])
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
-}
 
 #[test]
 fn a_configuration_that_is_right_names_what_it_has() {

@@ -2,10 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use creole_acceptance::process_under_test::Server;
-use creole_acceptance::stage::stdio::binary;
+use creole_acceptance::process_under_test::{Server, check};
 use serde_json::json;
 
 const CONFIG: &str = "[server]\npacks = [\"skills\"]\n\n[skills]\nfolder = \"mine\"\n";
@@ -14,18 +12,6 @@ fn write(folder: &Path, path: &str, text: &str) {
     let path = folder.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
-}
-
-/// The exit code, stdout and stderr of `creole config check`.
-fn check(folder: &Path) -> (Option<i32>, String, String) {
-    let output = Command::new(binary().unwrap())
-        .args(["config", "check", "creole.toml"])
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 #[test]

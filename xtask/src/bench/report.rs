@@ -42,6 +42,26 @@ pub(super) fn stdio(
     text
 }
 
+/// Where the measured process and the load generator ran, with what else there is to say of it.
+pub(super) fn write_cores(
+    text: &mut String,
+    driver: &Driver,
+    measured: &str,
+    generator: &str,
+    besides: &str,
+) -> std::fmt::Result {
+    match &driver.cores {
+        Some(cores) => {
+            let (theirs, ours) = (&cores.server, &cores.driver);
+            writeln!(
+                text,
+                "cores     {measured} bound to core {theirs}, {generator} to core {ours}{besides}"
+            )
+        }
+        None => writeln!(text, "cores     unbound (one core, or no taskset): expect more noise"),
+    }
+}
+
 fn write_head(
     text: &mut String,
     plan: &Plan,
@@ -51,14 +71,7 @@ fn write_head(
 ) -> std::fmt::Result {
     writeln!(text, "stdio: tools/call of `echo` with a 16-byte message over pipes\n")?;
     writeln!(text, "machine   {}", machine())?;
-    match &driver.cores {
-        Some(cores) => writeln!(
-            text,
-            "cores     server bound to core {}, load generator to core {}; cold starts unbound",
-            cores.server, cores.driver
-        )?,
-        None => writeln!(text, "cores     unbound (one core, or no taskset): expect more noise")?,
-    }
+    write_cores(text, driver, "server", "load generator", "; cold starts unbound")?;
     writeln!(
         text,
         "method    medians of {} interleaved repetitions, a fresh process for each figure, {:.2} s \

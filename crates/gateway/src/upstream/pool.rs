@@ -118,9 +118,7 @@ impl Lease {
             *connection = None;
         }
     }
-}
 
-impl Lease {
     /// Notes whether the call waits for answers of its caller.
     pub(super) fn set_parked(&self, parked: bool) {
         // The conversation of one call at a time waits only if that call does.

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use super::super::figures::Figures;
-use super::super::report::{NOISY, grouped, machine, or_dash};
+use super::super::report::{NOISY, grouped, machine, or_dash, write_cores};
 use super::super::sample::Driver;
 use super::super::statistics::{Spread, median, paired};
 use super::contenders::{BARE, CREOLE, Contender, DIRECT};
@@ -57,14 +57,7 @@ fn write_head(
     writeln!(text, "machine   {}", machine())?;
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     writeln!(text, "load      {} when it ended, of which about 2 its own", load.trim())?;
-    match &driver.cores {
-        Some(cores) => writeln!(
-            text,
-            "cores     gateway and server bound to core {}, load generator to core {}",
-            cores.server, cores.driver
-        )?,
-        None => writeln!(text, "cores     unbound (one core, or no taskset): expect more noise")?,
-    }
+    write_cores(text, driver, "gateway and server", "load generator", "")?;
     writeln!(
         text,
         "method    medians of {} interleaved repetitions, fresh processes for each figure, {:.2} s \

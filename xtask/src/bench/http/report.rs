@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::super::report::{NOISY, grouped, machine, or_dash};
+use super::super::report::{NOISY, grouped, machine, or_dash, write_cores};
 use super::super::sample::{Driver, Era};
 use super::super::statistics::{Spread, median};
 use super::contenders::{BARE, CREOLE, Contender};
@@ -46,14 +46,7 @@ fn write_head(
 ) -> std::fmt::Result {
     writeln!(text, "HTTP/1.1 on the loopback: tools/call of `echo` with a 16-byte message\n")?;
     writeln!(text, "machine   {}", machine())?;
-    match &driver.cores {
-        Some(cores) => writeln!(
-            text,
-            "cores     server bound to core {}, load generator, one thread, to core {}",
-            cores.server, cores.driver
-        )?,
-        None => writeln!(text, "cores     unbound (one core, or no taskset): expect more noise")?,
-    }
+    write_cores(text, driver, "server", "load generator, one thread,", "")?;
     writeln!(
         text,
         "method    medians of {} interleaved repetitions, a fresh process for each figure, {:.2} s \
