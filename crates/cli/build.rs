@@ -1,0 +1,55 @@
+//! Makes the release program small in memory and quick to start, where the linker can.
+//!
+//! The kernel maps a program in pieces of 64 KiB around whatever runs. Strewn over 20 MB of text, the functions
+//! of a start and a call kept 7 MB in memory; side by side they keep a little over one. Which functions those
+//! are is in `functions.order`, written by `cargo xtask order`; names that the program no longer has are passed
+//! over. The addresses that the loader has to adjust take 20 KB instead of 700 in packed form.
+
+use std::env;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const ORDER: &str = "functions.order";
+
+fn main() {
+    println!("cargo::rerun-if-changed={ORDER}");
+    // A build for tests is not worth the time.
+    if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
+        let folder = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
+        wish(&[
+            &format!("-Wl,--symbol-ordering-file={}", folder.join(ORDER).display()),
+            "-Wl,--no-warn-symbol-ordering",
+        ]);
+        wish(&["-Wl,-z,pack-relative-relocs"]);
+    }
+}
+
+/// Asks the linker for something, if a program so linked starts: GNU's and Apple's linkers do not know an order,
+/// and glibc before 2.36 does not know packed addresses.
+fn wish(options: &[&str]) {
+    if probe(options) == Some(true) {
+        for option in options {
+            println!("cargo::rustc-link-arg-bins={option}");
+        }
+    }
+}
+
+/// Whether a program can be linked with these options and runs; nothing where that cannot be tried.
+fn probe(options: &[&str]) -> Option<bool> {
+    let program = Path::new(&env::var_os("OUT_DIR")?).join("probe");
+    let mut rustc = Command::new(env::var_os("RUSTC")?);
+    rustc.args(["-", "--crate-name=probe", "--target"]).arg(env::var_os("TARGET")?);
+    rustc.arg("-o").arg(&program);
+    if let Some(linker) = env::var_os("RUSTC_LINKER") {
+        rustc.arg(format!("-Clinker={}", linker.to_string_lossy()));
+    }
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    rustc.args(flags.split('\x1f').filter(|flag| !flag.is_empty()));
+    rustc.args(options.iter().map(|option| format!("-Clink-arg={option}")));
+    let mut linking =
+        rustc.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
+    linking.stdin.take()?.write_all(b"fn main() {}").ok()?;
+    let linked = linking.wait().ok()?.success();
+    Some(linked && Command::new(program).status().ok()?.success())
+}

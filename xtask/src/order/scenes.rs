@@ -1,0 +1,115 @@
+//! What the program does while callgrind watches: the starts and calls that everybody makes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::profile;
+
+const HANDSHAKE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"order","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"ping"}
+{"jsonrpc":"2.0","id":3,"method":"tools/list"}
+{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello"}}}
+"#;
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"order","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+const CALL: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"order","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+/// Every function of the program that ran in one of the scenes.
+pub(super) fn functions(program: &Path, folder: &Path) -> Result<BTreeSet<String>, String> {
+    let stage = Stage { program, folder };
+    fs::create_dir_all(folder.join("empty"))
+        .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let mut found = stage.on_stdio("handshake", HANDSHAKE)?;
+    found.extend(stage.on_stdio("stateless", &format!("{LIST}\n{CALL}\n"))?);
+    found.extend(stage.over_http("http")?);
+    Ok(found)
+}
+
+struct Stage<'a> {
+    program: &'a Path,
+    folder: &'a Path,
+}
+
+impl Stage<'_> {
+    fn on_stdio(&self, scene: &str, input: &str) -> Result<BTreeSet<String>, String> {
+        let mut running = self.start(scene, &["serve"])?;
+        let mut stdin = running.stdin.take().ok_or("the program has no stdin")?;
+        stdin.write_all(input.as_bytes()).map_err(|error| format!("{scene}: {error}"))?;
+        drop(stdin);
+        self.finish(scene, running)
+    }
+
+    fn over_http(&self, scene: &str) -> Result<BTreeSet<String>, String> {
+        let mut running = self.start(scene, &["serve", "--http", "127.0.0.1:0"])?;
+        let stderr = running.stderr.take().ok_or("the program has no stderr")?;
+        let address = BufReader::new(stderr)
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| Some(line.split_once("http://")?.1.split('/').next()?.to_owned()))
+            .ok_or("the program did not say where it listens")?;
+        for (method, name, body) in [("tools/list", "", LIST), ("tools/call", "echo", CALL)] {
+            ask(&address, method, name, body).map_err(|error| format!("{scene}: {error}"))?;
+        }
+        let pid = running.id().to_string();
+        Command::new("kill")
+            .arg(&pid)
+            .status()
+            .map_err(|error| format!("cannot end process {pid}: {error}"))?;
+        self.finish(scene, running)
+    }
+
+    fn start(&self, scene: &str, arguments: &[&str]) -> Result<Child, String> {
+        Command::new("valgrind")
+            .args(["--tool=callgrind", "--demangle=no"])
+            .arg(format!("--callgrind-out-file={}", self.profile(scene).display()))
+            .arg(self.program)
+            .args(arguments)
+            .current_dir(self.folder.join("empty"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot run valgrind ({error}): install the package `valgrind`"))
+    }
+
+    fn finish(&self, scene: &str, mut running: Child) -> Result<BTreeSet<String>, String> {
+        drop(running.stdin.take());
+        let status = running.wait().map_err(|error| format!("{scene}: {error}"))?;
+        if !status.success() {
+            return Err(format!("the program ended with {status} in the scene `{scene}`"));
+        }
+        let path = self.profile(scene);
+        let written = fs::read_to_string(&path)
+            .map_err(|error| format!("callgrind left no profile in {}: {error}", path.display()))?;
+        Ok(profile::functions(&written, &self.program.display().to_string()))
+    }
+
+    fn profile(&self, scene: &str) -> PathBuf {
+        self.folder.join(format!("{scene}.out"))
+    }
+}
+
+/// One request on a connection of its own.
+fn ask(address: &str, method: &str, name: &str, body: &str) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    let name = if name.is_empty() { String::new() } else { format!("Mcp-Name: {name}\r\n") };
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: {method}\r\n{name}Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    if answer.starts_with("HTTP/1.1 200 ") {
+        return Ok(());
+    }
+    Err(std::io::Error::other(format!("refused: {}", answer.lines().next().unwrap_or_default())))
+}
