@@ -6,7 +6,6 @@
 mod profile;
 mod scenes;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,12 +30,12 @@ pub(crate) fn write(given: Option<&str>) -> Result<(), String> {
     }
     let path = repository.root().join(ORDER);
     let before = fs::read_to_string(&path).unwrap_or_default();
-    let kept = before.lines().filter(|line| names.contains(*line)).count();
+    let kept = names.iter().filter(|name| before.lines().any(|line| line == *name)).count();
     say(&format!("{ORDER}: {} functions, {kept} of them named before", names.len()));
     fs::write(&path, lines(&names)).map_err(|error| format!("cannot write {ORDER}: {error}"))
 }
 
-fn lines(names: &BTreeSet<String>) -> String {
+fn lines(names: &[String]) -> String {
     names.iter().flat_map(|name| [name.as_str(), "\n"]).collect()
 }
 

@@ -1,9 +1,10 @@
 //! Servers of the stateless era, for clients that are asked while they wait.
 
 use creole_acceptance::gateway::{Legacy, Show};
+use creole_acceptance::http::Request;
 use serde_json::{Value, json};
 
-use crate::{Bridge, form, named, text};
+use crate::{A_MOMENT, Bridge, form, named, text};
 
 const META: &str = "io.modelcontextprotocol/clientCapabilities";
 
@@ -130,6 +131,56 @@ fn rounds_without_questions_are_paced_and_counted() {
     bridge.puppets.hears("tools/call").result(complete("at last"));
     let (before, answer) = answering.all();
     assert_eq!((before.len(), text(&answer)), (0, "at last"));
+}
+
+#[test]
+fn a_server_that_never_comes_to_an_end_is_given_up() {
+    let bridge = Bridge::new(modern());
+    let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {}}));
+    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    for _ in 0..8 {
+        let again = json!({"resultType": "input_required", "requestState": "again"});
+        bridge.puppets.hears("tools/call").result(again);
+    }
+    let (before, answer) = answering.all();
+    assert_eq!((before.len(), &answer["result"]["isError"]), (0, &json!(true)), "{answer}");
+    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("8 times"));
+    assert!(bridge.puppets.within(A_MOMENT).is_none());
+}
+
+#[test]
+fn a_page_has_a_name_for_a_client_of_2025_11_25_and_is_asked_for_once() {
+    let bridge = Bridge::new(modern());
+    let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {"form": {}, "url": {}}}));
+    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    let page = json!({"mode": "url", "url": "https://a.example/", "message": "Sign in"});
+    let asks = json!({
+        "resultType": "input_required", "requestState": "s",
+        "inputRequests": {"page": {"method": "elicitation/create", "params": page}},
+    });
+    bridge.puppets.hears("tools/call").result(asks.clone());
+    let question = answering.message();
+    assert_eq!(question["params"]["url"], page["url"], "{question}");
+    assert!(question["params"]["elicitationId"].is_string(), "{question}");
+    client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}));
+    // It was not visited yet: the server says so, and nobody is asked a second time.
+    let again = bridge.puppets.hears("tools/call");
+    assert_eq!(again.message["params"]["inputResponses"], json!({"page": {"action": "accept"}}));
+    again.result(asks);
+    bridge.puppets.hears("tools/call").result(complete("signed in"));
+    let (before, answer) = answering.all();
+    assert_eq!((before.len(), text(&answer)), (0, "signed in"));
+}
+
+#[test]
+fn a_client_of_the_handshake_era_without_a_session_is_told_what_to_send() {
+    let bridge = Bridge::new(modern());
+    let body = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call()});
+    let request = Request::post(body.to_string()).with("MCP-Protocol-Version", "2025-06-18");
+    let refused = request.send(bridge.gateway.address()).unwrap();
+    assert_eq!(refused.head.status, 400, "{}", refused.text());
+    assert!(refused.text().contains("initialize"), "{}", refused.text());
+    assert!(bridge.puppets.within(A_MOMENT).is_none());
 }
 
 #[test]

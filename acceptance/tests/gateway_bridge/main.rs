@@ -8,6 +8,7 @@
 mod crowds;
 mod discretion;
 mod driving;
+mod errands;
 mod isolation;
 mod lacking;
 mod parking;

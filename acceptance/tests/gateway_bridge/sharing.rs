@@ -223,3 +223,48 @@ fn next_update(stream: &mut Answering) -> Value {
         }
     }
 }
+
+#[test]
+fn many_sessions_are_one_listener_at_the_server() {
+    const SESSIONS: usize = 60;
+    let found = json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {"listChanged": true}}, "ttlMs": 60_000, "cacheScope": "private",
+    });
+    let bridge = Bridge::new(modern().answering("server/discover", found));
+    let open = || Legacy::open(bridge.gateway.address(), "2025-06-18", json!({}), None);
+    let mut listing = bridge.modern().begin(&json!(1), "tools/list", json!({}));
+    let heard = bridge.puppets.hears("subscriptions/listen");
+    let meta = json!({SUBSCRIPTION: heard.message["id"]});
+    let granted = json!({"_meta": meta, "notifications": {"toolsListChanged": true}});
+    heard.by.tells("notifications/subscriptions/acknowledged", &granted);
+    assert!(listing.answer().get("error").is_none());
+    let listening = |_| {
+        let client = open();
+        assert_eq!(client.request("tools/list", &json!({}))["result"]["tools"][0]["name"], "ask");
+        client.listen()
+    };
+    let mut streams: Vec<Answering> = (0..SESSIONS).map(listening).collect();
+    for stream in &mut streams {
+        // A stream that is not open yet hears of the next change.
+        let told = (0..100).find_map(|_| {
+            heard.by.tells("notifications/tools/list_changed", &json!({"_meta": meta}));
+            stream.within(A_MOMENT)
+        });
+        assert_eq!(told.unwrap()["method"], "notifications/tools/list_changed");
+    }
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "one listener is enough");
+}
+
+#[test]
+fn a_server_that_never_says_what_it_will_tell_is_used_all_the_same() {
+    let found = json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {"listChanged": true}}, "ttlMs": 60_000, "cacheScope": "private",
+    });
+    let bridge = Bridge::new(modern().answering("server/discover", found));
+    let mut listing = bridge.modern().begin(&json!(1), "tools/list", json!({}));
+    bridge.puppets.hears("subscriptions/listen");
+    assert_eq!(listing.answer()["result"]["tools"][0]["name"], "ask");
+    bridge.puppets.hears("notifications/cancelled");
+}

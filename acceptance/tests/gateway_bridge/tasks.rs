@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::{Bridge, form, named, only_key, text};
 
-const TASKS: &str = "io.modelcontextprotocol/tasks";
+pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// A server with a tool that only runs as a task, and one that never does.
-fn working() -> Show {
+pub(crate) fn working() -> Show {
     let tasks = json!({"requests": {"tools": {"call": {}}}});
     let tools = json!([
         {"name": "job", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}},
@@ -21,7 +21,7 @@ fn working() -> Show {
         .answering("tools/list", json!({"tools": tools}))
 }
 
-fn task(status: &str) -> Value {
+pub(crate) fn task(status: &str) -> Value {
     let time = "2026-01-01T00:00:00Z";
     json!({
         "taskId": "their task", "status": status, "createdAt": time, "lastUpdatedAt": time,
@@ -50,7 +50,7 @@ fn asks_in_a_task(bridge: &Bridge) -> Heard {
 
 /// The answer reaches the server, which then ends its task.
 #[track_caller]
-fn is_answered(bridge: &Bridge, waiting: &Heard) {
+pub(crate) fn is_answered(bridge: &Bridge, waiting: &Heard) {
     let answered = bridge.puppets.next();
     assert_eq!(answered.by.pid, waiting.by.pid);
     let expected = json!({"jsonrpc": "2.0", "id": "q", "result": named("Ann")});
@@ -122,7 +122,7 @@ fn a_task_of_a_client_that_follows_tasks_waits_for_input() {
 
 /// Looks at a task until it stands like this.
 #[track_caller]
-fn stands(client: &Modern, id: &Value, status: &str) -> Value {
+pub(crate) fn stands(client: &Modern, id: &Value, status: &str) -> Value {
     for _ in 0..600 {
         let looked = client.request("tasks/get", json!({"taskId": id}))["result"].clone();
         if looked["status"] == status {

@@ -1,31 +1,54 @@
 //! A bare JSON-RPC echo: the two limits that `cargo xtask bench stdio` measures against.
 //!
-//! It reads a chunk and answers every complete line in it: by default with one write for each
-//! answer, the line echo; with the argument `chunks`, with one write for all of them, the chunk
-//! echo. It checks no protocol version, keeps no state, knows no tool but `echo`, and stops at the
-//! first line that it does not understand. Other arguments are ignored, so that `--creole bare-echo`
-//! measures the noise of the benchmark itself.
+//! By default it is the line echo: the shortest program that does the job, which reads a line, parses
+//! it with serde_json and writes the answer. With the argument `chunks` it is the chunk echo: every
+//! trick that a server which checks nothing can play, with text that is borrowed and one write for all
+//! answers to what one read brought. Neither checks a protocol version, keeps state or knows a tool
+//! but `echo`; both stop at the first line that they do not understand. Other arguments are ignored,
+//! so that `--creole bare-echo` measures the noise of the benchmark itself.
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 const CHUNK: usize = 64 * 1024;
 
 fn main() -> io::Result<()> {
-    let gathers = std::env::args().nth(1).is_some_and(|argument| argument == "chunks");
+    let is_chunk_echo = std::env::args().nth(1).is_some_and(|argument| argument == "chunks");
     // Duplicates of the descriptors, because std's stdout would look for line ends a second time.
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    serve(input, output, gathers)
+    if is_chunk_echo { chunks(input, output) } else { lines(input, output) }
 }
 
-/// Answers until the input ends; `gathers` tells whether the answers to a chunk are one write.
-fn serve(mut input: impl Read, mut output: impl Write, gathers: bool) -> io::Result<()> {
+/// Answers every line as it comes.
+fn lines(input: impl Read, mut output: impl Write) -> io::Result<()> {
+    for line in BufReader::with_capacity(CHUNK, input).lines() {
+        let message: Value = serde_json::from_str(&line?)?;
+        let Some(id) = message.get("id") else { continue };
+        let answer = match message["method"].as_str() {
+            Some("tools/call") => {
+                let text = &message["params"]["arguments"]["message"];
+                format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":{text}}}],"resultType":"complete"}}}}
+"#
+                )
+            }
+            Some("initialize") => format!(r#"{{"jsonrpc":"2.0","id":{id}{INITIALIZED}"#),
+            other => return Err(unknown(other.unwrap_or_default())),
+        };
+        output.write_all(answer.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Answers all complete lines of a read with one write.
+fn chunks(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut pending = vec![0; CHUNK];
     let mut filled = 0;
     let mut answers = Vec::with_capacity(CHUNK);
@@ -44,23 +67,12 @@ fn serve(mut input: impl Read, mut output: impl Write, gathers: bool) -> io::Res
         for end in memchr::memchr_iter(b'\n', &pending[..filled]) {
             answer(&pending[answered..end], &mut answers)?;
             answered = end + 1;
-            if !gathers {
-                flush(&mut answers, &mut output)?;
-            }
         }
         pending.copy_within(answered..filled, 0);
         filled -= answered;
-        flush(&mut answers, &mut output)?;
-    }
-}
-
-/// Writes what was answered, if anything.
-fn flush(answers: &mut Vec<u8>, output: &mut impl Write) -> io::Result<()> {
-    if !answers.is_empty() {
-        output.write_all(answers)?;
+        output.write_all(&answers)?;
         answers.clear();
     }
-    Ok(())
 }
 
 /// The envelope of a request or notification; the parameters stay bytes until they are needed.
@@ -100,24 +112,27 @@ fn answer(line: &[u8], answers: &mut Vec<u8>) -> io::Result<()> {
             serde_json::to_writer(&mut *answers, &call.arguments.message)?;
             answers.extend_from_slice(b"}],\"resultType\":\"complete\"}}\n");
         }
-        "initialize" => answers.extend_from_slice(INITIALIZED),
-        other => return Err(io::Error::other(format!("bare-echo does not know `{other}`"))),
+        "initialize" => answers.extend_from_slice(INITIALIZED.as_bytes()),
+        other => return Err(unknown(other)),
     }
     Ok(())
 }
 
-const INITIALIZED: &[u8] = concat!(
+fn unknown(method: &str) -> io::Error {
+    io::Error::other(format!("bare-echo does not know `{method}`"))
+}
+
+const INITIALIZED: &str = concat!(
     r#","result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"#,
     r#""serverInfo":{"name":"bare-echo","version":"0.1.0"}}}"#,
     "\n"
-)
-.as_bytes();
+);
 
 #[cfg(test)]
 mod tests {
     use std::io::{self, Write};
 
-    use super::serve;
+    use super::{chunks, lines};
 
     /// Keeps every write by itself.
     #[derive(Default)]
@@ -134,24 +149,23 @@ mod tests {
         }
     }
 
-    fn writes(gathers: bool) -> Vec<Vec<u8>> {
+    fn input() -> String {
         let call = |id: u8| {
             format!(
                 r#"{{"id":{id},"method":"tools/call","params":{{"arguments":{{"message":"hi"}}}}}}"#
             )
         };
         let notification = r#"{"method":"notifications/initialized"}"#;
-        let input = format!("{}\n{notification}\n{}\n", call(1), call(2));
-        let mut writes = Writes::default();
-        serve(input.as_bytes(), &mut writes, gathers).unwrap();
-        writes.0
+        format!("{}\n{notification}\n{}\n", call(1), call(2))
     }
 
     #[test]
     fn a_line_echo_writes_each_answer_and_a_chunk_echo_all_at_once() {
-        let (lines, chunks) = (writes(false), writes(true));
-        assert_eq!(lines.len(), 2);
-        assert_eq!(chunks, [lines.concat()]);
-        assert!(chunks[0].ends_with(b"\n"));
+        let (mut each, mut all) = (Writes::default(), Writes::default());
+        lines(input().as_bytes(), &mut each).unwrap();
+        chunks(input().as_bytes(), &mut all).unwrap();
+        assert_eq!(each.0.len(), 2);
+        assert_eq!(all.0, [each.0.concat()]);
+        assert!(all.0[0].ends_with(b"\n"));
     }
 }

@@ -1,11 +1,9 @@
 //! The answer to a body.
 
-use std::borrow::Cow;
 use std::io;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::Value;
 
 /// What a request gets.
 pub enum Answer {
@@ -24,28 +22,6 @@ pub struct Responder {
     tools: Vec<u8>,
 }
 
-/// The envelope of a request or notification; the parameters stay bytes until they are needed.
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    method: &'a str,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct CallParams<'a> {
-    #[serde(borrow)]
-    arguments: EchoArguments<'a>,
-}
-
-#[derive(Deserialize)]
-struct EchoArguments<'a> {
-    #[serde(borrow)]
-    message: Cow<'a, str>,
-}
-
 impl Responder {
     /// A responder that lists so many tools.
     pub fn with_tools(count: usize) -> Self {
@@ -56,32 +32,21 @@ impl Responder {
 
     /// Answers one body.
     pub fn answer(&self, body: &[u8]) -> io::Result<Answer> {
-        let message: Message<'_> = serde_json::from_slice(body)?;
-        let Some(id) = message.id else { return Ok(Answer::Nothing) };
-        let id = id.get().as_bytes();
-        if message.method == "subscriptions/listen" {
-            return Ok(Answer::Stream(acknowledged(id)));
-        }
-
-        let mut answer = Vec::with_capacity(id.len() + 256);
-        answer.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-        answer.extend_from_slice(id);
-        match message.method {
+        let message: Value = serde_json::from_slice(body)?;
+        let Some(id) = message.get("id") else { return Ok(Answer::Nothing) };
+        let begin = format!(r#"{{"jsonrpc":"2.0","id":{id}"#);
+        Ok(match message["method"].as_str().unwrap_or_default() {
+            "subscriptions/listen" => Answer::Stream(acknowledged(id)),
             "tools/call" => {
-                let params = message.params.map_or("null", RawValue::get);
-                let call: CallParams<'_> = serde_json::from_str(params)?;
-                answer.extend_from_slice(br#","result":{"content":[{"type":"text","text":"#);
-                serde_json::to_writer(&mut answer, &call.arguments.message)?;
-                answer.extend_from_slice(b"}],\"resultType\":\"complete\"}}");
+                let text = &message["params"]["arguments"]["message"];
+                let result = r#""result":{"content":[{"type":"text","text":"#;
+                let end = r#"}],"resultType":"complete"}}"#;
+                Answer::Json(format!("{begin},{result}{text}{end}").into())
             }
-            "tools/list" => answer.extend_from_slice(&self.tools),
-            "initialize" => {
-                answer.extend_from_slice(INITIALIZED);
-                return Ok(Answer::Session(answer.into()));
-            }
+            "tools/list" => Answer::Json([begin.as_bytes(), &self.tools].concat().into()),
+            "initialize" => Answer::Session(format!("{begin}{INITIALIZED}").into()),
             other => return Err(io::Error::other(format!("bare-http does not know `{other}`"))),
-        }
-        Ok(Answer::Json(answer.into()))
+        })
     }
 }
 
@@ -94,26 +59,23 @@ fn tool(number: usize) -> String {
     )
 }
 
-fn acknowledged(id: &[u8]) -> Bytes {
-    let mut event = b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":".to_vec();
-    event.extend_from_slice(id);
-    event.extend_from_slice(b"},\"notifications\":{\"toolsListChanged\":true}}}\n\n");
-    event.into()
+fn acknowledged(id: &Value) -> Bytes {
+    format!(
+        "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{{\"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{id}}},\"notifications\":{{\"toolsListChanged\":true}}}}}}\n\n"
+    )
+    .into()
 }
 
 const LIST_END: &str = r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#;
 
-const INITIALIZED: &[u8] = concat!(
+const INITIALIZED: &str = concat!(
     r#","result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"#,
     r#""serverInfo":{"name":"bare-http","version":"0.1.0"}}}"#,
-)
-.as_bytes();
+);
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
-    use super::{Answer, Responder};
+    use super::{Answer, Responder, Value};
 
     fn json(tools: usize, body: &str) -> Value {
         match Responder::with_tools(tools).answer(body.as_bytes()) {

@@ -18,6 +18,8 @@
 //! }
 //! ```
 
+mod visits;
+
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -39,6 +41,7 @@ use crate::chain::{BoxFuture, Next};
 use crate::schema::Schema;
 use crate::seal::{Purpose, SealError, Sealer, digest};
 use crate::tool::ToolError;
+use visits::Visits;
 
 /// How often one call may ask a session's client before it is given up.
 pub(crate) const MOST_ROUNDS: usize = 8;
@@ -292,27 +295,32 @@ async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer, patience: Du
         Err(fault) => return fault.into(),
     };
     let mut pause = FIRST_PAUSE;
+    let mut visits = Visits::default();
     for _ in 0..MOST_ROUNDS {
         let mut again = call.clone();
         if round != Round::default() {
             again.context = call.context.with_round(round.clone());
         }
-        let (asks, state) = match next.call(again).await {
+        let (mut asks, state) = match next.call(again).await {
             Outcome::NeedInput { asks, state } => (asks, state),
             done => return done,
         };
         round = round.after(state);
-        if asks.is_empty() && caller.rules.asking == Asking::Inline {
-            // A server that asks nothing only wants to be called again later.
+        if caller.rules.asking == Asking::Reentrant {
+            return sealed(&call, asks, &round, sealer, patience);
+        }
+        round.answers.extend(visits.take_known(&mut asks));
+        if asks.is_empty() {
+            // A server that asks nothing new only wants to be called again later.
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        match caller.rules.asking {
-            Asking::Reentrant => return sealed(&call, asks, &round, sealer, patience),
-            Asking::Inline => match ask_each(&call.context, asks).await {
-                Ok(given) => round.answers.extend(given),
-                Err(fault) => return fault.into(),
-            },
+        match ask_each(&call.context, asks).await {
+            Ok(given) => {
+                visits.note(&given);
+                round.answers.extend(given);
+            }
+            Err(fault) => return fault.into(),
         }
     }
     let detail = format!("it asked more than {MOST_ROUNDS} times");

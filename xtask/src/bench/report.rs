@@ -15,8 +15,8 @@ pub(super) const NOISY: f64 = 1.3;
 
 /// What the two bare rows are.
 const ANCHORS: &str = "\
-bare      line echo: one write per answer, what the targets mean by bare; chunk echo: one write per \
-read, the floor";
+bare      line echo: reads a line, parses it, writes the answer: what the targets mean by bare; chunk \
+echo: borrowed text, one write per read: the floor";
 
 /// Why some rows are missing.
 const EXCEPTIONS: &str = "\

@@ -37,9 +37,9 @@ const START_ALLOWANCE: f64 = 1.0;
 /// Megabytes that an idle creole may hold.
 const IDLE_ALLOWANCE: f64 = 6.0;
 
-/// What the targets call bare: each answer is a write of its own.
+/// What the targets call bare: the shortest program that reads a line, parses it and writes the answer.
 pub(super) const BARE: &str = "bare line echo";
-/// The floor: all answers to what one read brought are one write.
+/// The floor: nothing is copied, and all answers to what one read brought are one write.
 pub(super) const BARE_CHUNKS: &str = "bare chunk echo";
 /// rmcp the way its documentation sets it up.
 pub(super) const RMCP: &str = "rmcp 3.8, as documented";

@@ -20,15 +20,20 @@ const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"order","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
-/// Every function of the program that ran in one of the scenes.
-pub(super) fn functions(program: &Path, folder: &Path) -> Result<BTreeSet<String>, String> {
+/// The functions of the program that ran, each with the first scene that needs it, so that a server on stdio
+/// does not keep what only HTTP needs.
+pub(super) fn functions(program: &Path, folder: &Path) -> Result<Vec<String>, String> {
     let stage = Stage { program, folder };
     fs::create_dir_all(folder.join("empty"))
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let mut found = stage.on_stdio("handshake", HANDSHAKE)?;
-    found.extend(stage.on_stdio("stateless", &format!("{LIST}\n{CALL}\n"))?);
-    found.extend(stage.over_http("http")?);
-    Ok(found)
+    let default: &[&str] = &["serve"];
+    let mut on_stdio = stage.on_stdio("handshake", default, HANDSHAKE)?;
+    on_stdio.extend(stage.on_stdio("stateless", default, &format!("{LIST}\n{CALL}\n"))?);
+    let everything = &["serve", "--preset", "everything"];
+    let scenes =
+        [on_stdio, stage.on_stdio("everything", everything, HANDSHAKE)?, stage.over_http("http")?];
+    let mut seen = BTreeSet::new();
+    Ok(scenes.into_iter().flatten().filter(|name| seen.insert(name.clone())).collect())
 }
 
 struct Stage<'a> {
@@ -37,8 +42,13 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn on_stdio(&self, scene: &str, input: &str) -> Result<BTreeSet<String>, String> {
-        let mut running = self.start(scene, &["serve"])?;
+    fn on_stdio(
+        &self,
+        scene: &str,
+        arguments: &[&str],
+        input: &str,
+    ) -> Result<BTreeSet<String>, String> {
+        let mut running = self.start(scene, arguments)?;
         let mut stdin = running.stdin.take().ok_or("the program has no stdin")?;
         stdin.write_all(input.as_bytes()).map_err(|error| format!("{scene}: {error}"))?;
         drop(stdin);
@@ -75,7 +85,9 @@ impl Stage<'_> {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("cannot run valgrind ({error}): install the package `valgrind`"))
+            .map_err(|error| {
+                format!("cannot run valgrind ({error}): install the package `valgrind`")
+            })
     }
 
     fn finish(&self, scene: &str, mut running: Child) -> Result<BTreeSet<String>, String> {

@@ -122,7 +122,8 @@ impl Watching {
     /// Asks a server anew for all that is watched, after a new conversation was opened.
     pub(super) async fn restore(&self, connection: &Connection) {
         match connection.greeting().rules.era {
-            Era::Stateless => _ = self.listen(connection).await,
+            // A server that never says what it will tell is used all the same.
+            Era::Stateless => _ = timeout(ANSWER, self.listen(connection)).await,
             Era::Handshake => {
                 for uri in self.all() {
                     let operation = Operation::Subscribe { uri };

@@ -12,7 +12,7 @@ use super::{Plan, targets};
 
 /// What the words of the tables mean.
 const NOTES: &str = "\
-bare      hyper and serde_json: reads a body, writes the answer; no version, no session, no header is checked
+bare      hyper and serde_json: reads a body, parses it, writes the answer; no version, no session, no header is checked
 rmcp      JSON: no sessions, JSON as answers; default: sessions for legacy clients, events as answers
 lists     creole's list is that of bench/creole-many-tools, the library with so many tools; the others take --tools";
 
