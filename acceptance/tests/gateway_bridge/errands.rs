@@ -120,3 +120,26 @@ fn a_client_of_2025_11_25_gets_a_task_of_a_server_that_answers_at_once() {
     let standing = client.request("tasks/get", &json!({"taskId": id}));
     assert_eq!(standing["result"]["status"], "completed");
 }
+
+#[test]
+fn a_task_that_is_cancelled_here_is_cancelled_at_its_server() {
+    let bridge = Bridge::new(working());
+    let client = following(&bridge);
+    let id = begin(&client, &bridge);
+    bridge.puppets.hears("tasks/get").result(task("working"));
+    let cancelled = client.request("tasks/cancel", json!({"taskId": id}));
+    assert!(cancelled.get("error").is_none(), "{cancelled}");
+    let told = (0..100).map(|_| bridge.puppets.next()).find(|heard| {
+        // It may be looked at once more before it is known to be cancelled.
+        let is_look = heard.message["method"] == "tasks/get";
+        if is_look {
+            heard.result(task("working"));
+        }
+        !is_look && heard.message["method"] != "notifications/cancelled"
+    });
+    let told = told.unwrap();
+    assert_eq!(told.message["method"], "tasks/cancel", "{}", told.message);
+    assert_eq!(told.message["params"]["taskId"], "their task");
+    told.result(task("cancelled"));
+    assert_eq!(stands(&client, &id, "cancelled")["status"], "cancelled");
+}

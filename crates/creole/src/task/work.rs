@@ -60,10 +60,7 @@ impl Shared {
             again.context = context.with_round(round.clone());
             let outcome = tokio::select! {
                 biased;
-                over = self.is_over(&key, &mut news) => {
-                    context.canceller().cancel();
-                    return over;
-                }
+                over = self.stopped(&key, &mut news, &context) => return over,
                 outcome = run(again) => outcome,
             };
             let (asks, state) = match outcome {
@@ -88,6 +85,18 @@ impl Shared {
         }
         let detail = format!("it asked more than {MOST_ROUNDS} times");
         self.end(&key, TaskEnd::Fault(Fault::new(FaultKind::InputRefused, detail))).await
+    }
+
+    /// Resolves when somebody ended the task; its work knows that before it is dropped.
+    async fn stopped(
+        &self,
+        key: &TaskKey,
+        news: &mut Watch,
+        context: &Context,
+    ) -> Result<(), Fault> {
+        let over = self.is_over(key, news).await;
+        context.canceller().cancel();
+        over
     }
 
     /// Resolves when somebody ended the task.

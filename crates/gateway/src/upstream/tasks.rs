@@ -1,16 +1,21 @@
 //! Tasks of other servers, followed to their end for callers who know nothing of them.
 
+mod abandon;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use creole::ask::missing_capability;
 use creole::call::Context;
+use creole::proto::client::Request;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{Ask, ClientCapabilities, Task, TaskEnd, TaskState, Tasking};
 use creole::proto::op::{Operation, Outcome, Payload};
 use creole::proto::revision::Tasks;
 use creole::proto::wire::Raw;
 use tokio::time::sleep;
+
+use abandon::Abandon;
 
 use super::kept::Kept;
 use super::park::{self, Parking};
@@ -40,8 +45,17 @@ impl Follower<'_> {
         }
     }
 
-    /// Looks at the task until it is over, or asks.
+    /// Follows the task until it is over, or asks; a caller that cancels has it cancelled.
     pub(super) async fn follow(self, id: &str) -> Outcome {
+        let cancellation = self.asking(Operation::CancelTask { id: id.to_owned() });
+        let connection = self.lease.connection.clone();
+        let abandon = Abandon::new(connection, self.context.clone(), cancellation);
+        let outcome = self.look_until_over(id).await;
+        abandon.disarm();
+        outcome
+    }
+
+    async fn look_until_over(self, id: &str) -> Outcome {
         if self.context.answers().next().is_some()
             && let Err(fault) = self.answer(id).await
         {
@@ -134,10 +148,14 @@ impl Follower<'_> {
     }
 
     async fn request(&self, operation: Operation) -> Outcome {
+        self.lease.connection.ask(self.asking(operation)).await
+    }
+
+    fn asking(&self, operation: Operation) -> Request {
         let tasking = Tasking::Allowed;
         let (context, rules) = (self.context, self.lease.connection.greeting().rules);
         let mut request = terms::request(operation, context, self.capabilities, tasking, rules);
         request.terms.reentry = None;
-        self.lease.connection.ask(request).await
+        request
     }
 }
