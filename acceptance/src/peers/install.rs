@@ -5,6 +5,8 @@ use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -84,22 +86,49 @@ impl fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
+/// Installations at the same time: most of them wait for the network.
+const AT_ONCE: usize = 4;
+
+/// An installation and its name.
+type Job = (String, Box<dyn FnOnce() -> Result<(), Missing> + Send>);
+
 /// Installs all the peers that are not installed yet.
 pub fn install_all() -> Result<(), String> {
-    let mut missing: Vec<String> = Peer::ALL
-        .into_iter()
-        .filter_map(|peer| installed(peer).err().map(|missing| format!("{peer}: {missing}")))
-        .collect();
-    let suites = Suite::ALL.into_iter();
-    missing.extend(suites.filter_map(|suite| {
-        installed_suite(suite).err().map(|missing| format!("{}: {missing}", suite.name()))
-    }));
+    let mut jobs: Vec<Job> = Vec::new();
+    // What has to be built comes first: it takes longest.
     let servers = Behind::ALL.into_iter().chain(Behind::FURTHER);
-    missing.extend(servers.filter_map(|server| {
-        server.command().err().map(|missing| format!("{}: {missing}", server.name()))
-    }));
-    missing.extend(bridge("").err().map(|missing| format!("mcp-remote: {missing}")));
+    jobs.extend(servers.map(|server| job(server.name(), move || server.command().map(drop))));
+    let peers = Peer::ALL.into_iter();
+    jobs.extend(peers.map(|peer| job(peer.name(), move || installed(peer).map(drop))));
+    let suites = Suite::ALL.into_iter();
+    jobs.extend(suites.map(|suite| job(suite.name(), move || installed_suite(suite).map(drop))));
+    jobs.push(job("mcp-remote", || bridge("").map(drop)));
+    let missing = side_by_side(jobs);
     if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
+}
+
+fn job(name: &str, run: impl FnOnce() -> Result<(), Missing> + Send + 'static) -> Job {
+    (name.to_owned(), Box::new(run))
+}
+
+/// Runs the jobs, some at the same time, and tells what went wrong.
+fn side_by_side(jobs: Vec<Job>) -> Vec<String> {
+    let (jobs, missing) = (Mutex::new(jobs.into_iter()), Mutex::new(Vec::new()));
+    let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some((name, run)) = next() {
+            if let Err(problem) = run() {
+                let mut missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
+                missing.push(format!("{name}: {problem}"));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(work);
+        }
+    });
+    missing.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The peer, ready to run: installed before with the same pinned versions, or installed now.
@@ -313,4 +342,20 @@ fn discard(path: &Path) -> Result<(), Missing> {
 /// What to say of a file that cannot be used.
 fn unusable(path: &Path, error: &std::io::Error) -> Missing {
     Missing(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Missing, job, side_by_side};
+
+    #[test]
+    fn every_job_runs_and_what_is_missing_is_told_by_name() {
+        let jobs = (0..20).map(|number| {
+            job(&format!("peer {number}"), move || match number {
+                7 => Err(Missing("no such package".to_owned())),
+                _ => Ok(()),
+            })
+        });
+        assert_eq!(side_by_side(jobs.collect()), ["peer 7: no such package"]);
+    }
 }

@@ -200,7 +200,7 @@ fn a_client_that_refuses_to_answer_ends_the_call() {
     client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "error": no}));
     let answer = answering.answer();
     assert_eq!(answer["result"]["isError"], true, "{answer}");
-    assert!(bridge.puppets.within(crate::A_MOMENT).is_none(), "no answer is made up");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "no answer is made up");
 }
 
 #[test]
