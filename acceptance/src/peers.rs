@@ -20,6 +20,8 @@
 mod inspector;
 mod install;
 pub mod own;
+#[cfg(unix)]
+pub mod postgres;
 pub(crate) mod process;
 mod servers;
 

@@ -8,6 +8,9 @@
 //!   in them is the same binary, which is not built anew. Each must end with 0.
 //! - One that listens (`--http`) is asked to end after three seconds, and must then end with 0. Port 8080 in it
 //!   and in what it prints stands for any port, because others may have it.
+//! - One that ends with ` &` and listens goes on in the background until the document ends; port 8080 in the document then
+//!   stands for the port that it has.
+//! - One with `python3` is not run where there is none, which is said on stderr and is a failure where `CI=true`.
 //! - `cargo install --path P` needs a crate at P, and `cargo xtask C` a chore C. Other lines are not run,
 //!   which is said on stderr. Comments and empty lines are nothing.
 //! - A block marked `text` or `json` directly after it is what these commands print, on stdout and then
@@ -16,6 +19,7 @@
 //! - A block marked `toml` is a configuration: `creole config check` must find it right. It stays in the
 //!   folder as `creole.toml`, or as `NAME.toml` if its first line is `# NAME.toml`. One that has
 //!   `[dependencies]` is for Cargo and left alone.
+//! - A block marked `js` or `python` whose first line is a comment with a file's name stays in the folder as that file.
 //! - A block marked `json` that follows no commands is JSON, unless it has an `…`.
 //! - Rust in a document is the doctests' matter, and a block marked otherwise is a picture.
 
@@ -23,10 +27,13 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 #![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
 
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
-use creole_acceptance::process_under_test::shell;
+use creole_acceptance::process_under_test::{PATIENCE, Running, shell};
 use creole_acceptance::stage::stdio::repository;
 use serde_json::Value;
 
@@ -100,13 +107,15 @@ fn blocks(document: &str) -> Vec<Block> {
 /// What is wrong in a document, each with the number of its line.
 fn check(document: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage { folder: folder.path(), port: None, background: Vec::new() };
     let blocks = blocks(document);
     let mut problems = Vec::new();
     for (index, block) in blocks.iter().enumerate() {
         let shown = blocks.get(index + 1).filter(|next| is_output(next));
         let told = match block.mark.as_str() {
-            "sh" => check_commands(&block.text, shown, folder.path()),
-            "toml" => check_configuration(&block.text, folder.path()),
+            "sh" => check_commands(&block.text, shown, &mut stage),
+            "toml" => check_configuration(&block.text, &stage),
+            "js" | "python" => keep(&block.text, folder.path()),
             "json" if index == 0 || !block.follows || blocks[index - 1].mark != "sh" => {
                 check_json(&block.text)
             }
@@ -115,6 +124,53 @@ fn check(document: &str) -> Vec<String> {
         problems.extend(told.err().map(|problem| format!("{}: {problem}", block.line)));
     }
     problems
+}
+
+/// Where the commands of a document run.
+struct Stage<'a> {
+    folder: &'a Path,
+    /// The port of what runs in the background.
+    port: Option<u16>,
+    background: Vec<Running>,
+}
+
+impl Stage<'_> {
+    /// Starts a command that listens, and waits until it does.
+    fn start(&mut self, command: &str) -> Result<(), String> {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.map_err(|error| error.to_string())?.port();
+        self.port = Some(port);
+        let command = self.with_port(&format!("exec {command}"));
+        let mut shell = shell(self.folder, &command);
+        shell.stdout(Stdio::null()).stderr(Stdio::null());
+        self.background.push(Running::start(&mut shell));
+        let started = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if started.elapsed() > PATIENCE {
+                return Err(format!("{command} does not listen"));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn with_port(&self, command: &str) -> String {
+        match self.port {
+            Some(port) => command.replace(":8080", &format!(":{port}")),
+            None => command.to_owned(),
+        }
+    }
+}
+
+/// Keeps a file that a document shows, if its first line names it.
+fn keep(text: &str, folder: &Path) -> Result<(), String> {
+    let first = text.lines().next().unwrap_or_default();
+    let name = first.strip_prefix("// ").or(first.strip_prefix("# ")).unwrap_or_default();
+    let is_name = name.ends_with(".js") || name.ends_with(".py");
+    if is_name && !name.contains(['/', ' ']) {
+        fs::write(folder.join(name), text).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 fn is_output(block: &Block) -> bool {
@@ -126,25 +182,26 @@ fn check_json(text: &str) -> Result<(), String> {
     if text.contains('…') { Ok(()) } else { parsed.map(drop).map_err(|error| error.to_string()) }
 }
 
-fn check_configuration(text: &str, folder: &Path) -> Result<(), String> {
+fn check_configuration(text: &str, stage: &Stage<'_>) -> Result<(), String> {
     if text.contains("[dependencies]") {
         return Ok(());
     }
     let first = text.lines().next().and_then(|line| line.strip_prefix("# "));
     let name = first.filter(|name| name.ends_with(".toml") && !name.contains(['/', ' ']));
     let name = name.unwrap_or("creole.toml");
-    fs::write(folder.join(name), text).unwrap();
-    run(&format!("creole config check {name}"), folder).map(drop)
+    fs::write(stage.folder.join(name), stage.with_port(text)).unwrap();
+    run(&format!("creole config check {name}"), stage).map(drop)
 }
 
 /// Runs the commands of a block and compares what they print.
-fn check_commands(text: &str, shown: Option<&Block>, folder: &Path) -> Result<(), String> {
+fn check_commands(text: &str, shown: Option<&Block>, stage: &mut Stage<'_>) -> Result<(), String> {
     let fails = shown.is_some_and(|block| block.text.starts_with("error"));
     let commands: Vec<&str> = text.lines().map(str::trim).filter(|line| is_command(line)).collect();
     let mut printed = String::new();
     for (index, command) in commands.iter().enumerate() {
         match kind(command) {
-            Kind::Ours => match run(command, folder) {
+            Kind::Background(command) => stage.start(command)?,
+            Kind::Ours => match run(command, stage) {
                 Err(said) if fails && index + 1 == commands.len() => printed.push_str(&said),
                 result => printed.push_str(&result.map_err(|said| format!("{command}\n{said}"))?),
             },
@@ -168,16 +225,24 @@ fn is_command(line: &str) -> bool {
 }
 
 /// What is done with a line.
-enum Kind {
+enum Kind<'a> {
     /// It is run.
     Ours,
+    /// It is started, and goes on.
+    Background(&'a str),
     /// It was looked at.
     Checked(Result<(), String>),
     /// Nothing.
     Foreign,
 }
 
-fn kind(command: &str) -> Kind {
+fn kind(command: &str) -> Kind<'_> {
+    if command.contains("python3") && !has_python() {
+        return Kind::Foreign;
+    }
+    if let Some(command) = command.strip_prefix("creole").and_then(|_| command.strip_suffix(" &")) {
+        return Kind::Background(command);
+    }
     let words: Vec<&str> = command.split_whitespace().collect();
     match words.as_slice() {
         ["creole" | "echo" | "printf", ..] | ["cargo", "run", ..] => Kind::Ours,
@@ -185,6 +250,15 @@ fn kind(command: &str) -> Kind {
         ["cargo", "xtask", rest @ ..] => Kind::Checked(check_chore(rest)),
         _ => Kind::Foreign,
     }
+}
+
+/// Whether there is a Python for the servers that documents show.
+fn has_python() -> bool {
+    let mut python = Command::new("python3");
+    python.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    let is_there = python.status().is_ok_and(|status| status.success());
+    assert!(is_there || env::var("CI").as_deref() != Ok("true"), "there is no python3");
+    is_there
 }
 
 fn check_install(words: &[&str]) -> Result<(), String> {
@@ -207,8 +281,8 @@ fn check_chore(words: &[&str]) -> Result<(), String> {
 }
 
 /// Runs a command in a shell; what it printed, or what it printed although it failed.
-fn run(command: &str, folder: &Path) -> Result<String, String> {
-    let mut shell = shell(folder, &ended(&ours(command)));
+fn run(command: &str, stage: &Stage<'_>) -> Result<String, String> {
+    let mut shell = shell(stage.folder, &ended(&stage.with_port(&ours(command))));
     shell.env("NO_COLOR", "1");
     let output = shell.output().unwrap();
     let printed = [output.stdout, output.stderr].concat();

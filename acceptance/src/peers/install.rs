@@ -103,6 +103,8 @@ pub fn install_all() -> Result<(), String> {
     let suites = Suite::ALL.into_iter();
     jobs.extend(suites.map(|suite| job(suite.name(), move || installed_suite(suite).map(drop))));
     jobs.push(job("mcp-remote", || bridge("").map(drop)));
+    #[cfg(unix)]
+    jobs.push(job("postgres", || super::postgres::programs().map(drop)));
     let missing = side_by_side(jobs);
     if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
 }

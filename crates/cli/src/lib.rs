@@ -57,7 +57,8 @@ pub fn assemble(
         server = server.instructions(instructions);
     }
     let skills = plan.skills.clone().or_else(|| options.skills.clone());
-    let options = Options { skills, ..options.clone() };
+    let tasks = plan.tasks.clone().or_else(|| options.tasks.clone());
+    let options = Options { skills, tasks, ..options.clone() };
     for pack in &wanted.packs {
         server = creole_tools::add(server, pack, &options)?;
     }

@@ -5,11 +5,13 @@
 
 pub mod auth;
 pub mod chain;
+pub mod database;
 pub mod dialect;
 pub mod error;
 pub mod files;
 pub mod http;
 pub mod schema;
+pub mod script;
 pub mod tools;
 pub mod upstream;
 pub mod value;
@@ -27,6 +29,7 @@ use toml::de::{DeTable, Deserializer};
 
 use auth::AuthTable;
 use chain::LayerTable;
+use database::{DatabaseTable, TasksTable};
 use dialect::DialectChoice;
 use environment::Lookup;
 use error::Problem;
@@ -58,6 +61,10 @@ pub struct Config {
     pub log: Option<LogTable>,
     /// Where the pack `skills` finds its skills.
     pub skills: Option<SkillsTable>,
+    /// Where the pack `tasks` keeps its tasks.
+    pub tasks: Option<Placed<TasksTable>>,
+    /// Databases that are read, by names of your own.
+    pub databases: Option<Entries<DatabaseTable>>,
     /// Tools without code, by the names that clients call them by.
     pub tools: Option<Entries<ToolTable>>,
     /// Folders whose files are resources, by names of your own.
@@ -110,6 +117,8 @@ pub struct ServerTable {
     pub prompts: Option<Vec<Placed<String>>>,
     /// Which of the resources of `[resources]` it has, by their names. Default: all.
     pub resources: Option<Vec<Placed<String>>>,
+    /// Which of the databases of `[databases]` it has the tables of, by their names. Default: all.
+    pub databases: Option<Vec<Placed<String>>>,
     /// Layers around its calls, the first one outermost.
     pub chain: Option<Vec<Placed<LayerTable>>>,
 }

@@ -2,12 +2,14 @@
 
 pub mod auth;
 mod chain;
+mod database;
 mod dialect;
 mod errors;
 mod files;
 pub mod http;
 pub mod layer;
 mod restart;
+mod script;
 mod servers;
 mod skills;
 mod tools;
@@ -17,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use creole_proto::dialect::Dialect;
+use creole_tools::database::Address;
 use creole_tools::recipe::Recipe;
 
 use auth::AuthPlan;
@@ -59,6 +62,8 @@ pub struct Plan {
     pub log: LogPlan,
     /// The folder of the pack `skills`, where that is offered; there is one.
     pub skills: Option<PathBuf>,
+    /// Where the pack `tasks` keeps its tasks, if something is said.
+    pub tasks: Option<Address>,
     /// What was described and not programmed, in the order in which it was written; each server chooses.
     pub recipes: Vec<Recipe>,
 }
@@ -94,6 +99,8 @@ pub struct ServerPlan {
     pub prompts: Option<Vec<String>>,
     /// Which of the described resources it has; all if nothing is said.
     pub resources: Option<Vec<String>>,
+    /// Which of the databases it has the tables of; all if nothing is said.
+    pub databases: Option<Vec<String>>,
     /// Layers around its calls, outermost first.
     pub chain: Vec<LayerPlan>,
 }
@@ -150,6 +157,19 @@ impl Plan {
         }
     }
 
+    /// The files that are part of it besides its own: when one of them changes, it means something else.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let servers = std::iter::once(&self.server).chain(&self.further);
+        let chains = servers.map(|it| &it.chain).chain(self.upstreams.iter().map(|it| &it.chain));
+        let of_layers = chains.flatten().filter_map(LayerPlan::script);
+        let of_tools = self.recipes.iter().filter_map(Recipe::script);
+        let mut files: Vec<PathBuf> =
+            of_layers.chain(of_tools).map(|script| script.file().to_owned()).collect();
+        files.sort();
+        files.dedup();
+        files
+    }
+
     fn read(
         text: &str,
         folder: &Path,
@@ -157,10 +177,13 @@ impl Plan {
         lookup: Lookup<'_>,
     ) -> Result<Self, Problem> {
         let mut config = Config::parse(text, lookup)?;
-        let upstreams = upstream::resolve(config.upstreams.take())?;
-        let (mut recipes, times) = tools::resolve(config.tools.take(), folder)?;
+        let upstreams = upstream::resolve(config.upstreams.take(), folder)?;
+        let (databases, tables) = database::resolve(config.databases.take(), folder)?;
+        let (mut recipes, times) = tools::resolve(config.tools.take(), &databases, folder)?;
         recipes.extend(files::resolve(&mut config, folder)?);
-        let known = servers::Known { packs: known_packs, upstreams: &upstreams, recipes: &recipes };
+        recipes.extend(tables);
+        let known =
+            servers::Known { packs: known_packs, upstreams: &upstreams, recipes: &recipes, folder };
         let (server, further) = servers::resolve(&mut config, &known)?;
         let all = || std::iter::once(&server).chain(&further);
         let max_message = all().map(|server| server.dialect.max_message).max().unwrap_or_default();
@@ -170,7 +193,9 @@ impl Plan {
         let state = config.state.map(|table| file("file", table.file)).transpose()?;
         let packs: Vec<String> = all().flat_map(|server| server.packs.clone()).collect();
         let skills = skills::folder(config.skills, &packs, folder)?;
-        let plan = Self { server, further, upstreams, http, auth, state, log, skills, recipes };
+        let tasks = database::tasks(config.tasks, &packs, folder)?;
+        let plan =
+            Self { server, further, upstreams, http, auth, state, log, skills, tasks, recipes };
         times.check(&plan)?;
         Ok(plan)
     }
@@ -187,23 +212,24 @@ impl Default for Limits {
     }
 }
 
-fn server(table: ServerTable, known_packs: &[&str]) -> Result<ServerPlan, Problem> {
+fn server(table: ServerTable, known: &servers::Known<'_>) -> Result<ServerPlan, Problem> {
     let name = label("name", table.name)?.unwrap_or_else(|| NAME.to_owned());
     Ok(ServerPlan {
         dialect: dialect::resolve(table.dialect.as_ref(), &name)?,
         title: label("title", table.title)?,
         version: label("version", table.version)?.unwrap_or_else(|| VERSION.to_owned()),
         instructions: table.instructions,
-        packs: packs(table.packs.unwrap_or_default(), known_packs)?,
+        packs: packs(table.packs.unwrap_or_default(), known.packs)?,
         page_size: table.page_size.map_or(100, |size| count(size.get())),
         limits: limits(&table.limits.unwrap_or_default())?,
-        chain: chain::resolve(table.chain)?,
+        chain: chain::resolve(table.chain, known.folder)?,
         path: None,
         upstreams: None,
         tools: None,
         folders: None,
         prompts: None,
         resources: None,
+        databases: None,
         name,
     })
 }

@@ -4,6 +4,7 @@
 //! `skills`: its folder is read at once, so that what is wrong with it is told at the start.
 
 mod calculate;
+pub mod database;
 mod define;
 mod echo;
 mod everything;
@@ -11,6 +12,7 @@ pub mod files;
 mod guide;
 mod hello;
 pub mod recipe;
+pub mod script;
 pub mod skills;
 mod tasks;
 mod template;
@@ -29,7 +31,10 @@ pub const PACKS: &[(&str, &str)] = &[
     ("hello", "One tool that returns a greeting; touches nothing."),
     ("echo", "One tool that returns what it is given; touches nothing."),
     ("calculate", "One tool that does arithmetic; touches nothing."),
-    ("tasks", "A list of tasks in a database; reads and writes one file in the data directory."),
+    (
+        "tasks",
+        "A list of tasks in a database; reads and writes one file in the data directory, or the database that is named.",
+    ),
     ("guide", "A text and two prompts on how to use this server; touches nothing."),
     ("skills", "The skills in a folder, as resources; reads that folder when the server starts."),
     (
@@ -47,6 +52,9 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// The folder that the pack `skills` serves.
     pub skills: Option<PathBuf>,
+    /// Where the pack `tasks` keeps its tasks. By default what `CREOLE_TASKS_URL` says, or else a file in the
+    /// directory for data.
+    pub tasks: Option<database::Address>,
     /// Who ends the programs that tools run, if this process dies first.
     pub guardian: Option<Guardian>,
 }

@@ -80,12 +80,19 @@ fn check_files(plan: &Plan) -> Result<(), Failure> {
 
 /// The names of what is made of files, by kinds.
 fn files(plan: &Plan) -> Vec<String> {
-    let mut kinds = [("folders ", Vec::new()), ("prompts ", Vec::new()), ("files   ", Vec::new())];
+    let mut kinds =
+        ["folders ", "prompts ", "files   ", "tables  "].map(|label| (label, Vec::new()));
     for recipe in &plan.recipes {
         let kind = match recipe {
             Recipe::Folder(_) => 0,
             Recipe::Prompts(_) => 1,
             Recipe::Resource(_) => 2,
+            Recipe::Tables(tables) => {
+                let place = tables.database.address().shown();
+                let names = tables.tables.join(", ");
+                kinds[3].1.push(format!("{names} of {} ({place})", recipe.name()));
+                continue;
+            }
             Recipe::Tool(_) => continue,
         };
         kinds[kind].1.push(recipe.name().to_owned());
@@ -114,6 +121,8 @@ fn chain(label: &str, layers: &[LayerPlan]) -> Option<String> {
 fn described(tool: &ToolRecipe) -> String {
     let what = match &tool.action {
         Action::Command(command) => format!("runs {}", command.program.display()),
+        Action::Script(script) => format!("calls {}", script.name()),
+        Action::Query(query) => format!("asks the database {}", query.database.name()),
         Action::Http(http) => {
             let host = http.url.beginning().split('/').nth(2).unwrap_or_default();
             format!("asks {}", host.split('?').next().unwrap_or_default())

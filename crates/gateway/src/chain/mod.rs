@@ -19,6 +19,7 @@ mod redact;
 mod rename;
 mod retry;
 mod rewrite;
+mod script;
 mod size;
 mod timeout;
 mod unknown;
@@ -46,6 +47,7 @@ pub use redact::{Redact, Redactor};
 pub use rename::{Rename, RenameSettings};
 pub use retry::{Retry, RetrySettings};
 pub use rewrite::{Rewrite, Rewritten};
+pub use script::Scripted;
 pub use size::SizeLimit;
 pub use timeout::Timeout;
 

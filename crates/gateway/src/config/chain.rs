@@ -4,11 +4,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::script::ScriptTable;
 use super::value::{Entries, Placed, Within};
 use super::words::{AuditArguments, Kind};
 
 /// The kinds of layers, as they are written.
-pub(crate) const KINDS: [&str; 13] = [
+pub(crate) const KINDS: [&str; 14] = [
     "timeout",
     "retry",
     "concurrency",
@@ -22,6 +23,7 @@ pub(crate) const KINDS: [&str; 13] = [
     "size-limit",
     "audit",
     "pin",
+    "script",
 ];
 
 /// One layer of a chain. Layers run in the order in which they are written: the first one is outermost.
@@ -55,6 +57,8 @@ pub enum LayerTable {
     Audit(AuditTable),
     /// Withholds tools whose definitions changed until they are approved.
     Pin(PinTable),
+    /// Runs functions of a JavaScript file around calls and on what is listed.
+    Script(ScriptTable),
 }
 
 /// Ends calls that take too long.

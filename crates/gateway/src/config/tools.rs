@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::script::ScriptTable;
 use super::value::{Entries, Placed, Within};
 use super::words::{AnswerForm, ArgumentKind, HttpMethod, ItemKind, ResultKind};
 
-/// A tool without code: a program that is run, or a service that is asked over HTTP.
+/// A tool without code: a program that is run, a service that is asked over HTTP, or a script.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolTable {
@@ -33,7 +34,7 @@ pub struct ToolTable {
     pub timeout_seconds: Option<Placed<Within<1, 86_400>>>,
     /// How many bytes a result may have. Default: 1048576.
     pub output_limit_bytes: Option<Within<1, 16_777_216>>,
-    /// The program to run and its arguments; no shell is involved. Either this or `http`.
+    /// The program to run and its arguments; no shell is involved. This, `http` or `script`.
     pub command: Option<Placed<Vec<Placed<WordChoice>>>>,
     /// What the program reads. Only with `command`.
     pub stdin: Option<Placed<String>>,
@@ -55,8 +56,14 @@ pub struct ToolTable {
     pub progress: Option<Placed<bool>>,
     /// How many of the program may run at the same time; others wait. Default: 16. Only with `command`.
     pub concurrency: Option<Placed<Within<1, 1000>>>,
-    /// The service to ask. Either this or `command`.
+    /// The service to ask. This, `command` or `script`.
     pub http: Option<Placed<HttpToolTable>>,
+    /// The database to ask, by its name in `[databases]`. Only with `query`.
+    pub database: Option<Placed<String>>,
+    /// One statement that reads. `{name}` is a parameter; an argument that a call does not have is `NULL`.
+    pub query: Option<Placed<String>>,
+    /// The JavaScript file whose function `tool` is called with the arguments. This, `command` or `http`.
+    pub script: Option<Placed<ScriptTable>>,
 }
 
 /// A word of a command, or several that belong together.

@@ -1,15 +1,17 @@
 //! What the tables of a chain mean.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use creole_proto::model::ListKind;
 use creole_proto::wire::Raw;
+use creole_tools::script::Function;
 use regex::Regex;
 use serde_json::Value;
 
 use super::layer::{AuditPlan, AuditedArguments, LayerPlan, RedactPlan};
-use super::{count, file, label, seconds};
+use super::{count, file, label, script, seconds};
 use crate::chain::{
     BreakerSettings, CacheSettings, ConcurrencySettings, FilterSettings, Names, RateSettings,
     RenameSettings, RetrySettings, Rewrite, Rewritten, SizeLimit, Timeout,
@@ -33,15 +35,15 @@ type Tables = Option<Vec<Placed<LayerTable>>>;
 type Written = Option<Vec<Placed<String>>>;
 
 /// The layers of a chain, outermost first.
-pub(super) fn resolve(tables: Tables) -> Result<Vec<LayerPlan>, Problem> {
+pub(super) fn resolve(tables: Tables, folder: &Path) -> Result<Vec<LayerPlan>, Problem> {
     let layer = |table: Placed<LayerTable>| {
         let span = table.span;
-        layer(table.value).map_err(|problem| problem.at_least(span))
+        layer(table.value, folder).map_err(|problem| problem.at_least(span))
     };
     tables.unwrap_or_default().into_iter().map(layer).collect()
 }
 
-fn layer(table: LayerTable) -> Result<LayerPlan, Problem> {
+fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, Problem> {
     Ok(match table {
         LayerTable::Timeout(table) => LayerPlan::Timeout(Timeout {
             after: seconds(table.seconds.get()),
@@ -73,6 +75,10 @@ fn layer(table: LayerTable) -> Result<LayerPlan, Problem> {
         }
         LayerTable::Audit(table) => LayerPlan::Audit(audit(table)?),
         LayerTable::Pin(table) => LayerPlan::Pin(file("file", table.file)?),
+        LayerTable::Script(table) => {
+            let wanted = [Function::Metadata, Function::Request];
+            LayerPlan::Script(script::resolve(table, &wanted, folder)?)
+        }
     })
 }
 

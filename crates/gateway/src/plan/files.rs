@@ -120,7 +120,7 @@ fn resource(
 }
 
 /// A name that can stand in a uri as it is.
-fn checked_name(name: &Placed<String>) -> Result<String, Problem> {
+pub(super) fn checked_name(name: &Placed<String>) -> Result<String, Problem> {
     let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     let text = &name.value;
     if !text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(is_allowed) {

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use creole::Middleware;
+use creole_tools::script::Script;
 
 use crate::chain::{
     Arguments, Audit, AuditSettings, Breaker, BreakerSettings, Cache, CacheSettings, Concurrency,
     ConcurrencySettings, Filter, FilterSettings, Pin, RateLimit, RateSettings, Redact, Redactor,
-    Rename, RenameSettings, Retry, RetrySettings, Rewrite, SizeLimit, Timeout,
+    Rename, RenameSettings, Retry, RetrySettings, Rewrite, Scripted, SizeLimit, Timeout,
 };
 
 /// One layer of a chain.
@@ -41,6 +42,8 @@ pub enum LayerPlan {
     Audit(AuditPlan),
     /// Withholds tools that changed; this file remembers them.
     Pin(PathBuf),
+    /// Runs functions of a script.
+    Script(Script),
 }
 
 /// What is taken out of texts and data. Each pattern is a regular expression, each pointer a JSON pointer.
@@ -123,6 +126,15 @@ impl LayerPlan {
             Self::SizeLimit(_) => "size-limit",
             Self::Audit(_) => "audit",
             Self::Pin(_) => "pin",
+            Self::Script(_) => "script",
+        }
+    }
+
+    /// The script, if it is one.
+    pub(super) fn script(&self) -> Option<&Script> {
+        match self {
+            Self::Script(script) => Some(script),
+            _ => None,
         }
     }
 
@@ -144,6 +156,7 @@ impl LayerPlan {
                 let file = file.display();
                 LayerError(format!("`{file}`, which remembers tools, cannot be used: {error}"))
             })?),
+            Self::Script(script) => Arc::new(Scripted::new(script.clone())),
         })
     }
 

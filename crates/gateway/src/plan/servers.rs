@@ -1,6 +1,7 @@
 //! Several servers in one process: each is a plan of its own.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use creole_tools::recipe::Recipe;
 
@@ -16,6 +17,8 @@ pub(super) struct Known<'a> {
     pub(super) packs: &'a [&'a str],
     pub(super) upstreams: &'a [UpstreamPlan],
     pub(super) recipes: &'a [Recipe],
+    /// Where relative paths begin.
+    pub(super) folder: &'a Path,
 }
 
 /// The servers of a configuration, in the order in which they were written; there is one at least.
@@ -69,10 +72,12 @@ fn one(
     let folders = of_kind(table.folders.as_deref(), &FOLDERS)?;
     let prompts = of_kind(table.prompts.as_deref(), &PROMPTS)?;
     let resources = of_kind(table.resources.as_deref(), &RESOURCES)?;
+    let databases = of_kind(table.databases.as_deref(), &DATABASES)?;
     let path = table.path.as_ref().map(|path| http::path("path", path)).transpose()?;
-    let mut server = server(table, known.packs)?;
+    let mut server = server(table, known)?;
     (server.upstreams, server.tools) = (upstreams, tools);
     (server.folders, server.prompts, server.resources) = (folders, prompts, resources);
+    server.databases = databases;
     server.path = match path {
         None if !is_first => {
             let path = Placed { value: format!("/{}/mcp", server.name), span };
@@ -99,12 +104,16 @@ const PROMPTS: Kind =
 const RESOURCES: Kind =
     Kind { one: "resource", all: "the resources in `[resources]` that are enabled" };
 
+const DATABASES: Kind =
+    Kind { one: "database with tables", all: "the databases in `[databases]` that have `tables`" };
+
 fn kind_of(recipe: &Recipe) -> &'static Kind {
     match recipe {
         Recipe::Tool(_) => &TOOLS,
         Recipe::Folder(_) => &FOLDERS,
         Recipe::Prompts(_) => &PROMPTS,
         Recipe::Resource(_) => &RESOURCES,
+        Recipe::Tables(_) => &DATABASES,
     }
 }
 
@@ -159,6 +168,7 @@ impl Plan {
                 Recipe::Folder(_) => &server.folders,
                 Recipe::Prompts(_) => &server.prompts,
                 Recipe::Resource(_) => &server.resources,
+                Recipe::Tables(_) => &server.databases,
             };
             chosen.as_ref().is_none_or(|chosen| chosen.iter().any(|name| name == recipe.name()))
         })

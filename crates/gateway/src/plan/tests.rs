@@ -346,7 +346,7 @@ fn help_names_what_would_be_right() {
     let help = |text: &str| refusal(text).help.unwrap_or_default();
     assert_eq!(
         help("[server]\n[banana]"),
-        "known here: `server`, `servers`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`, `tools`, \
+        "known here: `server`, `servers`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`, `tasks`, `databases`, `tools`, \
          `folders`, `prompts`, `resources`"
     );
     assert_eq!(

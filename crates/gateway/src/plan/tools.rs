@@ -3,19 +3,22 @@
 mod argument;
 mod command;
 mod http;
+mod query;
 mod terms;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use creole::schema::{Schema, Violation};
+use creole_tools::database::Database;
 use creole_tools::recipe::Recipe;
 use creole_tools::recipe::http::Form;
 use creole_tools::recipe::outcome::Shape;
 use creole_tools::recipe::tool::{Action, Hints, ToolRecipe};
+use creole_tools::script::Function;
 use serde_json::Value;
 
-use super::{Plan, count, file, label, seconds};
+use super::{Plan, count, file, label, script, seconds};
 use crate::config::error::Problem;
 use crate::config::tools::ToolTable;
 use crate::config::value::{Entries, Placed, Within};
@@ -34,6 +37,7 @@ const TIMEOUT: i64 = 50;
 /// checked and left out.
 pub(super) fn resolve(
     tables: Option<Entries<ToolTable>>,
+    databases: &[Database],
     folder: &Path,
 ) -> Result<(Vec<Recipe>, Times), Problem> {
     let (mut tools, mut times) = (Vec::new(), Times::default());
@@ -42,7 +46,8 @@ pub(super) fn resolve(
         let span = name.span.clone();
         let time = table.timeout_seconds.as_ref().map(|time| time.span.clone());
         times.0.extend(time.map(|span| (name.value.clone(), span)));
-        let tool = tool(name, table, folder).map_err(|problem| problem.at_least(span))?;
+        let tool =
+            tool(name, table, databases, folder).map_err(|problem| problem.at_least(span))?;
         tools.extend(enabled.then(|| Recipe::Tool(Box::new(tool))));
     }
     Ok((tools, times))
@@ -75,11 +80,16 @@ impl Times {
     }
 }
 
-fn tool(name: Placed<String>, mut table: ToolTable, folder: &Path) -> Result<ToolRecipe, Problem> {
+fn tool(
+    name: Placed<String>,
+    mut table: ToolTable,
+    databases: &[Database],
+    folder: &Path,
+) -> Result<ToolRecipe, Problem> {
     let name = own_name(name)?;
     let arguments = argument::resolve(table.arguments.take())?;
     let hints = Hints {
-        read_only: table.read_only,
+        read_only: table.read_only.or(table.query.is_some().then_some(true)),
         destructive: table.destructive,
         idempotent: table.idempotent,
         open_world: table.open_world,
@@ -88,14 +98,17 @@ fn tool(name: Placed<String>, mut table: ToolTable, folder: &Path) -> Result<Too
     let (timeout, longest) = (table.timeout_seconds.take(), table.output_limit_bytes);
     let (title, about) = (label("title", table.title.take())?, about(&table.description)?);
     let mut terms = Terms::new(&arguments);
-    let action = action(table, &mut terms, folder)?;
+    let action = action(table, &mut terms, databases, folder)?;
     terms.check_used()?;
     Ok(ToolRecipe {
         name,
         title,
         about,
         hints,
-        output: output.map(|written| output_schema(written, &action)).transpose()?,
+        output: match output {
+            Some(written) => Some(output_schema(written, &action)?),
+            None => action.output_schema(),
+        },
         timeout: seconds(timeout.map_or(TIMEOUT, |time| time.value.get())),
         longest: count(longest.map_or(LONGEST, Within::get)),
         action,
@@ -103,22 +116,51 @@ fn tool(name: Placed<String>, mut table: ToolTable, folder: &Path) -> Result<Too
     })
 }
 
-fn action(mut table: ToolTable, terms: &mut Terms<'_>, folder: &Path) -> Result<Action, Problem> {
-    match (table.command.take(), table.http.take()) {
-        (Some(command), None) => {
-            command::resolve(command, table, terms, folder).map(Action::Command)
+fn action(
+    mut table: ToolTable,
+    terms: &mut Terms<'_>,
+    databases: &[Database],
+    folder: &Path,
+) -> Result<Action, Problem> {
+    check_one(&table)?;
+    if let Some(command) = table.command.take() {
+        query::check_absent(&table)?;
+        return command::resolve(command, table, terms, folder).map(Action::Command);
+    }
+    command::check_absent(&table)?;
+    if let Some(text) = table.query.take() {
+        return query::resolve(text, table.database, terms, databases).map(Action::Query);
+    }
+    query::check_absent(&table)?;
+    if let Some(http) = table.http.take() {
+        let is_idempotent = table.idempotent == Some(true);
+        return http::resolve(http.value, is_idempotent, terms, folder).map(Action::Http);
+    }
+    let Some(written) = table.script.take() else {
+        let what = "a tool needs a `command`, a `query`, or a table `http` or `script`";
+        return Err(Problem::new(what).help(
+            "add `command = [\"program\", \"argument\"]`, `query = \"SELECT …\"`, `http = { url = \"https://…\" }` or \
+             `script = { file = \"….js\" }`",
+        ));
+    };
+    terms.use_all();
+    script::resolve(written.value, &[Function::Tool], folder).map(Action::Script)
+}
+
+/// That a tool does one thing.
+fn check_one(table: &ToolTable) -> Result<(), Problem> {
+    let ways = [
+        table.command.as_ref().map(|it| &it.span),
+        table.http.as_ref().map(|it| &it.span),
+        table.query.as_ref().map(|it| &it.span),
+        table.script.as_ref().map(|it| &it.span),
+    ];
+    match ways.into_iter().flatten().nth(1) {
+        None => Ok(()),
+        Some(second) => {
+            let what = "a tool has a `command`, `http`, a `query` or a `script`, not two of them";
+            Err(Problem::new(what).help("leave one of them out").at(second.clone()))
         }
-        (None, Some(http)) => {
-            command::check_absent(&table)?;
-            let is_idempotent = table.idempotent == Some(true);
-            http::resolve(http.value, is_idempotent, terms, folder).map(Action::Http)
-        }
-        (Some(_), Some(http)) => Err(Problem::new("a tool has a `command` or `http`, not both")
-            .help("leave one of them out")
-            .at(http.span)),
-        (None, None) => Err(Problem::new("a tool needs a `command` or a table `http`").help(
-            "add `command = [\"program\", \"argument\"]` or `http = { url = \"https://…\" }`",
-        )),
     }
 }
 
@@ -148,6 +190,7 @@ fn output_schema(written: Placed<Value>, action: &Action) -> Result<Value, Probl
     let is_data = match action {
         Action::Command(command) => command.result == Shape::Json,
         Action::Http(http) => http.answer.template.is_none() && http.answer.form != Form::Text,
+        Action::Script(_) | Action::Query(_) => true,
     };
     if !is_data {
         return Err(Problem::new("`output_schema` is for tools whose result is data")

@@ -104,18 +104,23 @@ impl UpstreamPlan {
 /// The servers behind, in the order in which they were written; those that are not enabled are checked and left out.
 pub(super) fn resolve(
     tables: Option<Entries<UpstreamTable>>,
+    folder: &Path,
 ) -> Result<Vec<UpstreamPlan>, Problem> {
     let mut upstreams = Vec::new();
     for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
         let enabled = table.enabled.unwrap_or(true);
         let span = name.span.clone();
-        let upstream = upstream(name, table).map_err(|problem| problem.at_least(span))?;
+        let upstream = upstream(name, table, folder).map_err(|problem| problem.at_least(span))?;
         upstreams.extend(enabled.then_some(upstream));
     }
     Ok(upstreams)
 }
 
-fn upstream(name: Placed<String>, table: UpstreamTable) -> Result<UpstreamPlan, Problem> {
+fn upstream(
+    name: Placed<String>,
+    table: UpstreamTable,
+    folder: &Path,
+) -> Result<UpstreamPlan, Problem> {
     let name = own_name(name)?;
     let prefix = match &table.prefix {
         Some(written) => prefix(written)?,
@@ -132,7 +137,7 @@ fn upstream(name: Placed<String>, table: UpstreamTable) -> Result<UpstreamPlan, 
         interactive: table.interactive.unwrap_or(true),
         timeout: time(table.timeout_seconds.map(Within::get), 60),
         startup: time(table.startup_seconds.map(Within::get), 30),
-        chain: chain::resolve(table.chain.clone())?,
+        chain: chain::resolve(table.chain.clone(), folder)?,
         reached: reached(table)?,
         name,
     })

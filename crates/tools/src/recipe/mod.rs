@@ -10,8 +10,11 @@ pub mod folder;
 pub mod http;
 pub mod outcome;
 pub mod prompts;
+pub mod query;
 pub mod resource;
+mod script;
 pub mod secret;
+pub mod tables;
 pub mod template;
 pub mod tool;
 
@@ -22,10 +25,12 @@ use creole::Server;
 
 use crate::Options;
 use crate::files::Problem;
+use crate::script::Script;
 pub use folder::FolderRecipe;
 pub use prompts::PromptsRecipe;
 pub use resource::ResourceRecipe;
 pub use secret::Secret;
+pub use tables::TablesRecipe;
 use tool::Action;
 pub use tool::ToolRecipe;
 
@@ -40,6 +45,8 @@ pub enum Recipe {
     Prompts(Box<PromptsRecipe>),
     /// A resource, or a family of them.
     Resource(Box<ResourceRecipe>),
+    /// Tables of a database.
+    Tables(Box<TablesRecipe>),
 }
 
 impl Recipe {
@@ -50,6 +57,7 @@ impl Recipe {
             Self::Folder(folder) => &folder.name,
             Self::Prompts(prompts) => &prompts.name,
             Self::Resource(resource) => &resource.name,
+            Self::Tables(tables) => tables.database.name(),
         }
     }
 
@@ -57,6 +65,14 @@ impl Recipe {
     pub fn tool(&self) -> Option<&ToolRecipe> {
         match self {
             Self::Tool(tool) => Some(tool),
+            _ => None,
+        }
+    }
+
+    /// The script that it runs, if it runs one.
+    pub fn script(&self) -> Option<&Script> {
+        match &self.tool()?.action {
+            Action::Script(script) => Some(script),
             _ => None,
         }
     }
@@ -76,6 +92,7 @@ impl Recipe {
             Self::Folder(folder) => folder.add(server),
             Self::Prompts(prompts) => prompts.add(server),
             Self::Resource(resource) => resource.add(server),
+            Self::Tables(tables) => Ok(tables.add(server)),
         }
     }
 
@@ -83,7 +100,8 @@ impl Recipe {
     /// others; whoever checks a configuration wants to know.
     pub fn problems(&self) -> Vec<Problem> {
         match self {
-            Self::Tool(_) | Self::Folder(_) => Vec::new(),
+            Self::Tool(tool) => tool.problems(),
+            Self::Folder(_) | Self::Tables(_) => Vec::new(),
             Self::Prompts(prompts) => prompts.problems(),
             Self::Resource(resource) => resource.problems(),
         }

@@ -95,7 +95,7 @@ impl Template {
     }
 
     /// The text with what the arguments stand for; nothing if one of them stands for nothing.
-    pub(super) fn fill(&self, text_of: impl Fn(&str) -> Option<String>) -> Option<String> {
+    pub(crate) fn fill(&self, text_of: impl Fn(&str) -> Option<String>) -> Option<String> {
         let mut filled = String::new();
         for part in &self.0 {
             match part {

@@ -1,5 +1,6 @@
 //! A tool that was described: what is announced, and what it does when it is called.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,11 @@ use super::RecipeError;
 use super::argument::{self, Argument, Values};
 use super::command::{CommandRecipe, Runner};
 use super::http::{Caller, HttpRecipe};
+use super::query::QueryRecipe;
+use super::script;
 use crate::Options;
+use crate::files::Problem;
+use crate::script::Script;
 
 /// A tool without code.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,15 +63,41 @@ pub enum Action {
     Command(CommandRecipe),
     /// It asks a service over HTTP.
     Http(HttpRecipe),
+    /// It runs a script.
+    Script(Script),
+    /// It asks a database.
+    Query(QueryRecipe),
+}
+
+impl Action {
+    /// What every answer is like, where the action decides it.
+    pub fn output_schema(&self) -> Option<Value> {
+        match self {
+            Self::Query(_) => Some(QueryRecipe::output_schema()),
+            _ => None,
+        }
+    }
 }
 
 /// An action that is ready to be done.
 enum Ready {
     Command(Runner),
     Http(Caller),
+    Script(Script),
+    Query(QueryRecipe),
 }
 
 impl ToolRecipe {
+    /// What is wrong with it that only a look at what it asks can tell.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let Action::Query(recipe) = &self.action else { return Vec::new() };
+        let objection = recipe.database.objection(&recipe.query);
+        let file = recipe.database.file().unwrap_or(Path::new(""));
+        let wrong =
+            |why| Problem::new(file, format!("the query of `{}` is refused: {why}", self.name));
+        objection.map(wrong).into_iter().collect()
+    }
+
     /// The tool itself.
     pub(super) fn make(&self, options: &Options) -> Result<Tool, RecipeError> {
         let failed = |what: String| RecipeError { name: self.name.clone(), what };
@@ -76,6 +107,8 @@ impl ToolRecipe {
                 Ready::Command(Runner::new(&self.name, recipe, guardian).map_err(failed)?)
             }
             Action::Http(recipe) => Ready::Http(Caller::new(recipe).map_err(failed)?),
+            Action::Script(script) => Ready::Script(script.clone()),
+            Action::Query(recipe) => Ready::Query(recipe.clone()),
         });
         let output = self.output.as_ref().map(|schema| Arc::new(Schema::new(schema.to_string())));
         let (recipe, shared) = (Arc::new(self.clone()), output);
@@ -111,6 +144,8 @@ impl ToolRecipe {
             match ready {
                 Ready::Command(runner) => runner.run(&values, self.longest, output, context).await,
                 Ready::Http(caller) => caller.call(&values, self.longest, output).await,
+                Ready::Script(script) => script::call(script, &values, self.longest, output).await,
+                Ready::Query(recipe) => recipe.call(&values, self.longest, output).await,
             }
         };
         // Dropping the work ends it, with all the processes that it started.

@@ -5,7 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use creole::ToolError;
+use creole::proto::fault::{Fault, FaultKind};
 use rusqlite::ErrorCode;
+
+use crate::database;
 
 /// What went wrong with the task file. Deliberately no [`std::error::Error`]: as a tool's failure it is
 /// told with the prefix `error: `.
@@ -21,6 +24,14 @@ pub(super) enum StoreError {
     Randomness(getrandom::Error),
     /// The work on the database was broken off.
     Broken,
+    /// `CREOLE_TASKS_URL` is no address, for this reason.
+    Address(String),
+    /// Something about the server.
+    Server(String, database::Trouble),
+    /// A newer version made the tables of the server.
+    NewerServer { place: String, found: usize, known: usize },
+    /// A character that PostgreSQL does not keep.
+    Zero,
 }
 
 /// What is the matter with the file.
@@ -56,6 +67,10 @@ impl StoreError {
 
 impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
+        if matches!(error, StoreError::Zero) {
+            let fault = Fault::new(FaultKind::InvalidArguments, error.to_string());
+            return Self::Fault(Box::new(fault));
+        }
         Self::Failed(format!("error: {error}"))
     }
 }
@@ -75,7 +90,38 @@ impl fmt::Display for StoreError {
                 write!(formatter, "the system gives no random numbers: {error}")
             }
             Self::Broken => formatter.write_str("the work on the task file was broken off"),
+            Self::Address(why) => write!(formatter, "CREOLE_TASKS_URL: {why}"),
+            Self::Server(place, trouble) => explain_server(place, trouble, formatter),
+            Self::NewerServer { place, found, known } => write!(
+                formatter,
+                "the tasks in {place} were kept by a newer version (its schema is {found}, this version knows {known}); \
+                 update this server or use another database"
+            ),
+            Self::Zero => formatter.write_str(
+                "`/description` has the character U+0000, which PostgreSQL does not keep",
+            ),
         }
+    }
+}
+
+fn explain_server(
+    place: &str,
+    trouble: &database::Trouble,
+    formatter: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    match trouble {
+        database::Trouble::Unavailable(why) => write!(
+            formatter,
+            "the PostgreSQL server of the tasks, {place}, is not available: {why}; see that it runs and lets this server \
+             in, and try again"
+        ),
+        database::Trouble::Refused(why) => {
+            write!(formatter, "the PostgreSQL server of the tasks, {place}, refused: {why}")
+        }
+        database::Trouble::Late | database::Trouble::TooLarge(_) => write!(
+            formatter,
+            "the PostgreSQL server of the tasks, {place}, took too long; nothing was changed, try again"
+        ),
     }
 }
 

@@ -4,6 +4,7 @@ mod cursor;
 mod database;
 mod error;
 mod resource;
+mod server;
 mod store;
 mod task;
 mod tools;

@@ -1,5 +1,7 @@
 //! One server of another client's configuration as a table.
 
+mod bridge;
+
 use serde_json::{Map, Value};
 
 use super::vault::Vault;
@@ -26,6 +28,7 @@ pub(super) fn table(name: &str, server: &Value, vault: &mut Vault) -> Option<Str
     let mut lines = vec![format!("[upstreams.{name}]")];
     let url = ["url", "serverUrl", "httpUrl"].iter().find_map(|key| server[*key].as_str());
     match (server["command"].as_str(), url) {
+        (Some(_), _) if bridge::is_one(server) => lines.extend(bridge::lines(name, server, vault)),
         (Some(command), _) => lines.extend(program(name, command, server, vault)),
         (None, Some(url)) => {
             lines.push(format!("url = {}", quoted(&vault.url(name, url))));
@@ -102,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    fn written(server: &Value) -> (Option<String>, Vec<String>) {
+    pub(super) fn written(server: &Value) -> (Option<String>, Vec<String>) {
         let mut vault = Vault::default();
         (table("srv", server, &mut vault), vault.notes())
     }

@@ -1,6 +1,6 @@
 //! The configuration read again while the server runs: all of it holds from now on, or nothing changes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,21 +46,29 @@ impl Renewal {
     pub(super) fn watch(self: &Arc<Self>) {
         let Source::File(file) = self.args.chosen.source() else { return };
         let (file, renewal) = (file.to_owned(), Arc::clone(self));
-        let mut read = stamp(&file);
         tokio::spawn(async move {
+            let mut files = renewal.files(&file).await;
+            let mut read = stamps(&files);
             loop {
                 sleep(LOOK).await;
-                let seen = stamp(&file);
-                if seen.is_none() || seen == read {
+                let seen = stamps(&files);
+                if seen.first().is_none_or(Option::is_none) || seen == read {
                     continue;
                 }
                 sleep(LOOK).await;
-                if stamp(&file) == seen {
-                    read = seen;
+                if stamps(&files) == seen {
                     renewal.read_again().await;
+                    files = renewal.files(&file).await;
+                    read = if files.len() == seen.len() { seen } else { stamps(&files) };
                 }
             }
         });
+    }
+
+    /// The file of the configuration, and those that are part of it.
+    async fn files(&self, file: &Path) -> Vec<PathBuf> {
+        let parts = self.running.lock().await.plan.files();
+        std::iter::once(file.to_owned()).chain(parts).collect()
     }
 
     /// Reads the configuration again, and says what came of it. What ships inside stays as it is.
@@ -118,8 +126,15 @@ impl Renewal {
     }
 }
 
+/// When a file was written, how long it is, and which file it is.
+type Stamp = (Option<std::time::SystemTime>, u64, u64);
+
+fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
+    files.iter().map(|file| stamp(file)).collect()
+}
+
 /// What differs when a file was written: when, how long it is, and whether it is still the same file.
-fn stamp(file: &Path) -> Option<(Option<std::time::SystemTime>, u64, u64)> {
+fn stamp(file: &Path) -> Option<Stamp> {
     let found = std::fs::metadata(file).ok()?;
     #[cfg(unix)]
     let identity = std::os::unix::fs::MetadataExt::ino(&found);

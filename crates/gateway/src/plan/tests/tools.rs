@@ -155,7 +155,11 @@ fn servers_choose_their_tools() {
 fn a_tool_that_is_half_described_is_refused() {
     assert_says("command = [\"x\"]", "`description` is missing", "2:1");
     assert_says("description = ' '\ncommand = [\"x\"]", "`description` is empty", "3:15");
-    assert_says("description = 'x'", "needs a `command` or a table `http`", "2:8");
+    assert_says(
+        "description = 'x'",
+        "needs a `command`, a `query`, or a table `http` or `script`",
+        "2:8",
+    );
     assert_says("description = 'x'\ncommand = []", "names no program", "4:11");
     assert_says("description = 'x'\ncommand = [\"\"]", "names no program", "4:12");
     assert_says("description = 'x'\ncommand = [['a']]", "names no program", "4:11");
@@ -166,7 +170,7 @@ fn a_tool_that_is_half_described_is_refused() {
     );
     assert_says("description = 'x'\ncomand = ['a']", "did you mean `command`", "4:1");
     let both = "description = 'x'\ncommand = ['a']\nhttp = { url = 'https://a/' }";
-    assert_says(both, "`command` or `http`, not both", "5:8");
+    assert_says(both, "not two of them", "5:8");
     let stray = "description = 'x'\nstdin = 'a'\nhttp = { url = 'https://a/' }";
     assert_says(stray, "`stdin` is for tools that have a `command`", "4:9");
     let said = refusal("[server]\n[tools.'a b']\ndescription = 'x'\ncommand = ['a']").to_string();

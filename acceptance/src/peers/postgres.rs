@@ -1,0 +1,195 @@
+//! A real PostgreSQL server, in a folder of its own, as a user that may do nothing else.
+
+use std::ffi::OsStr;
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use tempfile::TempDir;
+
+use super::install::Missing;
+use super::process;
+use crate::process_under_test::Running;
+
+/// How long a server may take to be ready, and anything else.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The user that a server runs as where the tests run as root, which it refuses to.
+const NOBODY: u32 = 65_534;
+/// The password of whom the tests connect as.
+pub const PASSWORD: &str = "correct-horse-battery";
+
+/// A running server with the user `reader`, whose password is [`PASSWORD`], and the database `shop`.
+pub struct Postgres {
+    process: Option<Running>,
+    folder: TempDir,
+    programs: PathBuf,
+    port: u16,
+}
+
+impl Postgres {
+    /// Makes a database cluster and starts a server on it.
+    pub fn start() -> Result<Self, Missing> {
+        let programs = programs()?;
+        let folder = tempfile::tempdir().expect("a folder");
+        if geteuid().is_root() {
+            chown(folder.path(), Some(NOBODY), Some(NOBODY)).expect("another owner");
+        }
+        let mut postgres = Self { process: None, folder, programs, port: 0 };
+        let data = postgres.data();
+        let mut make = postgres.command("initdb");
+        make.args(["--no-sync", "--no-locale", "--encoding=UTF8", "--username=owner"]);
+        make.args(["--auth-local=trust", "--auth-host=scram-sha-256", "--pgdata"]).arg(data);
+        ran(&mut make);
+        postgres.resume();
+        postgres.run("postgres", &format!("CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'"));
+        postgres.run("postgres", "CREATE DATABASE shop OWNER reader");
+        Ok(postgres)
+    }
+
+    /// Where `reader` finds the database, without the password.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("postgres://reader@127.0.0.1:{}/shop", self.port)
+    }
+
+    /// Runs SQL as the owner of everything; what it prints, without headings.
+    #[track_caller]
+    pub fn run(&self, database: &str, sql: &str) -> String {
+        let mut psql = self.command("psql");
+        psql.args([
+            "--no-psqlrc",
+            "--quiet",
+            "--tuples-only",
+            "--no-align",
+            "-v",
+            "ON_ERROR_STOP=1",
+        ]);
+        psql.args(["--username=owner", "--dbname", database, "--command", sql]);
+        psql.arg("--host").arg(self.folder.path()).arg(format!("--port={}", self.port));
+        ran(&mut psql)
+    }
+
+    /// Ends the server at once, with all connections.
+    pub fn end(&mut self) {
+        let Some(mut process) = self.process.take() else { return };
+        if let Some(pid) = Pid::from_raw(process.child().id().cast_signed()) {
+            // One that has ended already needs no signal.
+            let _ = kill_process(pid, Signal::QUIT);
+        }
+        let _ = process.child().wait();
+    }
+
+    /// Starts the server again, at the same port.
+    #[track_caller]
+    pub fn resume(&mut self) {
+        // Another process may have taken the port that was free a moment ago.
+        for _ in 0..10 {
+            if self.port == 0 {
+                let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+                self.port = free.expect("a port").port();
+            }
+            let mut server = self.command("postgres");
+            server.arg("-D").arg(self.data()).args(["-p", &self.port.to_string()]);
+            server.arg("-k").arg(self.folder.path());
+            for setting in ["fsync=off", "shared_buffers=16MB", "listen_addresses=127.0.0.1"] {
+                server.args(["-c", setting]);
+            }
+            self.process = Some(Running::start(&mut server));
+            if self.is_ready() {
+                return;
+            }
+            self.end();
+            self.port = 0;
+        }
+        panic!("no PostgreSQL server starts");
+    }
+
+    fn is_ready(&mut self) -> bool {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            let mut asked = self.command("pg_isready");
+            asked.arg("--host=127.0.0.1").arg(format!("--port={}", self.port));
+            if asked.status().is_ok_and(|status| status.success()) {
+                return true;
+            }
+            let process = self.process.as_mut().map(Running::child);
+            if process.is_none_or(|it| !matches!(it.try_wait(), Ok(None))) {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        false
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// One of the server's programs, as the user that it runs as, with nothing of our environment.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
+        command.env_clear().env("PATH", env::var_os("PATH").unwrap_or_default());
+        command.env("LC_ALL", "C").current_dir(self.folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[track_caller]
+fn ran(command: &mut Command) -> String {
+    let output = process::output(command, Instant::now() + PATIENCE).expect("it ends");
+    assert!(output.success, "{command:?} failed:\n{}{}", output.stdout, output.stderr);
+    output.stdout.trim_end().to_owned()
+}
+
+/// The folder of the server's programs, which Debian keeps off the path; they are installed where they can be.
+pub fn programs() -> Result<PathBuf, Missing> {
+    let found = || {
+        let packaged = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let packaged = packaged.map(|version| version.path().join("bin"));
+        let path = env::var_os("PATH").unwrap_or_default();
+        let all: Vec<PathBuf> = packaged.chain(env::split_paths(&path)).collect();
+        let has_all = |folder: &Path| {
+            ["initdb", "pg_isready", "postgres", "psql"].iter().all(|it| folder.join(it).exists())
+        };
+        all.into_iter().find(|folder| has_all(folder))
+    };
+    if let Some(folder) = found() {
+        return Ok(folder);
+    }
+    let remedy = "install PostgreSQL 13 or newer (Debian: postgresql)";
+    if !geteuid().is_root() || !Path::new("/usr/bin/apt-get").exists() {
+        return Err(Missing(format!("the programs of PostgreSQL are needed; {remedy}")));
+    }
+    let install = |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(words).env("DEBIAN_FRONTEND", OsStr::new("noninteractive"));
+        process::output(&mut command, Instant::now() + Duration::from_secs(600))
+    };
+    for words in
+        [&["update", "-qq"][..], &["install", "-qq", "-y", "--no-install-recommends", "postgresql"]]
+    {
+        match install(words) {
+            Ok(output) if output.success => {}
+            Ok(output) => {
+                return Err(Missing(format!("apt-get failed: {}; {remedy}", output.stderr)));
+            }
+            Err(error) => return Err(Missing(format!("{error}; {remedy}"))),
+        }
+    }
+    found().ok_or_else(|| Missing(format!("apt-get installed no PostgreSQL; {remedy}")))
+}

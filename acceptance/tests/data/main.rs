@@ -1,0 +1,53 @@
+//! Databases and scripts, by the real binary: SQLite files, a PostgreSQL server that is started for it, and JavaScript.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
+
+mod examples;
+mod queries;
+mod scripts;
+mod tasks;
+
+use std::fs;
+use std::path::Path;
+
+use creole_acceptance::peers::postgres::Postgres;
+use creole_acceptance::process_under_test::{Server, serve};
+use serde_json::Value;
+
+/// A server of PostgreSQL; nothing where there is none, which is said aloud and is a failure where `CI=true`.
+fn postgres() -> Option<Postgres> {
+    match Postgres::start() {
+        Ok(postgres) => Some(postgres),
+        Err(missing) => {
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "{missing}");
+            eprintln!("NOT TESTED: {missing}");
+            None
+        }
+    }
+}
+
+/// Starts a server with this configuration in a folder.
+fn start(folder: &Path, configuration: &str) -> Server {
+    start_with(folder, configuration, &[])
+}
+
+fn start_with(folder: &Path, configuration: &str, variables: &[(&str, &str)]) -> Server {
+    fs::write(folder.join("creole.toml"), configuration).unwrap();
+    let mut command = serve(folder, &["creole.toml"]);
+    command.envs(variables.iter().copied());
+    Server::start_command(command).greeted()
+}
+
+/// The text of a result, or of why there is none.
+#[track_caller]
+fn told(answer: &Value) -> Result<String, String> {
+    if let Some(message) = answer["error"]["message"].as_str() {
+        return Err(message.to_owned());
+    }
+    let result = &answer["result"];
+    let text = result["content"][0]["text"].as_str();
+    let text = text.unwrap_or_else(|| panic!("no text: {answer}")).to_owned();
+    if result["isError"] == true { Err(text) } else { Ok(text) }
+}

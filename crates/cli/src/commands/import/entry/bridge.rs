@@ -1,0 +1,109 @@
+//! A program that only bridges to an address, `mcp-remote`: the address itself is what is wanted.
+
+use serde_json::{Map, Value};
+
+use super::{entries, plain, quoted};
+use crate::commands::import::vault::Vault;
+
+/// The program, with or without a version.
+const PROGRAM: &str = "mcp-remote";
+
+/// Whether a server is such a program.
+pub(super) fn is_one(server: &Value) -> bool {
+    address(server).is_some()
+}
+
+/// The words behind the program, of which the first is the address.
+fn address(server: &Value) -> Option<Vec<String>> {
+    let command = server["command"].as_str()?.to_owned();
+    let words = server["args"].as_array().into_iter().flatten().filter_map(plain);
+    let mut words = std::iter::once(command).chain(words);
+    let is_program = |word: &String| {
+        let last = word.rsplit('/').next().unwrap_or_default();
+        last.split('@').next() == Some(PROGRAM)
+    };
+    words.find(is_program)?;
+    let rest: Vec<String> = words.collect();
+    let is_address = |word: &String| word.starts_with("http://") || word.starts_with("https://");
+    rest.first().is_some_and(is_address).then_some(rest)
+}
+
+/// The address and the headers; what else it was told is said to be left out.
+pub(super) fn lines(name: &str, server: &Value, vault: &mut Vault) -> Vec<String> {
+    let words = address(server).unwrap_or_default();
+    let mut words = words.iter().map(|word| with_variables(word, &server["env"]));
+    let url = words.next().unwrap_or_default();
+    let (mut headers, mut others) = (Map::new(), Vec::new());
+    while let Some(word) = words.next() {
+        let given = if word == "--header" { words.next() } else { None };
+        match given.as_deref().and_then(|header| header.split_once(':')) {
+            Some((key, value)) => _ = headers.insert(key.trim().into(), value.trim().into()),
+            None => others.push(format!("`{word}`")),
+        }
+    }
+    if !others.is_empty() {
+        let others = others.join(", ");
+        vault.note(format!("`{name}` is called without {PROGRAM}; left out, because it means nothing here: {others}"));
+    }
+    let mut lines = vec![format!("url = {}", quoted(&vault.url(name, &url)))];
+    let headers = Value::Object(headers);
+    lines.extend(entries("headers", &headers, |key, value| vault.header(name, key, value)));
+    lines
+}
+
+/// A word with the variables in it that the entry sets.
+fn with_variables(word: &str, env: &Value) -> String {
+    let mut word = word.to_owned();
+    for (key, value) in env.as_object().into_iter().flatten() {
+        word = word.replace(&format!("${{{key}}}"), &plain(value).unwrap_or_default());
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::written;
+    use super::*;
+
+    #[test]
+    fn a_bridge_becomes_the_address_that_it_leads_to() {
+        let server = json!({
+            "command": "npx",
+            "args": ["-y", "mcp-remote@0.1.16", "https://example.com/mcp", "--header", "X-Team:${TEAM}", "--debug"],
+            "env": { "TEAM": "a" }
+        });
+        let expected = "\
+[upstreams.srv]
+url = \"https://example.com/mcp\"
+headers = { \"X-Team\" = \"a\" }
+";
+        let (table, notes) = written(&server);
+        assert_eq!(table.as_deref(), Some(expected));
+        assert!(
+            notes[0].contains("without mcp-remote") && notes[0].ends_with("`--debug`"),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn a_secret_in_a_header_is_not_written_down() {
+        let args = json!([
+            "mcp-remote",
+            "https://example.com/mcp",
+            "--header",
+            "Authorization: Bearer abcdef1234567890"
+        ]);
+        let (table, _) = written(&json!({ "command": "npx", "args": args }));
+        assert!(!table.unwrap().contains("abcdef1234567890"));
+    }
+
+    #[test]
+    fn a_program_that_is_no_bridge_stays_one() {
+        assert!(!is_one(
+            &json!({ "command": "npx", "args": ["-y", "other", "https://example.com/mcp"] })
+        ));
+        assert!(!is_one(&json!({ "command": "mcp-remote", "args": ["--help"] })));
+    }
+}

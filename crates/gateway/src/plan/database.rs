@@ -1,0 +1,123 @@
+//! What the tables of databases mean.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use creole_tools::database::{Address, Database, Limits};
+use creole_tools::recipe::{Recipe, TablesRecipe};
+
+use super::files::checked_name;
+use super::{count, file, seconds};
+use crate::config::database::{DatabaseTable, TasksTable};
+use crate::config::error::Problem;
+use crate::config::value::{Entries, Placed};
+
+/// The longest password in a file, in bytes.
+const LONGEST_PASSWORD: u64 = 4096;
+/// The most tables of one database.
+const MOST_TABLES: usize = 1000;
+
+/// The databases, and those of their tables that are resources; what is not enabled is checked and left out.
+pub(super) fn resolve(
+    tables: Option<Entries<DatabaseTable>>,
+    folder: &Path,
+) -> Result<(Vec<Database>, Vec<Recipe>), Problem> {
+    let (mut databases, mut recipes) = (Vec::new(), Vec::new());
+    for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
+        let span = name.span.clone();
+        let enabled = table.enabled.unwrap_or(true);
+        let resolved = database(&name, table, folder).map_err(|it| it.at_least(span))?;
+        let (database, tables) = resolved;
+        if enabled && !tables.is_empty() {
+            let database = database.clone();
+            recipes.push(Recipe::Tables(Box::new(TablesRecipe { database, tables })));
+        }
+        databases.extend(enabled.then_some(database));
+    }
+    Ok((databases, recipes))
+}
+
+fn database(
+    name: &Placed<String>,
+    table: DatabaseTable,
+    folder: &Path,
+) -> Result<(Database, Vec<String>), Problem> {
+    let usual = Limits::default();
+    let limits = Limits {
+        connections: table.connections.map_or(usual.connections, |it| count(it.get())),
+        rows: table.max_rows.map_or(usual.rows, |it| count(it.get())),
+        time: table.timeout_seconds.map_or(usual.time, |it| seconds(it.get())),
+    };
+    let address = address(table.url, table.password, table.password_file, folder)?;
+    let tables = table.tables.unwrap_or_default();
+    if let Some(beyond) = tables.get(MOST_TABLES) {
+        let what = format!("`tables` has more than {MOST_TABLES} names");
+        return Err(Problem::new(what).at(beyond.span.clone()));
+    }
+    let tables = tables.into_iter().map(table_name).collect::<Result<_, _>>()?;
+    Ok((Database::new(&checked_name(name)?, address, limits), tables))
+}
+
+/// A table's name, which stands in uris as it is.
+fn table_name(written: Placed<String>) -> Result<String, Problem> {
+    let Placed { value, span } = written;
+    let letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-');
+    if value.is_empty() || value.len() > 128 || !value.chars().all(letter) {
+        return Err(Problem::new(format!("`{value}` is no name of a table here"))
+            .help("write letters, digits, `_`, `-`, and `.` behind a schema; make a view for other names")
+            .at(span));
+    }
+    Ok(value)
+}
+
+/// Where the pack `tasks` keeps its tasks.
+pub(super) fn tasks(
+    table: Option<Placed<TasksTable>>,
+    packs: &[String],
+    folder: &Path,
+) -> Result<Option<Address>, Problem> {
+    let Some(Placed { value: table, span }) = table else { return Ok(None) };
+    if !packs.iter().any(|pack| pack == "tasks") {
+        let what = "`[tasks]` says where tasks are kept, but the server does not offer them";
+        return Err(Problem::new(what).help("add \"tasks\" to `packs`").at(span));
+    }
+    address(table.url, table.password, table.password_file, folder).map(Some)
+}
+
+fn address(
+    url: Placed<String>,
+    password: Option<Placed<String>>,
+    password_file: Option<Placed<String>>,
+    folder: &Path,
+) -> Result<Address, Problem> {
+    let password = match (password, password_file) {
+        (Some(here), None) => Some(here.value),
+        (None, Some(written)) => Some(password_in(written, folder)?),
+        (None, None) => None,
+        (Some(_), Some(written)) => {
+            return Err(Problem::new("a password is here or in a file, not both").at(written.span));
+        }
+    };
+    Address::parse(&url.value, password.as_deref(), folder)
+        .map_err(|what| Problem::new(what).at(url.span).hidden())
+}
+
+fn password_in(written: Placed<String>, folder: &Path) -> Result<String, Problem> {
+    let span = written.span.clone();
+    let path = folder.join(file("password_file", written)?);
+    let mut text = String::new();
+    let read = match path.is_file() {
+        true => File::open(&path)
+            .and_then(|file| file.take(LONGEST_PASSWORD).read_to_string(&mut text))
+            .map_err(|error| error.to_string()),
+        false => Err("there is no such file".to_owned()),
+    };
+    match read {
+        Ok(_) => Ok(text.trim_end().to_owned()),
+        Err(error) => {
+            let what = format!("the password cannot be read from `{}`: {error}", path.display());
+            Err(Problem::new(what).at(span))
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What a table of a script means: the script itself, read and tried.
+
+use std::path::Path;
+use std::time::Duration;
+
+use creole_tools::script::{Function, Limits, Script};
+
+use super::{count, file};
+use crate::config::error::Problem;
+use crate::config::script::ScriptTable;
+
+/// The script of a table, which has one of these functions.
+pub(super) fn resolve(
+    table: ScriptTable,
+    wanted: &[Function],
+    folder: &Path,
+) -> Result<Script, Problem> {
+    let span = table.file.span.clone();
+    let usual = Limits::default();
+    let limits = Limits {
+        compute: table
+            .compute_ms
+            .map_or(usual.compute, |time| Duration::from_millis(time.get().unsigned_abs())),
+        memory: table.memory_mb.map_or(usual.memory, |memory| count(memory.get()) << 20),
+        at_once: table.concurrency.map_or(usual.at_once, |calls| count(calls.get())),
+    };
+    let path = folder.join(file("file", table.file)?);
+    let script = Script::load(&path, limits)
+        .map_err(|problem| Problem::new(problem.to_string()).at(span.clone()))?;
+    if !wanted.iter().any(|function| script.has(*function)) {
+        let names: Vec<String> = wanted.iter().map(|it| format!("`{}`", it.name())).collect();
+        let what = format!("`{}` has no function {}", path.display(), names.join(" or "));
+        return Err(Problem::new(what).help("write one at the top level of the file").at(span));
+    }
+    Ok(script)
+}

@@ -1,0 +1,94 @@
+//! What can go wrong with a database, and what callers are told of it.
+
+use creole::ToolError;
+use creole::proto::fault::{Fault, FaultKind};
+use tokio_postgres::error::SqlState;
+
+/// What went wrong with a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It cannot be reached, or the connection was lost; why is for the log.
+    Unavailable(String),
+    /// It did not take the query, for this reason.
+    Refused(String),
+    /// The query took too long.
+    Late,
+    /// Not one row fits into an answer.
+    TooLarge(usize),
+}
+
+impl Trouble {
+    /// What PostgreSQL said.
+    pub(crate) fn postgres(error: &tokio_postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(told) if *told.code() == SqlState::QUERY_CANCELED => Self::Late,
+            Some(told) if is_about_the_server(told.code()) => {
+                Self::Unavailable(told.message().to_owned())
+            }
+            Some(told) => {
+                let detail = told.detail().map(|it| format!(" ({it})")).unwrap_or_default();
+                Self::Refused(format!("{}{detail}", told.message()))
+            }
+            None if error.is_closed() => Self::Unavailable("the connection was lost".to_owned()),
+            None => Self::Unavailable(with_causes(error)),
+        }
+    }
+
+    /// What SQLite said.
+    pub(crate) fn sqlite(error: &rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => Self::Late,
+            Some(
+                ErrorCode::CannotOpen
+                | ErrorCode::NotADatabase
+                | ErrorCode::DatabaseCorrupt
+                | ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::PermissionDenied
+                | ErrorCode::SystemIoFailure,
+            ) => Self::Unavailable(error.to_string()),
+            Some(ErrorCode::AuthorizationForStatementDenied) => {
+                Self::Refused("this database is only read".to_owned())
+            }
+            _ => Self::Refused(error.to_string()),
+        }
+    }
+
+    /// What callers are told of the database of this name; the log is told the rest.
+    pub(crate) fn told(self, database: &str) -> ToolError {
+        match self {
+            Self::Unavailable(why) => {
+                tracing::warn!("the database `{database}` is not available: {why}");
+                let detail = format!("the database `{database}` is not available; try again later");
+                ToolError::Fault(Box::new(Fault::new(FaultKind::BackendUnavailable, detail)))
+            }
+            Self::Refused(why) => {
+                ToolError::failed(format!("the database `{database}` refused the query: {why}"))
+            }
+            Self::Late => ToolError::failed(format!(
+                "the database `{database}` took too long and was stopped"
+            )),
+            Self::TooLarge(most) => ToolError::failed(format!(
+                "a row of the database `{database}` has more than {most} bytes; ask for less of it"
+            )),
+        }
+    }
+}
+
+/// Whether it is about the server and who may connect, and not about a query.
+fn is_about_the_server(code: &SqlState) -> bool {
+    // Connections, authorization, unknown databases, resources, interventions of an operator, and the system.
+    ["08", "28", "3D", "53", "57P", "58"].iter().any(|class| code.code().starts_with(class))
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

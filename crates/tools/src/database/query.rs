@@ -1,0 +1,138 @@
+//! A query that was written before: placeholders become parameters, and it is one reading statement.
+
+use super::Address;
+use crate::recipe::template::{Part, Template};
+
+/// A query with named parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    template: Template,
+    /// The parameters in the order of their numbers.
+    names: Vec<String>,
+}
+
+impl Query {
+    /// Reads a query: `{name}` stands for a parameter.
+    ///
+    /// # Errors
+    /// When a placeholder stands where it would be no parameter; says what would be right.
+    pub fn new(template: Template) -> Result<Self, String> {
+        let mut place = Place::Code;
+        let mut names: Vec<String> = Vec::new();
+        for part in template.parts() {
+            match part {
+                Part::Text(text) => place = place.after(text),
+                Part::Argument(name) if place == Place::Code => {
+                    if !names.contains(name) {
+                        names.push(name.clone());
+                    }
+                }
+                Part::Argument(name) => {
+                    return Err(match place {
+                        Place::Quotes(_) => format!(
+                            "`{{{name}}}` stands in quotes, where it is no parameter; write it outside, as in \
+                             `'%' || {{{name}}} || '%'`"
+                        ),
+                        _ => format!("`{{{name}}}` stands in a comment; take it out"),
+                    });
+                }
+            }
+        }
+        match place {
+            Place::Quotes(_) => Err("a quote is not closed".to_owned()),
+            _ => Ok(Self { template, names }),
+        }
+    }
+
+    /// The names of its parameters, in their order.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The query for the database at this address. One that ends with a semicolon ends there.
+    pub(super) fn sql(&self, address: &Address) -> String {
+        let sign = match address {
+            Address::Sqlite(_) => '?',
+            Address::Postgres(_) => '$',
+        };
+        let number =
+            |name: &str| self.names.iter().position(|it| it == name).unwrap_or_default() + 1;
+        let filled = self.template.fill(|name| Some(format!("{sign}{}", number(name))));
+        let filled = filled.unwrap_or_default();
+        filled.trim_end().trim_end_matches(';').to_owned()
+    }
+}
+
+/// Where in a query a placeholder would stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Code,
+    Quotes(char),
+    Line,
+    Comment,
+}
+
+impl Place {
+    /// The place behind a text that begins here.
+    fn after(self, text: &str) -> Self {
+        let mut place = self;
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.next() {
+            let next = letters.peek().copied();
+            place = match (place, letter, next) {
+                (Self::Code, '\'' | '"' | '`', _) => Self::Quotes(letter),
+                (Self::Code, '-', Some('-')) => Self::Line,
+                (Self::Code, '/', Some('*')) => Self::Comment,
+                (Self::Quotes(quote), _, _) if quote == letter => Self::Code,
+                (Self::Line, '\n', _) => Self::Code,
+                (Self::Comment, '*', Some('/')) => {
+                    letters.next();
+                    Self::Code
+                }
+                (place, _, _) => place,
+            };
+        }
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn query(text: &str) -> Result<Query, String> {
+        Query::new(Template::parse(text).unwrap())
+    }
+
+    #[test]
+    fn placeholders_become_numbered_parameters() {
+        let query = query("SELECT * FROM t WHERE a = {a} OR b = {b} OR c = {a};\n").unwrap();
+        assert_eq!(query.names(), ["a", "b"]);
+        let file = Address::Sqlite("x".into());
+        assert_eq!(query.sql(&file), "SELECT * FROM t WHERE a = ?1 OR b = ?2 OR c = ?1");
+        let server = Address::parse("postgres://a@localhost/b", None, Path::new("")).unwrap();
+        assert_eq!(query.sql(&server), "SELECT * FROM t WHERE a = $1 OR b = $2 OR c = $1");
+    }
+
+    #[test]
+    fn a_placeholder_that_would_be_no_parameter_is_refused() {
+        for (text, why) in [
+            ("SELECT '%{a}%'", "in quotes"),
+            ("SELECT \"{a}\"", "in quotes"),
+            ("SELECT 'it''s {a}'", "in quotes"),
+            ("SELECT 1 -- {a}\n", "in a comment"),
+            ("SELECT /* {a} */ 1", "in a comment"),
+            ("SELECT 'open", "not closed"),
+        ] {
+            let said = query(text).unwrap_err();
+            assert!(said.contains(why), "{text}: {said}");
+        }
+        for text in
+            ["SELECT 'it''s', {a}", "SELECT 1 -- x\n, {a}", "SELECT 1 /* ' */ + {a}", "SELECT -{a}"]
+        {
+            assert_eq!(query(text).unwrap().names(), ["a"], "{text}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Rows as JSON, with the columns in their order, within limits.
+
+use creole::proto::wire::{Raw, quote};
+
+/// Rows that were read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rows {
+    /// Each an object, as JSON.
+    pub(crate) rows: Vec<String>,
+    /// Whether there are more than these.
+    pub(crate) more: bool,
+}
+
+impl Rows {
+    /// All rows as a list.
+    pub(crate) fn list(&self) -> String {
+        format!("[{}]", self.rows.join(","))
+    }
+
+    /// The rows, and whether there are more, as one object.
+    pub(crate) fn json(&self) -> Option<Raw> {
+        Raw::parse(&format!(r#"{{"rows":{},"more":{}}}"#, self.list(), self.more)).ok()
+    }
+}
+
+/// A text as JSON.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    quote(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Bytes as text, in the form that PostgreSQL writes them in.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut text = String::with_capacity(2 + bytes.len() * 2);
+    text.push_str("\\x");
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        _ = write!(text, "{byte:02x}");
+    }
+    text
+}

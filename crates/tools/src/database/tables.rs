@@ -1,0 +1,109 @@
+//! Tables that may be looked at: their columns, and their rows page by page.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::rows::{Rows, quoted};
+use super::{Address, Database, Room, Trouble};
+
+/// How much one page has at most, in bytes.
+const PAGE_BYTES: usize = 1 << 20;
+/// How many columns of a table are told.
+const MOST_COLUMNS: usize = 1000;
+
+/// A page of a table.
+pub(crate) struct Table {
+    /// Its columns, as a list in JSON.
+    columns: String,
+    rows: Rows,
+}
+
+impl Table {
+    /// The page as JSON; `next` is where the next one is, if there is one.
+    pub(crate) fn json(&self, name: &str, page: u32, next: &str) -> String {
+        let next = if self.rows.more { quoted(next) } else { "null".to_owned() };
+        format!(
+            r#"{{"table":{},"columns":{},"page":{page},"rows":{},"next":{next}}}"#,
+            quoted(name),
+            self.columns,
+            self.rows.list(),
+        )
+    }
+}
+
+impl Database {
+    /// A page of a table, from one on; nothing if there is no such table.
+    pub(crate) async fn table(&self, name: &str, page: u32) -> Result<Option<Table>, Trouble> {
+        let limits = self.limits();
+        let columns = self.columns(name, limits.time).await?;
+        if columns.rows.is_empty() {
+            return Ok(None);
+        }
+        let keys: Vec<String> = columns.rows.iter().filter_map(|column| key(column)).collect();
+        let order = match keys.is_empty() {
+            true => String::new(),
+            false => format!(" ORDER BY {}", keys.join(", ")),
+        };
+        let skipped = (page.saturating_sub(1) as usize).saturating_mul(limits.rows);
+        // A page that does not fit would leave out rows, so it fails instead.
+        let most = limits.rows + 1;
+        let sql =
+            format!("SELECT * FROM {}{order} LIMIT {most} OFFSET {skipped}", identifier(name));
+        let room = Room { rows: limits.rows, bytes: PAGE_BYTES, time: limits.time };
+        let rows = self.rows(sql, Vec::new(), room).await?;
+        if rows.more && rows.rows.len() < limits.rows {
+            let why = format!("a page of it has more than {PAGE_BYTES} bytes; lower `max_rows`");
+            return Err(Trouble::Refused(why));
+        }
+        Ok(Some(Table { columns: columns.list(), rows }))
+    }
+
+    async fn columns(&self, name: &str, time: Duration) -> Result<Rows, Trouble> {
+        let sql = match self.address() {
+            Address::Sqlite(_) => {
+                "SELECT name, type, \"notnull\" <> 0 AS required, pk <> 0 AS key FROM pragma_table_info(?1)"
+            }
+            Address::Postgres(_) => {
+                "SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
+                    coalesce(a.attnum = ANY (i.indkey), false) AS key
+                 FROM pg_attribute a
+                 LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
+                 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+            }
+        };
+        let asked = match self.address() {
+            Address::Sqlite(_) => json!(name),
+            Address::Postgres(_) => json!(identifier(name)),
+        };
+        let room = Room { rows: MOST_COLUMNS, bytes: PAGE_BYTES, time };
+        let mut columns = self.rows(sql.to_owned(), vec![asked], room).await?;
+        columns.rows.iter_mut().for_each(|column| *column = with_answers(column));
+        Ok(columns)
+    }
+}
+
+/// The name of a column that is part of the primary key, as SQL.
+fn key(column: &str) -> Option<String> {
+    let column: Value = serde_json::from_str(column).ok()?;
+    let name = column["name"].as_str().filter(|_| column["key"] == true)?;
+    Some(identifier_part(name))
+}
+
+/// SQLite tells yes and no as numbers.
+fn with_answers(column: &str) -> String {
+    column
+        .replace(r#""required":1"#, r#""required":true"#)
+        .replace(r#""required":0"#, r#""required":false"#)
+        .replace(r#""key":1}"#, r#""key":true}"#)
+        .replace(r#""key":0}"#, r#""key":false}"#)
+}
+
+/// A table's name as SQL; what stands before a dot is the schema that it is in.
+fn identifier(name: &str) -> String {
+    name.split('.').map(identifier_part).collect::<Vec<_>>().join(".")
+}
+
+fn identifier_part(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

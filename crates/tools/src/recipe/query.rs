@@ -1,0 +1,55 @@
+//! Tools that are queries of a database.
+
+use creole::schema::Schema;
+use creole::{ToolError, ToolResult};
+use serde_json::{Value, json};
+
+use super::argument::Values;
+use super::outcome;
+use crate::database::Database;
+use crate::database::query::Query;
+
+/// A tool that asks a database.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryRecipe {
+    /// The database.
+    pub database: Database,
+    /// What it is asked.
+    pub query: Query,
+}
+
+impl QueryRecipe {
+    /// What every answer is like.
+    pub fn output_schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "rows": { "type": "array", "items": { "type": "object" }, "description": "The rows, by the names of their columns" },
+                "more": { "type": "boolean", "description": "Whether there are more rows than these" },
+            },
+            "required": ["rows", "more"],
+        })
+    }
+
+    /// Asks. An argument that a call does not have is `NULL`.
+    pub(super) async fn call(
+        &self,
+        values: &Values<'_>,
+        longest: usize,
+        output: Option<&Schema>,
+    ) -> Result<ToolResult, ToolError> {
+        let value = |name: &String| values.get(name).cloned().unwrap_or_default();
+        let bound = self.query.names().iter().map(value).collect();
+        let asked = self.database.query(&self.query, bound, longest).await;
+        let rows = asked.map_err(|trouble| trouble.told(self.database.name()))?;
+        let Some(data) = rows.json() else {
+            let what = "the result is no data: two of its columns have the same name, or a value is too deep; \
+                        name columns by `AS`";
+            return Err(ToolError::failed(what));
+        };
+        if output.is_some() {
+            outcome::data(&data.decode()?, output)?;
+        }
+        Ok(ToolResult::structured(data))
+    }
+}

@@ -1,0 +1,58 @@
+//! Tools that are functions of a script.
+
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::wire::Raw;
+use creole::schema::Schema;
+use creole::{ToolError, ToolResult};
+use serde_json::Value;
+
+use super::argument::Values;
+use super::outcome;
+use crate::script::{Function, Script, Step, Thrown};
+
+/// Calls the tool of a script. A text is a text, everything else is data.
+pub(super) async fn call(
+    script: &Script,
+    values: &Values<'_>,
+    longest: usize,
+    output: Option<&Schema>,
+) -> Result<ToolResult, ToolError> {
+    let arguments = Value::Object(values.all().clone()).to_string();
+    let begun = script.begin(Function::Tool, vec![arguments]).await;
+    let mut session = begun.map_err(|thrown| failed(script, &thrown))?;
+    let returned = loop {
+        match session.step().await {
+            Step::Done(done) => break done.map_err(|thrown| failed(script, &thrown))?,
+            // There is nobody behind a tool.
+            Step::Next(number, _) => {
+                let refusal = r#"{"message":"a tool has nobody to pass a call on to"}"#;
+                session.answer(number, Err(refusal.to_owned()));
+            }
+        }
+    };
+    let Some(text) = returned else {
+        return Err(ToolError::failed("the script of this tool returned nothing"));
+    };
+    if text.len() > longest {
+        let what = format!("what the script of this tool returned has more than {longest} bytes");
+        return Err(ToolError::failed(what));
+    }
+    let is_text = output.is_none() && text.starts_with('"');
+    match serde_json::from_str::<String>(&text) {
+        Ok(text) if is_text => Ok(ToolResult::text(text)),
+        _ if output.is_none() => match Raw::parse(&text) {
+            Ok(data) => Ok(ToolResult::structured(data)),
+            Err(_) => Err(ToolError::failed("what the script of this tool returned is too deep")),
+        },
+        _ => outcome::data(&serde_json::from_str(&text)?, output),
+    }
+}
+
+/// What callers are told of a script that threw. Its mistakes are told with their place, for whoever runs the server.
+fn failed(script: &Script, thrown: &Thrown) -> ToolError {
+    let what = script.blame(thrown);
+    match thrown.kind.as_deref().and_then(FaultKind::named) {
+        Some(kind) if thrown.is_meant() => ToolError::Fault(Box::new(Fault::new(kind, what))),
+        _ => ToolError::failed(what),
+    }
+}

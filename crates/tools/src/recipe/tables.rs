@@ -1,0 +1,81 @@
+//! Tables of a database as resources.
+
+use std::sync::Arc;
+
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::wire::Raw;
+use creole::resource::Variables;
+use creole::{Contents, Resource, Server, Template, ToolError};
+use serde_json::json;
+
+use crate::database::Database;
+
+const MIME_TYPE: &str = "application/json";
+
+/// Tables of a database that may be looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TablesRecipe {
+    /// The database.
+    pub database: Database,
+    /// The names of the tables; there is no way to others.
+    pub tables: Vec<String>,
+}
+
+impl TablesRecipe {
+    /// Adds a resource for each table, and a family for the pages of all of them.
+    pub(super) fn add(&self, server: Server) -> Server {
+        let shared = Arc::new(self.clone());
+        let name = self.database.name();
+        let mut server = server;
+        for table in &self.tables {
+            let (recipe, own) = (Arc::clone(&shared), table.clone());
+            let resource = Resource::new(&self.uri(table), table, move |uri, _| {
+                let (recipe, table) = (Arc::clone(&recipe), own.clone());
+                async move { recipe.read(&uri, &table, 1).await }
+            });
+            let about = format!("The columns and the first rows of the table {table} of {name}");
+            server = server.resource(resource.about(&about).mime_type(MIME_TYPE));
+        }
+        let (recipe, proposed) = (Arc::clone(&shared), self.tables.clone());
+        let family = format!("table://{name}/{{table}}/{{page}}");
+        let template =
+            Template::new(&family, &format!("{name} tables"), move |uri, values: Variables, _| {
+                let recipe = Arc::clone(&recipe);
+                async move {
+                    let table = values.get("table").map(String::as_str).unwrap_or_default();
+                    let page = values.get("page").and_then(|page| page.parse().ok()).unwrap_or(0);
+                    recipe.read(&uri, table, page).await
+                }
+            });
+        let about = format!("A page of a table of {name}, from 1 on");
+        server.template(template.about(&about).mime_type(MIME_TYPE).complete(
+            "table",
+            move |typed, _| {
+                let fitting = proposed.iter().filter(|table| table.starts_with(&typed)).cloned();
+                let fitting: Vec<String> = fitting.collect();
+                async move { fitting }
+            },
+        ))
+    }
+
+    fn uri(&self, table: &str) -> String {
+        format!("table://{}/{table}", self.database.name())
+    }
+
+    async fn read(&self, uri: &str, table: &str, page: u32) -> Result<Vec<Contents>, ToolError> {
+        let is_known = page > 0 && self.tables.iter().any(|it| it == table);
+        let found = match is_known {
+            true => self.database.table(table, page).await,
+            false => Ok(None),
+        };
+        let found = found.map_err(|trouble| trouble.told(self.database.name()))?;
+        let Some(found) = found else {
+            let fault = Fault::new(FaultKind::ResourceNotFound, "").about(uri);
+            return Err(ToolError::Fault(Box::new(
+                fault.with_data(Raw::of(&json!({ "uri": uri }))),
+            )));
+        };
+        let next = format!("{}/{}", self.uri(table), page.saturating_add(1));
+        Ok(vec![Contents::text(uri, MIME_TYPE, found.json(table, page, &next))])
+    }
+}

@@ -1,0 +1,166 @@
+//! What scripts can do, and what they cannot.
+
+use std::sync::Arc;
+
+use super::*;
+
+fn script(text: &str) -> Script {
+    limited(text, Limits::default())
+}
+
+fn limited(text: &str, limits: Limits) -> Script {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.js");
+    std::fs::write(&file, text).unwrap();
+    Script::load(&file, limits).unwrap()
+}
+
+fn refused(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.js");
+    std::fs::write(&file, text).unwrap();
+    let told = Script::load(&file, Limits::default()).unwrap_err().to_string();
+    told.rsplit_once('/').unwrap().1.to_owned()
+}
+
+/// What the tool of a script returns for an argument.
+fn tool(text: &str, argument: &str) -> Result<Option<String>, Box<Thrown>> {
+    script(text).at_once(Function::Tool, vec![argument.to_owned()])
+}
+
+fn small() -> Limits {
+    Limits { compute: Duration::from_millis(50), memory: 4 << 20, at_once: 2 }
+}
+
+#[test]
+fn a_function_takes_and_returns_json() {
+    let doubled =
+        tool("function tool({ a }) { return { a: a * 2, s: `ä\u{1f980}` }; }", r#"{"a":21}"#);
+    assert_eq!(doubled.unwrap().unwrap(), "{\"a\":42,\"s\":\"ä\u{1f980}\"}");
+    assert_eq!(tool("const tool = async () => 'later';", "{}").unwrap().unwrap(), "\"later\"");
+    assert_eq!(tool("function tool() {}", "{}").unwrap(), None);
+}
+
+#[test]
+fn what_is_thrown_has_a_place() {
+    let thrown = tool("// one\nfunction tool() {\n  return missing.a;\n}", "{}").unwrap_err();
+    assert_eq!((thrown.name.as_str(), thrown.line), ("ReferenceError", Some(3)));
+    assert!(!thrown.is_meant());
+    let meant = tool("function tool() { throw new Error('not you'); }", "{}").unwrap_err();
+    assert!(meant.is_meant() && meant.to_string() == "not you", "{meant:?}");
+    assert_eq!(tool("function tool() { throw 'plain'; }", "{}").unwrap_err().to_string(), "plain");
+    let kind = "function tool() { throw Object.assign(new Error('x'), { kind: 'busy', data: { a: 1 } }); }";
+    let kind = tool(kind, "{}").unwrap_err();
+    assert_eq!(
+        (kind.kind.as_deref(), kind.data),
+        (Some("busy"), Some(serde_json::json!({"a": 1})))
+    );
+}
+
+#[test]
+fn what_is_no_script_is_refused_with_its_place() {
+    let told = refused("function tool() {\n  return (;\n}");
+    assert!(told.starts_with("a.js:2:") && told.contains("SyntaxError"), "{told}");
+    let told = refused("let a = 1;\na.b.c();\nfunction tool() {}");
+    assert!(told.starts_with("a.js:2:") && told.contains("TypeError"), "{told}");
+    assert!(refused("let a = 1;").contains("none of the functions"));
+    assert!(refused("for (;;) {}").contains("computed for more than 500 ms"));
+}
+
+#[test]
+fn there_is_nothing_but_the_language() {
+    let reach = "function tool() { return ['fetch', 'require', 'process', 'std', 'os', 'setTimeout', 'performance', 'print',
+        'Deno', 'Bun', 'window', 'navigator', 'loadScript', 'scriptArgs'].filter((it) => it in globalThis); }";
+    assert_eq!(tool(reach, "{}").unwrap().unwrap(), "[]");
+    let import = "async function tool() { return (await import('os')).exec; }";
+    assert!(tool(import, "{}").is_err());
+    let kept = "const tool = () => typeof std + typeof os + typeof Date.now();";
+    assert_eq!(tool(kept, "{}").unwrap().unwrap(), "\"undefinedundefinednumber\"");
+}
+
+#[test]
+fn limits_end_what_would_not_end() {
+    let computes = limited("function tool() { try { for (;;); } catch { return 1; } }", small());
+    let thrown = computes.at_once(Function::Tool, vec!["{}".into()]).unwrap_err();
+    assert!(thrown.to_string().contains("more than 50 ms"), "{thrown}");
+    let grows = limited(
+        "function tool() { const a = []; for (;;) a.push('x'.repeat(1e5)); }",
+        Limits { compute: Duration::from_secs(20), ..small() },
+    );
+    let thrown = grows.at_once(Function::Tool, vec!["{}".into()]).unwrap_err();
+    assert!(thrown.to_string().contains("memory"), "{thrown}");
+    let deep = limited("function tool() { const f = () => f() + 1; return f(); }", small());
+    let thrown = deep.at_once(Function::Tool, vec!["{}".into()]).unwrap_err();
+    assert!(thrown.to_string().contains("stack"), "{thrown}");
+    let waits = limited("function tool() { return new Promise(() => {}); }", small());
+    assert!(waits.at_once(Function::Tool, vec!["{}".into()]).is_err());
+    let regex =
+        limited("function tool() { return /^(a+)+$/.test('a'.repeat(60) + 'b'); }", small());
+    assert!(regex.at_once(Function::Tool, vec!["{}".into()]).is_err());
+}
+
+#[tokio::test]
+async fn a_call_is_passed_on_and_goes_on_with_the_answer() {
+    let around = script(
+        "async function request(call, next) {
+            const first = await next({ ...call, n: 1 });
+            try { await next({ ...call, n: 2 }); } catch (error) { return [first, error.message, error.kind]; }
+        }",
+    );
+    let mut session = around.begin(Function::Request, vec![r#"{"m":"x"}"#.into()]).await.unwrap();
+    assert_eq!(session.step().await, Step::Next(1, r#"{"m":"x","n":1}"#.into()));
+    session.answer(1, Ok(r#"{"r":1}"#.into()));
+    assert_eq!(session.step().await, Step::Next(2, r#"{"m":"x","n":2}"#.into()));
+    session.answer(2, Err(r#"{"message":"no","kind":"busy"}"#.into()));
+    assert_eq!(session.step().await, Step::Done(Ok(Some(r#"[{"r":1},"no","busy"]"#.into()))));
+}
+
+#[tokio::test]
+async fn calls_share_nothing_and_wait_without_a_thread() {
+    let counting = script(
+        "let count = 0; async function request(call, next) { count += 1; await next(call); return count; }",
+    );
+    let mut sessions = Vec::new();
+    for _ in 0..50 {
+        let mut session = counting.begin(Function::Request, vec!["{}".into()]).await.unwrap();
+        assert!(matches!(session.step().await, Step::Next(1, _)));
+        sessions.push(session);
+    }
+    for session in &mut sessions {
+        session.answer(1, Ok("null".into()));
+        assert_eq!(session.step().await, Step::Done(Ok(Some("1".into()))));
+    }
+}
+
+#[tokio::test]
+async fn a_script_that_nobody_waits_for_ends_and_makes_room() {
+    let spinning = Arc::new(limited(
+        "async function request() { for (;;); }",
+        Limits { compute: Duration::from_secs(3600), ..small() },
+    ));
+    for _ in 0..6 {
+        drop(spinning.begin(Function::Request, vec!["{}".into()]).await.unwrap());
+    }
+    let quick = script("const request = async () => 'quick';");
+    for _ in 0..8 {
+        let mut session = quick.begin(Function::Request, vec!["{}".into()]).await.unwrap();
+        assert_eq!(session.step().await, Step::Done(Ok(Some("\"quick\"".into()))));
+    }
+}
+
+#[tokio::test]
+async fn passing_on_is_bounded_and_waiting_for_nothing_is_told() {
+    let greedy = script(
+        "async function request(call, next) { for (let i = 0; i < 101; i++) next(call); await null; return 1; }",
+    );
+    let mut session = greedy.begin(Function::Request, vec!["{}".into()]).await.unwrap();
+    let mut passed = 0;
+    while let Step::Next(..) = session.step().await {
+        passed += 1;
+    }
+    assert_eq!(passed, 100);
+    let idle = script("const request = () => new Promise(() => {});");
+    let mut session = idle.begin(Function::Request, vec!["{}".into()]).await.unwrap();
+    let Step::Done(Err(thrown)) = session.step().await else { panic!("it ends") };
+    assert!(thrown.to_string().contains("never happens"), "{thrown}");
+}

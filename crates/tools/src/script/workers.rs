@@ -1,0 +1,207 @@
+//! The threads that scripts run on. A script that waits for a call that it passed on holds no thread.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::engine::{Engine, Told};
+use super::thrown::Thrown;
+use super::{Function, Source, Step};
+
+/// The most threads of scripts.
+const MOST: usize = 4;
+/// The stack of such a thread: more than any script may use.
+const STACK: usize = 4 * 1024 * 1024;
+/// After this time on one step beyond what scripts may compute, a thread counts as lost: some operations of the
+/// language cannot be interrupted.
+const LOST: Duration = Duration::from_secs(10);
+/// How many threads may get lost before no more scripts are run.
+const MOST_LOST: usize = 16;
+/// The most lines that one call writes to the log.
+const MOST_LINES: usize = 100;
+
+/// What a thread is told.
+pub(super) enum Message {
+    /// A call begins.
+    Start(Box<Start>),
+    /// What became of a call that a script passed on.
+    Answer(u64, u32, Result<String, String>),
+    /// Nobody waits for this call any more.
+    End(u64),
+}
+
+/// A call that begins.
+pub(super) struct Start {
+    pub(super) session: u64,
+    pub(super) source: Arc<Source>,
+    pub(super) function: Function,
+    pub(super) arguments: Vec<String>,
+    pub(super) steps: UnboundedSender<Step>,
+    pub(super) cancelled: Arc<AtomicBool>,
+}
+
+/// One thread, and since when it has been at its step.
+#[derive(Clone)]
+struct Worker {
+    messages: Sender<Message>,
+    busy: Arc<Mutex<Option<Instant>>>,
+}
+
+struct Workers {
+    all: Mutex<Vec<Worker>>,
+    turn: AtomicU64,
+    lost: AtomicU64,
+}
+
+/// The threads of this process; each starts when it is first needed.
+fn workers() -> &'static Workers {
+    static WORKERS: OnceLock<Workers> = OnceLock::new();
+    WORKERS.get_or_init(|| Workers {
+        all: Mutex::default(),
+        turn: AtomicU64::new(0),
+        lost: AtomicU64::new(0),
+    })
+}
+
+/// Begins a call on one of the threads; tells where to send what comes after.
+pub(super) fn start(start: Start) -> Result<Sender<Message>, Box<Thrown>> {
+    let none = || Thrown::limit("there is no thread left for scripts");
+    let worker = workers().one(start.source.limits.compute).ok_or_else(none)?;
+    worker.messages.send(Message::Start(Box::new(start))).map_err(|_| none())?;
+    Ok(worker.messages)
+}
+
+impl Workers {
+    fn one(&self, compute: Duration) -> Option<Worker> {
+        let most = thread::available_parallelism().map_or(1, usize::from).min(MOST);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < most {
+            all.push(spawn()?);
+        }
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let place = usize::try_from(turn).unwrap_or_default() % all.len();
+        if all[place].is_lost(compute) {
+            if self.lost.fetch_add(1, Ordering::Relaxed) >= MOST_LOST as u64 {
+                return None;
+            }
+            tracing::error!(
+                "a script holds its thread and cannot be interrupted; a new thread takes its place"
+            );
+            all[place] = spawn()?;
+        }
+        Some(all[place].clone())
+    }
+}
+
+impl Worker {
+    fn is_lost(&self, compute: Duration) -> bool {
+        let busy = *self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.is_some_and(|since| since.elapsed() > LOST + compute * 4)
+    }
+}
+
+fn spawn() -> Option<Worker> {
+    let (sender, receiver) = mpsc::channel();
+    let busy = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&busy);
+    let thread = thread::Builder::new().name("script".to_owned()).stack_size(STACK);
+    thread.spawn(move || work(&receiver, &seen)).ok()?;
+    Some(Worker { messages: sender, busy })
+}
+
+/// A call that is under way.
+struct Running {
+    engine: Engine,
+    name: String,
+    steps: UnboundedSender<Step>,
+    /// How many calls that it passed on are not answered.
+    waiting: usize,
+    lines: usize,
+}
+
+fn work(messages: &Receiver<Message>, busy: &Mutex<Option<Instant>>) {
+    let mut sessions: HashMap<u64, Running> = HashMap::new();
+    let mark = |since| *busy.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    while let Ok(message) = messages.recv() {
+        mark(Some(Instant::now()));
+        match message {
+            Message::Start(start) => {
+                let session = start.session;
+                if let Some(running) = begin(*start) {
+                    sessions.insert(session, running);
+                }
+            }
+            Message::Answer(session, next, answer) => {
+                if let Some(mut running) = sessions.remove(&session) {
+                    running.waiting -= 1;
+                    let told = running.engine.answer(next, &answer);
+                    if running.go_on(told) {
+                        sessions.insert(session, running);
+                    }
+                }
+            }
+            Message::End(session) => drop(sessions.remove(&session)),
+        }
+        mark(None);
+    }
+}
+
+fn begin(start: Start) -> Option<Running> {
+    let Start { source, function, arguments, steps, cancelled, .. } = start;
+    let engine = match Engine::load(&source, cancelled) {
+        Ok(engine) => engine,
+        Err(thrown) => {
+            // Whoever is gone by now needs no answer.
+            _ = steps.send(Step::Done(Err(thrown)));
+            return None;
+        }
+    };
+    let name = source.name.clone();
+    let told = engine.begin(function, &arguments);
+    let mut running = Running { engine, name, steps, waiting: 0, lines: 0 };
+    running.go_on(told).then_some(running)
+}
+
+impl Running {
+    /// Passes on what the script told; whether it goes on.
+    fn go_on(&mut self, told: Vec<Told>) -> bool {
+        for told in told {
+            let done = match told {
+                Told::Next(number, call) => {
+                    self.waiting += 1;
+                    _ = self.steps.send(Step::Next(number, call));
+                    continue;
+                }
+                Told::Log { is_warning, line } => {
+                    self.log(is_warning, &line);
+                    continue;
+                }
+                Told::Done(value) => Ok(value),
+                Told::Thrown(thrown) => Err(thrown),
+            };
+            _ = self.steps.send(Step::Done(done));
+            return false;
+        }
+        if self.waiting > 0 {
+            return true;
+        }
+        let what = "it came to no end: it waits for what never happens, or has used up its memory";
+        _ = self.steps.send(Step::Done(Err(Thrown::limit(what))));
+        false
+    }
+
+    fn log(&mut self, is_warning: bool, line: &str) {
+        self.lines += 1;
+        let line = super::thrown::shortened(line);
+        match (self.lines > MOST_LINES, is_warning) {
+            (true, _) => {}
+            (false, true) => tracing::warn!("{}: {line}", self.name),
+            (false, false) => tracing::info!("{}: {line}", self.name),
+        }
+    }
+}

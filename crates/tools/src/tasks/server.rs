@@ -1,0 +1,206 @@
+//! Tasks on a PostgreSQL server, which many machines may share.
+
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row};
+
+use super::database::{Page, Update};
+use super::error::StoreError;
+use super::task::{Status, Task, new_id};
+use crate::database::Trouble;
+use crate::database::address::Server;
+use crate::database::postgres::{Lease, Pool, has_zero};
+
+/// How many connections one process has at most.
+const CONNECTIONS: usize = 4;
+
+/// Whoever makes tables or numbers holds this lock, which nobody else knows: "CrTs".
+const LOCK: &str = "SELECT pg_advisory_xact_lock(1131566195)";
+
+/// What brings the tables from one version to the next; the version is how many were applied. Never edit one that was
+/// released: add another.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE creole_tasks (
+        -- The order of creation. It is given out under a lock, so that a number never appears behind a greater one, which
+        -- keeps cursors true.
+        number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        description TEXT NOT NULL,
+        status TEXT NOT NULL CHECK (status IN ('pending', 'in_progress', 'done', 'cancelled'))
+    );
+    CREATE INDEX creole_tasks_by_status ON creole_tasks (status, number);
+"];
+
+/// The tasks of one database.
+#[derive(Debug)]
+pub(super) struct TaskServer {
+    pool: Pool,
+    place: String,
+    /// Done once it is known that the tables are there.
+    ready: OnceCell<()>,
+}
+
+type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+impl TaskServer {
+    /// The tasks there. Nothing is connected yet.
+    pub(super) fn new(server: &Server) -> Self {
+        let greeting =
+            "SET statement_timeout = 10000; SET idle_in_transaction_session_timeout = 10000";
+        let pool = Pool::new(server.config(), CONNECTIONS, greeting);
+        Self { pool, place: server.place(), ready: OnceCell::new() }
+    }
+
+    pub(super) async fn create(&self, description: &str) -> Result<Task, StoreError> {
+        check(description)?;
+        let id = new_id().map_err(StoreError::Randomness)?;
+        let task = Task { id, description: description.to_owned(), status: Status::Pending };
+        let lease = self.lease().await?;
+        let work = async {
+            lease.batch_execute(&format!("BEGIN; {LOCK}")).await?;
+            let sql = "INSERT INTO creole_tasks (id, description, status) VALUES ($1, $2, $3)";
+            lease.execute(sql, &[&task.id, &task.description, &task.status.name()]).await?;
+            lease.batch_execute("COMMIT").await
+        };
+        let done = work.await;
+        self.ended(lease, done).await?;
+        Ok(task)
+    }
+
+    pub(super) async fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
+        self.one("SELECT id, description, status FROM creole_tasks WHERE id = $1", &[&id]).await
+    }
+
+    pub(super) async fn page(
+        &self,
+        status: Option<Status>,
+        after: i64,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let sql = "SELECT id, description, status, number FROM creole_tasks
+                   WHERE number > $1 AND ($2::text IS NULL OR status = $2) ORDER BY number LIMIT $3";
+        let mut rows = self.rows(sql, &[&after, &status.map(Status::name), &wanted]).await?;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let more_after = rows.last().filter(|_| more).map(|row| row.get(3));
+        Ok(Page { tasks: rows.iter().map(task_of).collect(), more_after })
+    }
+
+    pub(super) async fn update(
+        &self,
+        id: &str,
+        update: &Update,
+    ) -> Result<Option<Task>, StoreError> {
+        update.description.as_deref().map_or(Ok(()), check)?;
+        let sql = "UPDATE creole_tasks SET status = coalesce($2, status), description = coalesce($3, description)
+                   WHERE id = $1 RETURNING id, description, status";
+        self.one(sql, &[&id, &update.status.map(Status::name), &update.description]).await
+    }
+
+    pub(super) async fn delete(&self, id: &str) -> Result<Option<Task>, StoreError> {
+        let sql = "DELETE FROM creole_tasks WHERE id = $1 RETURNING id, description, status";
+        self.one(sql, &[&id]).await
+    }
+
+    pub(super) async fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let sql = "SELECT id FROM creole_tasks WHERE starts_with(id, $1) ORDER BY id COLLATE \"C\" LIMIT $2";
+        let rows = self.rows(sql, &[&prefix, &limit]).await?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    async fn one(&self, sql: &str, given: Parameters<'_>) -> Result<Option<Task>, StoreError> {
+        Ok(self.rows(sql, given).await?.first().map(task_of))
+    }
+
+    /// One statement, which is done as a whole or not at all.
+    async fn rows(&self, sql: &str, given: Parameters<'_>) -> Result<Vec<Row>, StoreError> {
+        let lease = self.lease().await?;
+        let done = lease.query(sql, given).await;
+        self.ended(lease, done).await
+    }
+
+    /// Gives the connection back, with nothing left open on it.
+    async fn ended<T>(
+        &self,
+        lease: Lease,
+        done: Result<T, tokio_postgres::Error>,
+    ) -> Result<T, StoreError> {
+        match done {
+            Ok(done) => {
+                lease.done();
+                Ok(done)
+            }
+            Err(error) => {
+                if lease.batch_execute("ROLLBACK").await.is_ok() {
+                    lease.done();
+                }
+                Err(self.trouble(Trouble::postgres(&error)))
+            }
+        }
+    }
+
+    fn trouble(&self, trouble: Trouble) -> StoreError {
+        StoreError::Server(self.place.clone(), trouble)
+    }
+
+    /// A connection to a database that has the tables.
+    async fn lease(&self) -> Result<Lease, StoreError> {
+        self.ready.get_or_try_init(|| self.prepare()).await?;
+        self.pool.lease().await.map_err(|trouble| self.trouble(trouble))
+    }
+
+    async fn prepare(&self) -> Result<(), StoreError> {
+        let lease = self.pool.lease().await.map_err(|trouble| self.trouble(trouble))?;
+        let done = migrate(&lease).await;
+        let found = self.ended(lease, done).await?;
+        match found > MIGRATIONS.len() {
+            true => Err(StoreError::NewerServer {
+                place: self.place.clone(),
+                found,
+                known: MIGRATIONS.len(),
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Brings the tables up to date; the version that they had or have now.
+async fn migrate(client: &Client) -> Result<usize, tokio_postgres::Error> {
+    client.batch_execute(&format!("BEGIN; {LOCK}")).await?;
+    client
+        .batch_execute(
+            "CREATE TABLE IF NOT EXISTS creole_versions (part TEXT PRIMARY KEY, version INTEGER NOT NULL)",
+        )
+        .await?;
+    let sql = "SELECT version FROM creole_versions WHERE part = 'tasks'";
+    let found = client.query_opt(sql, &[]).await?;
+    let found: i32 = found.map_or(0, |row| row.get(0));
+    let found = usize::try_from(found).unwrap_or(usize::MAX);
+    for migration in MIGRATIONS.iter().skip(found) {
+        client.batch_execute(migration).await?;
+    }
+    if found < MIGRATIONS.len() {
+        let version = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+        let sql = "INSERT INTO creole_versions (part, version) VALUES ('tasks', $1)
+                   ON CONFLICT (part) DO UPDATE SET version = excluded.version";
+        client.execute(sql, &[&version]).await?;
+    }
+    client.batch_execute("COMMIT").await?;
+    Ok(found.max(MIGRATIONS.len()))
+}
+
+fn check(description: &str) -> Result<(), StoreError> {
+    match has_zero(&Value::from(description)) {
+        true => Err(StoreError::Zero),
+        false => Ok(()),
+    }
+}
+
+fn task_of(row: &Row) -> Task {
+    // The table's CHECK lets no other status in.
+    let status = Status::named(row.get(2)).unwrap_or(Status::Pending);
+    Task { id: row.get(0), description: row.get(1), status }
+}
