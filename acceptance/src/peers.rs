@@ -24,6 +24,8 @@ pub mod own;
 pub mod postgres;
 pub(crate) mod process;
 mod servers;
+#[cfg(unix)]
+pub mod wordpress;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

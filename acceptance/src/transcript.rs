@@ -19,6 +19,7 @@
 //! | `Spec: …` | the clause that is shown; at least one, several allowed |
 //! | `Server: …` | the words after `creole serve`; paths are relative to the repository root |
 //! | `Skip STAGE: reason` | that stage (`stdio`, `http`, `machine`, `memory`) leaves the file out |
+//! | `Only STAGE: reason` | only that stage plays the file |
 //! | `Real time: reason` | a stage without a fake clock may really wait (each step under two seconds) |
 //!
 //! # Dialogue
@@ -79,6 +80,7 @@ pub struct Transcript {
     spec: Vec<String>,
     server: Vec<String>,
     skips: Vec<(String, String)>,
+    only: Option<(String, String)>,
     real_time: Option<String>,
     steps: Vec<Step>,
 }
@@ -123,7 +125,9 @@ impl Transcript {
     /// Why this stage leaves the file out, if it does.
     #[must_use]
     pub fn skip(&self, stage: &str) -> Option<&str> {
-        self.skips.iter().find(|(name, _)| name == stage).map(|(_, reason)| reason.as_str())
+        let elsewhere = self.only.iter().filter(|(name, _)| name != stage);
+        let skips = self.skips.iter().filter(|(name, _)| name == stage);
+        skips.chain(elsewhere).map(|(_, reason)| reason.as_str()).next()
     }
 
     /// Whether a step moves the clock and no header allows to wait for it really.

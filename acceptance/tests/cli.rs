@@ -9,8 +9,15 @@ use creole_acceptance::stage::stdio::{binary, repository};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PRESETS: [&str; 6] =
-    ["default", "bb-mcp-server", "mcp-chain", "bossman", "fpf-governance", "everything"];
+const PRESETS: [&str; 7] = [
+    "default",
+    "bb-mcp-server",
+    "mcp-chain",
+    "bossman",
+    "fpf-governance",
+    "buddyboss",
+    "everything",
+];
 
 /// What a command did.
 #[derive(Debug, PartialEq)]
@@ -27,6 +34,7 @@ fn creole_in(folder: &Path, words: &[&str]) -> Ran {
         .current_dir(folder)
         .env_remove("CREOLE_TEST_UNSET")
         .env("CREOLE_TEST_NAME", "ann")
+        .env("CREOLE_WORDPRESS_URL", "https://example.org")
         .env("NO_COLOR", "1")
         .stdin(Stdio::null())
         .output()
@@ -116,8 +124,12 @@ fn help_explains_itself_to_a_newcomer() {
 
 #[test]
 fn every_verb_has_help_with_an_example() {
-    let of_config: [&[&str]; 3] =
-        [&["config", "show"], &["config", "check"], &["config", "schema"]];
+    let of_config: [&[&str]; 4] = [
+        &["config", "show"],
+        &["config", "check"],
+        &["config", "schema"],
+        &["config", "reference"],
+    ];
     let alone: [&[&str]; 9] = [
         &["serve"],
         &["connect"],
@@ -189,7 +201,7 @@ fn an_unknown_preset_is_refused_with_those_that_there_are() {
     let expected = "\
 error: unknown preset `bosman`
   = help: did you mean `bossman`? the presets are `default`, `bb-mcp-server`, `mcp-chain`, \
-`bossman`, `fpf-governance`, `everything`
+`bossman`, `fpf-governance`, `buddyboss`, `everything`
 ";
     assert_refused(&creole(&["serve", "--preset", "bosman"]), expected);
     assert_refused(&creole(&["config", "show", "--preset", "bosman"]), expected);

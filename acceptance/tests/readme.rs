@@ -19,7 +19,7 @@
 //! - A block marked `toml` is a configuration: `creole config check` must find it right. It stays in the
 //!   folder as `creole.toml`, or as `NAME.toml` if its first line is `# NAME.toml`. One that has
 //!   `[dependencies]` is for Cargo and left alone.
-//! - A block marked `js` or `python` whose first line is a comment with a file's name stays in the folder as that file.
+//! - A block marked `js`, `python` or `yaml` whose first line is a comment with a file's name stays in the folder as that file.
 //! - A block marked `json` that follows no commands is JSON, unless it has an `…`.
 //! - Rust in a document is the doctests' matter, and a block marked otherwise is a picture.
 
@@ -115,7 +115,7 @@ fn check(document: &str) -> Vec<String> {
         let told = match block.mark.as_str() {
             "sh" => check_commands(&block.text, shown, &mut stage),
             "toml" => check_configuration(&block.text, &stage),
-            "js" | "python" => keep(&block.text, folder.path()),
+            "js" | "python" | "yaml" => keep(&block.text, folder.path()),
             "json" if index == 0 || !block.follows || blocks[index - 1].mark != "sh" => {
                 check_json(&block.text)
             }
@@ -166,7 +166,7 @@ impl Stage<'_> {
 fn keep(text: &str, folder: &Path) -> Result<(), String> {
     let first = text.lines().next().unwrap_or_default();
     let name = first.strip_prefix("// ").or(first.strip_prefix("# ")).unwrap_or_default();
-    let is_name = name.ends_with(".js") || name.ends_with(".py");
+    let is_name = [".js", ".py", ".yaml"].iter().any(|end| name.ends_with(end));
     if is_name && !name.contains(['/', ' ']) {
         fs::write(folder.join(name), text).map_err(|error| error.to_string())?;
     }

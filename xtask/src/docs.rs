@@ -6,7 +6,8 @@ mod dialects;
 mod errors;
 mod settings;
 
-use std::fs;
+use std::process::{Command, Stdio};
+use std::{env, fs};
 
 use crate::repository::{File, Repository};
 use crate::say;
@@ -16,11 +17,14 @@ const NOTICE: &str = "<!-- Made by `cargo xtask docs`; change the data, not this
 
 /// The folder of which every file is generated.
 const DIALECTS: &str = "docs/dialects";
+/// The reference of the configuration.
+const CONFIGURATION: &str = "docs/configuration.md";
 
 /// Writes every generated document, and removes those of dialects that are gone.
 pub(crate) fn write() -> Result<(), String> {
     let repository = Repository::find()?;
-    let documents = documents(&repository)?;
+    let mut documents = documents(&repository)?;
+    documents.push(configuration(&repository)?);
     fs::create_dir_all(repository.root().join(DIALECTS)).map_err(|error| error.to_string())?;
     for orphan in orphans(&repository, &documents)? {
         fs::remove_file(repository.root().join(&orphan))
@@ -64,6 +68,21 @@ fn documents(repository: &Repository) -> Result<Vec<File>, String> {
     let mut documents = dialects::documents();
     documents.push(conformance::document(&transcripts));
     Ok(documents)
+}
+
+/// The reference of the configuration, as the binary prints it: this crate is built long before that. A test of
+/// `creole-gateway` says when it is not current.
+fn configuration(repository: &Repository) -> Result<File, String> {
+    let words = ["run", "--quiet", "--package", "creole-cli", "--", "config", "reference"];
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let output =
+        command.args(words).current_dir(repository.root()).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("cannot start cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`cargo {}`: {}", words.join(" "), output.status));
+    }
+    let printed = String::from_utf8(output.stdout).map_err(|error| error.to_string())?;
+    Ok(File { path: CONFIGURATION.to_owned(), text: format!("{NOTICE}\n\n{printed}") })
 }
 
 /// Files in the folder of dialects that nothing generates.

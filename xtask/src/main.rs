@@ -16,7 +16,8 @@ usage: cargo xtask CHORE
 
   test [--only STEP]    everything that must hold before a change is merged; `test --list` names the steps
   tidy                  the invariants of the source tree that compilers do not check
-  docs [--check]        writes docs/dialects and docs/conformance.md from data, or says what is not current
+  docs [--check]        writes docs/dialects, docs/conformance.md and docs/configuration.md from data, or says what
+                        is not current
   bench stdio           Creole, rmcp, rust-mcp-sdk and bare echoes on stdio, side by side
   bench http            Creole, rmcp, tower-mcp and a bare responder on HTTP, side by side
   bench gateway         calls through Creole, other gateways and a bare relay, side by side

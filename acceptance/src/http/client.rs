@@ -47,6 +47,12 @@ impl Request {
             .with("Accept", "application/json, text/event-stream")
     }
 
+    /// A request to another path than the usual one.
+    #[must_use]
+    pub fn to(method: &str, target: &str, body: impl Into<Vec<u8>>) -> Self {
+        Self { body: body.into(), ..Self::new(method, target) }
+    }
+
     /// The stream of a session.
     #[must_use]
     pub fn get(session: &str) -> Self {

@@ -103,8 +103,12 @@ pub fn install_all() -> Result<(), String> {
     let suites = Suite::ALL.into_iter();
     jobs.extend(suites.map(|suite| job(suite.name(), move || installed_suite(suite).map(drop))));
     jobs.push(job("mcp-remote", || bridge("").map(drop)));
+    // One after the other: packages of the system are installed by one at a time.
     #[cfg(unix)]
-    jobs.push(job("postgres", || super::postgres::programs().map(drop)));
+    jobs.push(job("postgres, wordpress", || {
+        super::postgres::programs()?;
+        super::wordpress::WordPress::prepared().map(drop)
+    }));
     let missing = side_by_side(jobs);
     if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
 }
@@ -277,7 +281,7 @@ const STAMP: &str = "stamp";
 
 /// Installs unless the stamp says that the same was installed before, and its product is still
 /// there. A lock file makes other processes wait meanwhile.
-fn once(
+pub(super) fn once(
     name: &str,
     pinned: &str,
     product: &Path,
@@ -298,10 +302,11 @@ fn once(
 }
 
 /// Runs a tool that an installation needs, and returns what it printed.
-fn tool(name: &str, command: &mut Command) -> Result<String, Missing> {
+pub(super) fn tool(name: &str, command: &mut Command) -> Result<String, Missing> {
     let output = process::output(command, Instant::now() + INSTALLATION).map_err(|error| {
         let remedy = match name {
             "npm" | "node" => "install Node.js 20 or newer with npm (Debian: nodejs, npm)",
+            "sh" | "tar" => "see what is said above",
             "python3" | "pip" => "install Python 3.10 or newer with venv (Debian: python3-venv)",
             _ => "install Rust with cargo",
         };
@@ -319,12 +324,12 @@ pub(super) fn source(path: &str) -> PathBuf {
 }
 
 /// The folder in which something is installed.
-fn folder(name: &str) -> PathBuf {
+pub(super) fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target").join("peers").join(name)
 }
 
 /// Reads a file.
-fn read(path: &Path) -> Result<String, Missing> {
+pub(super) fn read(path: &Path) -> Result<String, Missing> {
     fs::read_to_string(path).map_err(|error| unusable(path, &error))
 }
 

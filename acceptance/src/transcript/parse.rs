@@ -68,6 +68,7 @@ impl Reader {
             spec: Vec::new(),
             server: Vec::new(),
             skips: Vec::new(),
+            only: None,
             real_time: None,
             steps: Vec::new(),
         };
@@ -107,6 +108,7 @@ impl Reader {
             }
             Header::Server => transcript.server = words(value),
             Header::RealTime => transcript.real_time = Some(value.to_owned()),
+            Header::Only(stage) => transcript.only = Some((stage.to_owned(), value.to_owned())),
             Header::Skip(stage) => transcript.skips.push((stage.to_owned(), value.to_owned())),
         }
         Ok(())
@@ -219,6 +221,7 @@ enum Header<'a> {
     Server,
     RealTime,
     Skip(&'a str),
+    Only(&'a str),
 }
 
 impl<'a> Header<'a> {
@@ -228,7 +231,15 @@ impl<'a> Header<'a> {
             "Spec" => Self::Spec,
             "Server" => Self::Server,
             "Real time" => Self::RealTime,
-            _ => Self::Skip(key.strip_prefix("Skip ").filter(|stage| !stage.contains(' '))?),
+            _ => {
+                let (word, stage) =
+                    key.split_once(' ').filter(|(_, stage)| !stage.contains(' '))?;
+                match word {
+                    "Skip" => Self::Skip(stage),
+                    "Only" => Self::Only(stage),
+                    _ => return None,
+                }
+            }
         };
         Some((header, value.trim()))
     }
@@ -275,6 +286,8 @@ mod tests {
         assert_eq!(transcript.server(), ["--preset", "x"]);
         assert_eq!(transcript.skip("machine"), Some("it has no process"));
         assert_eq!(transcript.skip("stdio"), None);
+        let only = read(&format!("{HEAD}Only http: it is about HTTP\n\n> {{}}\n")).unwrap();
+        assert_eq!((only.skip("http"), only.skip("stdio")), (None, Some("it is about HTTP")));
         assert!(!transcript.needs_fake_clock());
         let lines: Vec<usize> = transcript.steps.iter().map(|step| step.line).collect();
         assert_eq!(lines, [11, 13, 14, 15]);

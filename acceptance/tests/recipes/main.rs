@@ -3,11 +3,17 @@
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "what is not tested or only measured is said aloud"
+)]
 
 mod command;
 mod endings;
 mod examples;
 mod http;
+mod openapi;
 mod reach;
 mod secrets;
 mod service;

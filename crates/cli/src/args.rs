@@ -181,15 +181,23 @@ pub(crate) enum ConfigCommand {
     #[command(override_usage = "creole config show [FILE | --preset <NAME>]")]
     Show(Chosen),
     /// Check a configuration and say what it means.
-    #[command(after_help = "Example:\n  creole config check creole.toml")]
+    #[command(
+        after_help = "Examples:\n  creole config check creole.toml\n  creole config check creole.toml --operations"
+    )]
     Check {
         /// The configuration file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        /// Also tell what became of every operation of the OpenAPI documents.
+        #[arg(long)]
+        operations: bool,
     },
     /// Print the JSON Schema of configurations, with which editors complete and check them.
     #[command(after_help = "Example:\n  creole config schema > creole.schema.json")]
     Schema,
+    /// Print every key that a configuration can have, as Markdown.
+    #[command(after_help = "Example:\n  creole config reference | less")]
+    Reference,
 }
 
 /// `creole passwd`.
@@ -238,7 +246,7 @@ pub(crate) struct Chosen {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// A configuration that ships inside: default, bb-mcp-server, mcp-chain, bossman, fpf-governance,
-    /// everything.
+    /// buddyboss, everything.
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     preset: Option<String>,
 }

@@ -15,6 +15,7 @@ use creole_gateway::federation::Federation;
 use creole_gateway::plan::auth::{AuthPlan, KeyPlan};
 use creole_gateway::plan::layer::{self, LayerError};
 use creole_tools::recipe::RecipeError;
+use creole_tools::wordpress::Site;
 use creole_tools::{Options, PackError};
 
 /// How long clients may keep lists: a change is announced, so a minute is only for those who do not listen.
@@ -58,7 +59,11 @@ pub fn assemble(
     }
     let skills = plan.skills.clone().or_else(|| options.skills.clone());
     let tasks = plan.tasks.clone().or_else(|| options.tasks.clone());
-    let options = Options { skills, tasks, ..options.clone() };
+    let site = match &options.site {
+        Some(site) => Some(site.clone()),
+        None => site(plan)?,
+    };
+    let options = Options { skills, tasks, site, ..options.clone() };
     for pack in &wanted.packs {
         server = creole_tools::add(server, pack, &options)?;
     }
@@ -66,6 +71,14 @@ pub fn assemble(
         server = recipe.add(server, &options)?;
     }
     Ok(server.with_all(layer::build(&wanted.chain, &wanted.name)?))
+}
+
+/// The WordPress site that packs work on, if the plan names one.
+///
+/// # Errors
+/// When it is to be reached encrypted and the system's certificates cannot be had.
+pub fn site(plan: &Plan) -> Result<Option<Site>, PackError> {
+    plan.wordpress.clone().map(Site::new).transpose().map_err(PackError::Site)
 }
 
 /// A server that cannot be put together.

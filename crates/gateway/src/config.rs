@@ -10,11 +10,14 @@ pub mod dialect;
 pub mod error;
 pub mod files;
 pub mod http;
+pub mod openapi;
+pub mod reference;
 pub mod schema;
 pub mod script;
 pub mod tools;
 pub mod upstream;
 pub mod value;
+pub mod wordpress;
 pub mod words;
 
 pub(crate) mod environment;
@@ -35,9 +38,11 @@ use environment::Lookup;
 use error::Problem;
 use files::{FolderTable, PromptsTable, ResourceTable};
 use http::HttpTable;
+use openapi::OpenApiTable;
 use tools::ToolTable;
 use upstream::UpstreamTable;
 use value::{Entries, Placed, Within};
+use wordpress::WordPressTable;
 use words::{LogFormat, LogLevel};
 
 /// A configuration file: one file describes one process.
@@ -60,9 +65,11 @@ pub struct Config {
     /// What is logged, and how. The log goes to stderr.
     pub log: Option<LogTable>,
     /// Where the pack `skills` finds its skills.
-    pub skills: Option<SkillsTable>,
+    pub skills: Option<Placed<SkillsTable>>,
     /// Where the pack `tasks` keeps its tasks.
     pub tasks: Option<Placed<TasksTable>>,
+    /// The WordPress site that the packs `buddyboss-platform` and `wordpress` work on.
+    pub wordpress: Option<Placed<WordPressTable>>,
     /// Databases that are read, by names of your own.
     pub databases: Option<Entries<DatabaseTable>>,
     /// Tools without code, by the names that clients call them by.
@@ -73,6 +80,8 @@ pub struct Config {
     pub prompts: Option<Entries<PromptsTable>>,
     /// Single resources, by names of your own.
     pub resources: Option<Entries<ResourceTable>>,
+    /// Services that OpenAPI documents describe, by names of your own. Their operations become tools.
+    pub openapi: Option<Entries<OpenApiTable>>,
 }
 
 /// Where tasks and sessions are kept.
@@ -119,6 +128,8 @@ pub struct ServerTable {
     pub resources: Option<Vec<Placed<String>>>,
     /// Which of the databases of `[databases]` it has the tables of, by their names. Default: all.
     pub databases: Option<Vec<Placed<String>>>,
+    /// Which of the services of `[openapi]` it has, by their names. Default: all.
+    pub openapi: Option<Vec<Placed<String>>>,
     /// Layers around its calls, the first one outermost.
     pub chain: Option<Vec<Placed<LayerTable>>>,
 }

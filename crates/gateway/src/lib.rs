@@ -21,6 +21,7 @@ pub mod upstream;
 
 mod source;
 
+pub use config::environment::Lookup;
 pub use config::error::ConfigError;
 pub use config::nearest::nearest;
 pub use plan::Plan;

@@ -8,19 +8,23 @@ mod errors;
 mod files;
 pub mod http;
 pub mod layer;
+mod openapi;
 mod restart;
 mod script;
 mod servers;
 mod skills;
 mod tools;
 pub mod upstream;
+mod wordpress;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use creole_proto::dialect::Dialect;
 use creole_tools::database::Address;
+use creole_tools::openapi::Api;
 use creole_tools::recipe::Recipe;
+use creole_tools::wordpress::Settings as Site;
 
 use auth::AuthPlan;
 use layer::LayerPlan;
@@ -64,6 +68,8 @@ pub struct Plan {
     pub skills: Option<PathBuf>,
     /// Where the pack `tasks` keeps its tasks, if something is said.
     pub tasks: Option<Address>,
+    /// The WordPress site that packs work on.
+    pub wordpress: Option<Site>,
     /// What was described and not programmed, in the order in which it was written; each server chooses.
     pub recipes: Vec<Recipe>,
 }
@@ -101,6 +107,8 @@ pub struct ServerPlan {
     pub resources: Option<Vec<String>>,
     /// Which of the databases it has the tables of; all if nothing is said.
     pub databases: Option<Vec<String>>,
+    /// Which of the services of OpenAPI documents it has; all if nothing is said.
+    pub openapi: Option<Vec<String>>,
     /// Layers around its calls, outermost first.
     pub chain: Vec<LayerPlan>,
 }
@@ -132,10 +140,18 @@ pub struct LogPlan {
 impl Plan {
     /// Reads a configuration and works out what it means, given the packs that there are.
     pub fn load(source: Source<'_>, known_packs: &[&str]) -> Result<Self, ConfigError> {
+        Self::load_with(source, known_packs, &|name| std::env::var(name))
+    }
+
+    /// The same, where `${NAME}` means what is looked up.
+    pub fn load_with(
+        source: Source<'_>,
+        known_packs: &[&str],
+        lookup: Lookup<'_>,
+    ) -> Result<Self, ConfigError> {
         let text = source.text()?;
-        let lookup = |name: &str| std::env::var(name);
         let folder = source.folder();
-        let plan = Self::read(&text, folder, known_packs, &lookup)
+        let plan = Self::read(&text, folder, known_packs, lookup)
             .map_err(|problem| problem.shown_in(&source.name(), &text))?;
         Ok(plan.within(folder))
     }
@@ -163,8 +179,9 @@ impl Plan {
         let chains = servers.map(|it| &it.chain).chain(self.upstreams.iter().map(|it| &it.chain));
         let of_layers = chains.flatten().filter_map(LayerPlan::script);
         let of_tools = self.recipes.iter().filter_map(Recipe::script);
-        let mut files: Vec<PathBuf> =
-            of_layers.chain(of_tools).map(|script| script.file().to_owned()).collect();
+        let scripts = of_layers.chain(of_tools).map(|script| script.file().to_owned());
+        let documents = self.recipes.iter().filter_map(Recipe::api).filter_map(Api::file);
+        let mut files: Vec<PathBuf> = scripts.chain(documents.map(Path::to_owned)).collect();
         files.sort();
         files.dedup();
         files
@@ -182,6 +199,8 @@ impl Plan {
         let (mut recipes, times) = tools::resolve(config.tools.take(), &databases, folder)?;
         recipes.extend(files::resolve(&mut config, folder)?);
         recipes.extend(tables);
+        let (apis, described) = openapi::resolve(config.openapi.take(), folder)?;
+        recipes.extend(apis);
         let known =
             servers::Known { packs: known_packs, upstreams: &upstreams, recipes: &recipes, folder };
         let (server, further) = servers::resolve(&mut config, &known)?;
@@ -194,9 +213,22 @@ impl Plan {
         let packs: Vec<String> = all().flat_map(|server| server.packs.clone()).collect();
         let skills = skills::folder(config.skills, &packs, folder)?;
         let tasks = database::tasks(config.tasks, &packs, folder)?;
-        let plan =
-            Self { server, further, upstreams, http, auth, state, log, skills, tasks, recipes };
+        let wordpress = wordpress::resolve(config.wordpress, &packs, auth.is_some(), folder)?;
+        let plan = Self {
+            server,
+            further,
+            upstreams,
+            http,
+            auth,
+            state,
+            log,
+            skills,
+            tasks,
+            wordpress,
+            recipes,
+        };
         times.check(&plan)?;
+        described.check(&plan)?;
         Ok(plan)
     }
 }
@@ -230,6 +262,7 @@ fn server(table: ServerTable, known: &servers::Known<'_>) -> Result<ServerPlan, 
         prompts: None,
         resources: None,
         databases: None,
+        openapi: None,
         name,
     })
 }

@@ -25,6 +25,7 @@ pub const ALL: &[Preset] = &[
     Preset { name: "mcp-chain", text: include_str!("../presets/mcp-chain.toml") },
     Preset { name: "bossman", text: include_str!("../presets/bossman.toml") },
     Preset { name: "fpf-governance", text: include_str!("../presets/fpf-governance.toml") },
+    Preset { name: "buddyboss", text: include_str!("../presets/buddyboss.toml") },
     Preset { name: "everything", text: include_str!("../presets/everything.toml") },
 ];
 

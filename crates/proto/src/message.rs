@@ -47,11 +47,12 @@ pub struct Refusal {
 /// Tells what a scanned message is.
 pub fn classify<'a>(fields: &Fields<'a>, dialect: &Dialect) -> Result<Message<'a>, Refusal> {
     check_envelope(fields).and_then(|()| message(fields, dialect)).map_err(|fault| Refusal {
-        fault: Box::new(fault),
         id: match dialect.refused_id {
-            RefusedId::Echo => fields.id.and_then(|raw| dialect.id(raw).ok()),
-            RefusedId::Null => None,
+            // Without a method it is still a request.
+            RefusedId::Null if fault.kind != FaultKind::MissingMethod => None,
+            _ => fields.id.and_then(|raw| dialect.id(raw).ok()),
         },
+        fault: Box::new(fault),
     })
 }
 

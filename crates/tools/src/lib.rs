@@ -11,11 +11,13 @@ mod everything;
 pub mod files;
 mod guide;
 mod hello;
+pub mod openapi;
 pub mod recipe;
 pub mod script;
 pub mod skills;
 mod tasks;
 mod template;
+pub mod wordpress;
 
 use std::env;
 use std::error::Error;
@@ -38,6 +40,16 @@ pub const PACKS: &[(&str, &str)] = &[
     ("guide", "A text and two prompts on how to use this server; touches nothing."),
     ("skills", "The skills in a folder, as resources; reads that folder when the server starts."),
     (
+        "buddyboss-platform",
+        "Members, groups, activity, messages and more of a WordPress site with the BuddyBoss platform; reads and \
+         writes that site as the caller.",
+    ),
+    (
+        "wordpress",
+        "Tools made of the routes of a WordPress site that the configuration allows; reads, and where allowed writes, \
+         that site as the caller.",
+    ),
+    (
         "everything",
         "The fixtures of the official conformance suite, for tests only; asks the client, sleeps, \
          panics and changes its own lists, touches no files.",
@@ -57,9 +69,15 @@ pub struct Options {
     pub tasks: Option<database::Address>,
     /// Who ends the programs that tools run, if this process dies first.
     pub guardian: Option<Guardian>,
+    /// The site that the packs `buddyboss-platform` and `wordpress` work on.
+    pub site: Option<wordpress::Site>,
 }
 
 impl Options {
+    fn site(&self) -> Result<&wordpress::Site, PackError> {
+        self.site.as_ref().ok_or(PackError::NoSite)
+    }
+
     /// The directory for data, if the platform has a place for it.
     fn directory(&self) -> Option<PathBuf> {
         let named = || env::var_os("CREOLE_DATA_DIR").filter(|name| !name.is_empty());
@@ -81,6 +99,8 @@ pub fn add(server: Server, pack: &str, options: &Options) -> Result<Server, Pack
             let folder = options.skills.as_deref().ok_or(PackError::NoFolder)?;
             skills::add(server, folder).map_err(PackError::Skills)
         }
+        "buddyboss-platform" => options.site().map(|site| wordpress::add(server, site)),
+        "wordpress" => options.site().map(|site| wordpress::add_routes(server, site)),
         "everything" => Ok(everything::add(server)),
         unknown => Err(PackError::Unknown(UnknownPack { name: unknown.to_owned() })),
     }
@@ -93,6 +113,10 @@ pub enum PackError {
     Unknown(UnknownPack),
     /// The pack `skills` was given no folder.
     NoFolder,
+    /// A pack of WordPress was given no site.
+    NoSite,
+    /// The site cannot be spoken to; why.
+    Site(String),
     /// The folder of skills cannot be read.
     Skills(skills::Problem),
 }
@@ -102,6 +126,10 @@ impl fmt::Display for PackError {
         match self {
             Self::Unknown(unknown) => unknown.fmt(formatter),
             Self::NoFolder => formatter.write_str("the pack `skills` needs a folder to serve"),
+            Self::NoSite => {
+                formatter.write_str("packs of WordPress need a site: add `[wordpress]`")
+            }
+            Self::Site(why) => write!(formatter, "the WordPress site cannot be spoken to: {why}"),
             Self::Skills(problem) => problem.fmt(formatter),
         }
     }
@@ -137,7 +165,17 @@ mod tests {
     fn every_pack_can_be_added_to_one_server() {
         let mut server = Server::new("all");
         let folder = tempfile::tempdir().unwrap();
-        let options = Options { skills: Some(folder.path().to_owned()), ..Options::default() };
+        let settings = wordpress::Settings {
+            address: wordpress::Address::parse("http://127.0.0.1:9").unwrap(),
+            capability: String::new(),
+            account: None,
+            sets: wordpress::PHASES.iter().map(|phase| (*phase).to_owned()).collect(),
+            routes: wordpress::Routes::default(),
+            timeout: std::time::Duration::from_secs(1),
+        };
+        let site = Some(wordpress::Site::new(settings).unwrap());
+        let options =
+            Options { skills: Some(folder.path().to_owned()), site, ..Options::default() };
         for (name, about) in PACKS {
             assert!(about.ends_with('.'), "{name}");
             server = add(server, name, &options).unwrap();
@@ -151,7 +189,7 @@ mod tests {
             panic!("there is no pack `helo`");
         };
         let expected = "there is no pack `helo`; there are hello, echo, calculate, tasks, guide, skills, \
-                        everything";
+                        buddyboss-platform, wordpress, everything";
         assert_eq!(refusal.to_string(), expected);
     }
 }

@@ -50,6 +50,8 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         paging,
         schemas,
         max_message,
+        event_streams,
+        error_statuses,
         telemetry,
     } = dialect;
     vec![
@@ -91,6 +93,8 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         setting("paging", "lists", paged(*paging)),
         setting("schemas", "`additionalProperties` of announced schemas", schema_style(*schemas)),
         setting("max_message", "the longest message", &format!("{max_message} bytes")),
+        setting("event_streams", "answers over HTTP", streamed(*event_streams)),
+        setting("error_statuses", "statuses of errors over HTTP", statuses(*error_statuses)),
         setting("telemetry", "a log of every request", asked(*telemetry)),
     ]
 }
@@ -229,6 +233,14 @@ fn schema_style(style: SchemaStyle) -> &'static str {
         SchemaStyle::Closed => "`false` where nothing is said",
         SchemaStyle::Open => "`false` is taken out",
     }
+}
+
+fn streamed(event_streams: bool) -> &'static str {
+    if event_streams { "JSON, or streams of events" } else { "JSON alone" }
+}
+
+fn statuses(error_statuses: bool) -> &'static str {
+    if error_statuses { "as the revision says" } else { "200" }
 }
 
 fn asked(telemetry: bool) -> &'static str {

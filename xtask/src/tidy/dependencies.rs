@@ -52,6 +52,7 @@ const ALLOWED: &[Allowed] = &[
             "bytes",
             "etcetera",
             "getrandom",
+            "granit-parser",
             "http",
             "minijinja",
             "nanoexpr",

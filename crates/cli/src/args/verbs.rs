@@ -111,20 +111,24 @@ pub(crate) struct CheckArgs {
     /// The URL of the server, unless `--preset` or `--` names one.
     #[arg(value_name = "URL", num_args = 0..=1)]
     pub(crate) words: Vec<String>,
+    /// Look at a WordPress site instead: permalinks, Application Passwords, and whether the platform sees who calls.
+    #[arg(long, value_name = "SITE", conflicts_with_all = ["words", "preset", "command"])]
+    pub(crate) wordpress: Option<String>,
     #[command(flatten)]
     pub(crate) peer: PeerArgs,
 }
 
 const CHECK_USAGE: &str = "\
-creole check <URL | --preset <NAME>> [OPTIONS]
+creole check <URL | --preset <NAME> | --wordpress <SITE>> [OPTIONS]
        creole check [OPTIONS] -- <COMMAND> [ARGS]...";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
   creole check https://example.com/mcp
   creole check --json -- npx -y @modelcontextprotocol/server-everything
+  creole check --wordpress https://example.org
 
-No tool is called. It ends with 0 whatever it finds, and with 1 if the server cannot be spoken to.";
+A site is looked at as CREOLE_WORDPRESS_USER with CREOLE_WORDPRESS_PASSWORD, if they are set. No tool is called. It ends with 0 whatever it finds, and with 1 if the server cannot be spoken to.";
 
 /// `creole import`.
 #[derive(Debug, Group)]

@@ -3,6 +3,7 @@
 mod fidelity;
 mod lint;
 mod report;
+mod site;
 
 use creole::client::Client;
 use creole::proto::fault::FaultKind;
@@ -25,6 +26,9 @@ struct Lists {
 
 /// Runs the verb.
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
+    if let Some(url) = &args.wordpress {
+        return site::run(url, args);
+    }
     let (place, _) = target::peer(&args.words, &args.peer)?;
     let name = place.name().to_owned();
     let way = report::way(&place);

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
+use creole_gateway::config::reference::reference;
 use creole_gateway::config::schema::schema;
 use creole_gateway::plan::auth::AuthPlan;
 use creole_gateway::plan::layer::LayerPlan;
 use creole_gateway::plan::upstream::{Reached, UpstreamPlan};
 use creole_gateway::plan::{HttpPlan, LogPlan, ServerPlan};
 use creole_gateway::{Plan, Source};
+use creole_tools::openapi::Api;
+use creole_tools::openapi::report::Kept;
 use creole_tools::recipe::tool::Action;
 use creole_tools::recipe::{Recipe, ToolRecipe};
 use creole_tools::skills::load;
@@ -16,16 +19,20 @@ use crate::args::ConfigCommand;
 use crate::failure::Failure;
 use crate::output;
 
+/// More tools than some clients show to a model.
+const MANY_TOOLS: usize = 100;
+
 /// Runs the verb.
 pub(crate) fn run(command: &ConfigCommand) -> Result<(), Failure> {
     match command {
         ConfigCommand::Show(chosen) => output::data(&chosen.source().text()?),
-        ConfigCommand::Check { file } => check(file),
+        ConfigCommand::Check { file, operations } => check(file, *operations),
+        ConfigCommand::Reference => output::data(&reference(&creole_cli::packs())),
         ConfigCommand::Schema => output::data(&format!("{:#}\n", schema(&creole_cli::packs()))),
     }
 }
 
-fn check(file: &Path) -> Result<(), Failure> {
+fn check(file: &Path, operations: bool) -> Result<(), Failure> {
     let plan = Plan::load(Source::File(file), &creole_cli::packs())?;
     let auth = plan.auth.as_ref().map(auth).transpose()?;
     let skills = plan.skills.as_deref().map(skills).transpose()?;
@@ -46,6 +53,9 @@ fn check(file: &Path) -> Result<(), Failure> {
         lines.extend(chain("chain   ", &each.chain));
     }
     lines.extend(plan.recipes.iter().filter_map(Recipe::tool).map(described));
+    lines.extend(
+        plan.recipes.iter().filter_map(Recipe::api).flat_map(|api| service(api, operations)),
+    );
     for upstream in &plan.upstreams {
         lines.push(format!("  behind   {}", behind(upstream)));
         lines.extend(chain("        ", &upstream.chain));
@@ -93,7 +103,7 @@ fn files(plan: &Plan) -> Vec<String> {
                 kinds[3].1.push(format!("{names} of {} ({place})", recipe.name()));
                 continue;
             }
-            Recipe::Tool(_) => continue,
+            Recipe::Tool(_) | Recipe::Api(_) => continue,
         };
         kinds[kind].1.push(recipe.name().to_owned());
     }
@@ -129,6 +139,30 @@ fn described(tool: &ToolRecipe) -> String {
         }
     };
     format!("  tool     {}: {what}", tool.name)
+}
+
+/// What became of the operations of a document: a summary, or every one of them.
+fn service(api: &Api, operations: bool) -> Vec<String> {
+    let report = &api.report;
+    let mut lines = vec![format!("  openapi  {}: {report}", api.name)];
+    if report.kept() > MANY_TOOLS {
+        lines.push(
+            "           models choose badly among so many tools; `include` takes fewer".to_owned(),
+        );
+    }
+    if operations {
+        lines.extend(report.operations.iter().map(|fate| format!("           {fate}")));
+        return lines;
+    }
+    let reasons = report.reasons().into_iter();
+    lines.extend(reasons.map(|(why, count)| format!("           {count} left out: {why}")));
+    let noted = |kept: &Kept| kept.renamed.is_some() || !kept.notes.is_empty();
+    let kept = report.operations.iter().filter(|fate| fate.outcome.as_ref().is_ok_and(noted));
+    match kept.count() {
+        0 => {}
+        count => lines.push(format!("           {count} with notes; `--operations` shows them")),
+    }
+    lines
 }
 
 fn behind(upstream: &UpstreamPlan) -> String {

@@ -127,6 +127,16 @@ struct PreparedTool {
     schema: Schema,
 }
 
+impl PreparedTool {
+    /// The tool as this dialect announces it.
+    fn new(mut tool: Tool, dialect: &Dialect) -> Self {
+        style::apply(&mut tool.definition, dialect);
+        let schema = Schema::new(tool.definition.input_schema.as_str());
+        check_mirrors(&tool);
+        Self { tool, schema }
+    }
+}
+
 impl Registry {
     pub(crate) fn new(settings: Settings, layers: &Layers) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
@@ -144,14 +154,12 @@ impl Registry {
     }
 
     /// Adds a tool, or replaces the one of its name.
-    pub fn add_tool(&self, mut tool: Tool) {
-        style::apply(&mut tool.definition, &self.shared.settings.dialect);
-        let definition = (&tool.definition).into();
-        let schema = Schema::new(tool.definition.input_schema.as_str());
-        check_mirrors(&tool);
+    pub fn add_tool(&self, tool: Tool) {
+        let prepared = PreparedTool::new(tool, &self.shared.settings.dialect);
+        let definition = &prepared.tool.definition;
         let mut state = self.write();
-        state.tasks |= tool.definition.task_support != TaskSupport::Forbidden;
-        state.tools.insert(definition, Held::Own(PreparedTool { tool, schema }));
+        state.tasks |= definition.task_support != TaskSupport::Forbidden;
+        state.tools.insert(definition.into(), Held::Own(prepared));
         drop(state);
         self.changed(ListKind::Tools);
     }

@@ -11,12 +11,13 @@ use creole_proto::op::{Change, Operation, Outcome};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::{Object, unquote};
 
-use super::{Registry, State, WeakRegistry};
+use super::{PreparedTool, Registry, State, WeakRegistry};
 use crate::call::{Call, Context};
 use crate::chain::Endpoint;
 use crate::prompt::Prompt;
 use crate::resource::{Resource, Template};
 use crate::schema::Schema;
+use crate::tool::Tool;
 use crate::uri_template::UriTemplate;
 
 /// An item of another server.
@@ -257,6 +258,17 @@ impl Source {
         let mut errors = registry.shared.settings.dialect.errors.iter();
         let are_checked = errors.any(|row| row.kind == FaultKind::InvalidArguments);
         state.replace(kind, self.rank, remotes, are_checked)
+    }
+
+    /// Replaces the tools that are run here, without telling anybody. Those whose name somebody else has are left
+    /// out, and named.
+    pub fn set_tools(&self, tools: Vec<Tool>) -> Vec<String> {
+        let Some(registry) = self.registry.upgrade() else { return Vec::new() };
+        let dialect = &registry.shared.settings.dialect;
+        let tools = tools.into_iter().map(|tool| PreparedTool::new(tool, dialect)).collect();
+        let mut state = registry.write();
+        state.tools.offer();
+        state.tools.replace(self.rank, own(tools, |it| (&it.tool.definition).into()))
     }
 
     /// Replaces the resources that are answered here, without telling anybody. Those whose uri somebody else has

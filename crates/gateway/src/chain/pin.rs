@@ -133,8 +133,8 @@ impl Inner {
 
     /// Writes the file, and takes over what was approved there.
     fn save(&self) {
-        self.is_new.store(false, Ordering::Release);
         let mut tools = self.tools();
+        self.is_new.store(false, Ordering::Release);
         let saved = update(&self.path, |all| {
             let pins = all.servers.entry(self.server.clone()).or_default();
             for (name, pinned) in tools.iter_mut() {
@@ -162,13 +162,18 @@ fn save_soon(pin: &Arc<Inner>) {
     std::thread::spawn(move || {
         std::thread::sleep(GATHER);
         pin.is_saving.store(false, Ordering::Release);
-        pin.save();
+        // What was written meanwhile, others may have changed since: an old word must not take the place of theirs.
+        if pin.is_new.load(Ordering::Acquire) {
+            pin.save();
+        }
     });
 }
 
 impl Drop for Pin {
     /// Writes what is not written yet.
     fn drop(&mut self) {
+        // One who writes now is waited for.
+        drop(self.0.tools());
         if self.0.is_new.load(Ordering::Acquire) {
             self.0.save();
         }

@@ -97,6 +97,10 @@ pub struct DialectTable {
     pub schemas: Option<Schemas>,
     /// The longest message that is read, in bytes.
     pub max_message: Option<Placed<Within<1024, 268_435_456>>>,
+    /// Whether answers over HTTP may be streams of events, for clients that take them.
+    pub event_streams: Option<bool>,
+    /// Whether errors of the protocol have statuses of their own over HTTP; else they are told with 200.
+    pub error_statuses: Option<bool>,
     /// Whether every request is logged without being asked for.
     pub telemetry: Option<bool>,
     /// How faults are written, by kind. Such a fault is then written this way in every revision; what

@@ -12,7 +12,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 use super::error::Problem;
 
 /// How a variable is looked up.
-pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Result<String, VarError>;
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Result<String, VarError>;
 
 /// Puts in the variables of every string value below `table`.
 pub(crate) fn expand(table: &mut DeTable<'_>, lookup: Lookup<'_>) -> Result<(), Problem> {

@@ -118,6 +118,39 @@ fn covered(span: Range<usize>, text: &str) -> String {
     format!("{}{}{}", &text[..start], "*".repeat(secret), &text[start + secret..])
 }
 
+/// Keys whose values are secrets, unless they name a variable.
+const SECRET_KEYS: [&str; 6] =
+    ["bearer", "password", "value", "client_secret", "Authorization", "Cookie"];
+
+/// A line with stars in the place of secrets: what is wrong may stand beside one, and errors end up in logs.
+fn without_secrets(line: &str) -> String {
+    let mut shown = line.to_owned();
+    for key in SECRET_KEYS {
+        let mut from = 0;
+        while let Some(found) = shown[from..].find(key) {
+            let (start, end) = (from + found, from + found + key.len());
+            from = end;
+            let is_whole = !shown[..start].ends_with(|it: char| it.is_alphanumeric() || it == '_');
+            if let Some(secret) = text_behind(&shown, end).filter(|_| is_whole) {
+                let stars = "*".repeat(shown[secret.clone()].chars().count());
+                shown.replace_range(secret, &stars);
+            }
+        }
+    }
+    shown
+}
+
+/// Where the text is that a key is said to be, without its quotes; nothing if it is a variable.
+fn text_behind(line: &str, end: usize) -> Option<Range<usize>> {
+    let rest = line[end..].trim_start_matches(['"', '\'']).trim_start();
+    let text = rest.strip_prefix('=')?.trim_start();
+    let quote = text.chars().next().filter(|it| matches!(it, '"' | '\''))?;
+    let inner = &text[1..];
+    let start = line.len() - inner.len();
+    let length = inner.find(quote).unwrap_or(inner.len());
+    (!inner.starts_with("${")).then_some(start..start + length)
+}
+
 impl Place {
     fn of(span: Range<usize>, text: &str) -> Self {
         let start = text.floor_char_boundary(span.start);
@@ -129,7 +162,7 @@ impl Place {
             line: text[..line_start].matches('\n').count() + 1,
             column: text[line_start..start].chars().count() + 1,
             length: text[start..end.min(line_end)].trim_end().chars().count().max(1),
-            snippet: snippet.to_owned(),
+            snippet: without_secrets(snippet),
         }
     }
 }
@@ -250,6 +283,23 @@ mod tests {
     #[test]
     fn a_span_over_several_lines_is_underlined_to_the_end_of_the_first() {
         assert!(shown("a = [\n1,\n]", "[\n1,\n]").contains("1 | a = [\n  |     ^\n  = help"));
+    }
+
+    #[test]
+    fn a_secret_beside_what_is_wrong_is_not_shown() {
+        let rows = [
+            (r#"auth = { bearer = "hunter2", x = 1 }"#, r#"auth = { bearer = "*******", x = 1 }"#),
+            ("key = { value='äö', password = \"b\" }", "key = { value='**', password = \"*\" }"),
+            ("\"Authorization\" = \"Bearer x\"", "\"Authorization\" = \"********\""),
+            ("bearer = \"${TOKEN}\"", "bearer = \"${TOKEN}\""),
+            ("bearer_file = \"a\", my_value = \"b\"", "bearer_file = \"a\", my_value = \"b\""),
+            ("password = \"unclosed", "password = \"********"),
+            ("value = 5 # bearer", "value = 5 # bearer"),
+        ];
+        for (written, shown) in rows {
+            assert_eq!(without_secrets(written), shown);
+        }
+        assert!(!shown("token = { valeu = 1, value = \"hunter2\" }", "valeu").contains("hunter2"));
     }
 
     #[test]

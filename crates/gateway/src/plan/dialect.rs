@@ -130,6 +130,8 @@ fn envelope(table: &DialectTable, dialect: &mut Dialect) {
     set(&mut dialect.batch, table.batch);
     let longest = table.max_message.as_ref().map(|placed| count(placed.value.get()));
     set(&mut dialect.max_message, longest);
+    set(&mut dialect.event_streams, table.event_streams);
+    set(&mut dialect.error_statuses, table.error_statuses);
     set(&mut dialect.telemetry, table.telemetry);
 }
 

@@ -15,6 +15,7 @@ impl Plan {
             ("`[http]`", self.http != running.http),
             ("`[state]`", self.state != running.state),
             ("`[log]`", self.log != running.log),
+            ("`[wordpress]`", self.wordpress != running.wordpress),
             ("whether there is `[auth]`", self.auth.is_some() != running.auth.is_some()),
         ];
         changed.or_else(|| parts.into_iter().find_map(|(name, differs)| differs.then_some(name)))

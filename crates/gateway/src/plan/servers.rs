@@ -73,11 +73,13 @@ fn one(
     let prompts = of_kind(table.prompts.as_deref(), &PROMPTS)?;
     let resources = of_kind(table.resources.as_deref(), &RESOURCES)?;
     let databases = of_kind(table.databases.as_deref(), &DATABASES)?;
+    let openapi = of_kind(table.openapi.as_deref(), &OPENAPI)?;
     let path = table.path.as_ref().map(|path| http::path("path", path)).transpose()?;
     let mut server = server(table, known)?;
     (server.upstreams, server.tools) = (upstreams, tools);
     (server.folders, server.prompts, server.resources) = (folders, prompts, resources);
     server.databases = databases;
+    server.openapi = openapi;
     server.path = match path {
         None if !is_first => {
             let path = Placed { value: format!("/{}/mcp", server.name), span };
@@ -103,6 +105,7 @@ const PROMPTS: Kind =
     Kind { one: "folder of prompts", all: "the folders in `[prompts]` that are enabled" };
 const RESOURCES: Kind =
     Kind { one: "resource", all: "the resources in `[resources]` that are enabled" };
+const OPENAPI: Kind = Kind { one: "service", all: "the services in `[openapi]` that are enabled" };
 
 const DATABASES: Kind =
     Kind { one: "database with tables", all: "the databases in `[databases]` that have `tables`" };
@@ -114,6 +117,7 @@ fn kind_of(recipe: &Recipe) -> &'static Kind {
         Recipe::Prompts(_) => &PROMPTS,
         Recipe::Resource(_) => &RESOURCES,
         Recipe::Tables(_) => &DATABASES,
+        Recipe::Api(_) => &OPENAPI,
     }
 }
 
@@ -169,6 +173,7 @@ impl Plan {
                 Recipe::Prompts(_) => &server.prompts,
                 Recipe::Resource(_) => &server.resources,
                 Recipe::Tables(_) => &server.databases,
+                Recipe::Api(_) => &server.openapi,
             };
             chosen.as_ref().is_none_or(|chosen| chosen.iter().any(|name| name == recipe.name()))
         })

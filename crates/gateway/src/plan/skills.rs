@@ -13,19 +13,20 @@ const FOLDER: &str = "skills";
 
 /// The folder of skills as seen from the configuration's folder, if skills are offered.
 pub(super) fn folder(
-    table: Option<SkillsTable>,
+    table: Option<Placed<SkillsTable>>,
     packs: &[String],
     seen_from: &Path,
 ) -> Result<Option<PathBuf>, Problem> {
     let is_offered = packs.iter().any(|pack| pack == PACK);
-    if table.is_some() && !is_offered {
+    if let (Some(table), false) = (&table, is_offered) {
         let what = "`[skills]` says where skills are, but the server does not offer them";
-        return Err(Problem::new(what).help(format!("add \"{PACK}\" to `packs`")));
+        let help = format!("add \"{PACK}\" to `packs`");
+        return Err(Problem::new(what).help(help).at(table.span.clone()));
     }
     if !is_offered {
         return Ok(None);
     }
-    let written = table.and_then(|table| table.folder);
+    let written = table.and_then(|table| table.value.folder);
     let (name, span) = match written {
         Some(Placed { value, span }) => (value, Some(span)),
         None => (FOLDER.to_owned(), None),

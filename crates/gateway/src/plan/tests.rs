@@ -13,8 +13,10 @@ use creole_proto::revision::Revision;
 use super::*;
 
 mod chain;
+mod data;
 mod files;
 mod http;
+mod openapi;
 mod restart;
 mod servers;
 mod tools;
@@ -141,6 +143,8 @@ fn a_dialect_of_ones_own_can_say_everything() {
         paging = false
         schemas = "closed"
         max_message = 4096
+        event_streams = false
+        error_statuses = false
         telemetry = true
         "#,
     )
@@ -176,6 +180,8 @@ fn a_dialect_of_ones_own_can_say_everything() {
         paging: false,
         schemas: SchemaStyle::Closed,
         max_message: 4096,
+        event_streams: false,
+        error_statuses: false,
         telemetry: true,
     };
     assert_eq!(dialect, expected);
@@ -346,8 +352,8 @@ fn help_names_what_would_be_right() {
     let help = |text: &str| refusal(text).help.unwrap_or_default();
     assert_eq!(
         help("[server]\n[banana]"),
-        "known here: `server`, `servers`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`, `tasks`, `databases`, `tools`, \
-         `folders`, `prompts`, `resources`"
+        "known here: `server`, `servers`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`, `tasks`, \
+         `wordpress`, `databases`, `tools`, `folders`, `prompts`, `resources`, `openapi`"
     );
     assert_eq!(
         help("[server.dialect]\nlifecycle = \"strikt\""),

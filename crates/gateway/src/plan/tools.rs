@@ -2,7 +2,7 @@
 
 mod argument;
 mod command;
-mod http;
+pub(super) mod http;
 mod query;
 mod terms;
 
@@ -27,11 +27,11 @@ use terms::Terms;
 /// The longest name of a tool, in characters.
 const LONGEST_NAME: usize = 128;
 /// The longest result that is not told otherwise, in bytes.
-const LONGEST: i64 = 1_048_576;
+pub(super) const LONGEST: i64 = 1_048_576;
 
 /// How long a call takes at most that is not told otherwise: less than the server's own limit, so that the tool is
 /// ended first and can say so.
-const TIMEOUT: i64 = 50;
+pub(super) const TIMEOUT: i64 = 50;
 
 /// The tools, in the order in which they were written, and where their times were; those that are not enabled are
 /// checked and left out.
@@ -165,7 +165,7 @@ fn check_one(table: &ToolTable) -> Result<(), Problem> {
 }
 
 /// The name of a tool, as every revision takes it.
-fn own_name(written: Placed<String>) -> Result<String, Problem> {
+pub(super) fn own_name(written: Placed<String>) -> Result<String, Problem> {
     let Placed { value: name, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(letter) {
@@ -175,7 +175,7 @@ fn own_name(written: Placed<String>) -> Result<String, Problem> {
     Ok(name)
 }
 
-fn about(written: &Placed<String>) -> Result<String, Problem> {
+pub(super) fn about(written: &Placed<String>) -> Result<String, Problem> {
     if written.value.trim().is_empty() {
         return Err(Problem::new("`description` is empty")
             .help("say in a sentence what the tool does: a model chooses by it")
@@ -217,6 +217,10 @@ fn check_schema(value: &Value) -> Result<(), Problem> {
 }
 
 /// A file, as seen from the folder of the configuration.
-fn within(folder: &Path, key: &str, written: Placed<String>) -> Result<PathBuf, Problem> {
+pub(super) fn within(
+    folder: &Path,
+    key: &str,
+    written: Placed<String>,
+) -> Result<PathBuf, Problem> {
     Ok(folder.join(file(key, written)?))
 }

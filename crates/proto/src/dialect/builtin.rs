@@ -11,7 +11,8 @@ use crate::method::{Method, MethodSet};
 use crate::revision::{Era, Revision};
 
 /// The names of the dialects that ship inside.
-pub const BUILTIN: &[&str] = &["spec", "bb-mcp-server", "mcp-chain", "bossman", "fpf-governance"];
+pub const BUILTIN: &[&str] =
+    &["spec", "bb-mcp-server", "mcp-chain", "bossman", "fpf-governance", "buddyboss"];
 
 /// Why a dialect's field has its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,7 @@ pub fn builtin(name: &str) -> Option<Dialect> {
         "mcp-chain" => Some(mcp_chain()),
         "bossman" => Some(bossman()),
         "fpf-governance" => Some(fpf_governance()),
+        "buddyboss" => Some(buddyboss()),
         _ => None,
     }
 }
@@ -43,6 +45,7 @@ impl Clause {
             "mcp-chain" => MCP_CHAIN_CLAUSES,
             "bossman" => BOSSMAN_CLAUSES,
             "fpf-governance" => FPF_GOVERNANCE_CLAUSES,
+            "buddyboss" => BUDDYBOSS_CLAUSES,
             _ => &[],
         }
     }
@@ -81,6 +84,8 @@ fn spec() -> Dialect {
         paging: true,
         schemas: SchemaStyle::AsWritten,
         max_message: MEBIBYTE,
+        event_streams: true,
+        error_statuses: true,
         telemetry: false,
     }
 }
@@ -343,6 +348,71 @@ const FPF_GOVERNANCE_CLAUSES: &[Clause] = &[
     clause("unreadable_id", "003 error handling: as JSON-RPC 2.0 says, which is null"),
 ];
 
+/// Document 004: the tools of a WordPress site, one stateless POST each.
+fn buddyboss() -> Dialect {
+    Dialect {
+        name: "buddyboss".into(),
+        about: "2025-11-25 by single POSTs: tools only, no session, answers in JSON alone.".into(),
+        base: Revision::V2025_11_25,
+        stateless: false,
+        handshake: true,
+        version: VersionAnswer::Fixed("2025-11-25".into()),
+        initialize_requires: words(&[]),
+        lifecycle: Lifecycle::None,
+        methods: Some(MethodSet::of(&[
+            Method::Initialize,
+            Method::Initialized,
+            Method::ListTools,
+            Method::CallTool,
+        ])),
+        capabilities: CapabilityShape::Plain,
+        advertise: Some(words(&[Cow::Borrowed("tools")])),
+        errors: Cow::Borrowed(BUDDYBOSS_ERRORS),
+        null_id: NullId::Notification,
+        refused_id: RefusedId::Null,
+        unreadable_id: IdAbsence::Null,
+        batch: Batch::Refuse,
+        paging: false,
+        event_streams: false,
+        error_statuses: false,
+        ..spec()
+    }
+}
+
+const BUDDYBOSS_ERRORS: &[ErrorRow] = &[
+    plain(FaultKind::Parse, -32700, "Parse error"),
+    plain(FaultKind::InvalidRequest, -32600, "Invalid Request"),
+    plain(FaultKind::MissingMethod, -32601, "Method not found"),
+    plain(FaultKind::MethodNotFound, -32601, "Method not found"),
+    plain(FaultKind::InvalidParams, -32602, "Invalid params"),
+    plain(FaultKind::Internal, -32603, "Internal error"),
+    plain(FaultKind::UnknownTool, -32602, "Tool not found: {tool}"),
+    told(FaultKind::InvalidArguments, -32602, "Error: {detail}"),
+    told(FaultKind::ToolFailed, -32000, "Error: {detail}"),
+    plain(FaultKind::ToolPanicked, -32000, "Tool execution failed"),
+    plain(FaultKind::BackendUnavailable, -32002, "BuddyBoss not available"),
+];
+
+const BUDDYBOSS_CLAUSES: &[Clause] = &[
+    clause("base", "004 protocol overview: spec version 2025-11-25"),
+    clause("stateless", "004 supported methods: initialize tells the version"),
+    clause("version", "004 initialize, notes: the server returns its supported version"),
+    clause("initialize_requires", "004 PHP pattern: the handler is given the id alone"),
+    clause("lifecycle", "004 transport details: each request is self-contained"),
+    clause("methods", "004 supported methods: four; any other is -32601"),
+    clause("capabilities", "004 initialize, response: tools is an empty object"),
+    clause("advertise", "004 initialize, notes: only tools; no resources, no prompts"),
+    clause("null_id", "004 PHP pattern: an id that is null is none, so it is a notification"),
+    clause("refused_id", "004 PHP pattern: an invalid request is answered with a null id"),
+    clause("unreadable_id", "004 PHP pattern: a parse error is answered with a null id"),
+    clause("batch", "004 PHP pattern: an array has no `jsonrpc`, so it is an invalid request"),
+    clause("is_error", "004 tools/call: only results that tell of an error carry isError"),
+    clause("paging", "004 tools/list, notes: all enabled tools are returned"),
+    clause("event_streams", "004 transport details: JSON responses only"),
+    clause("error_statuses", "004 PHP pattern: what the server core returns is a plain response"),
+    clause("errors", "004 error codes: two tables, -32700 to -32603, -32000 and -32002"),
+];
+
 const fn clause(field: &'static str, demand: &'static str) -> Clause {
     Clause { field, demand }
 }
@@ -353,6 +423,10 @@ const fn words(list: &'static [Word]) -> Cow<'static, [Word]> {
 
 const fn plain(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {
     row(kind, code, message, DataShape::None)
+}
+
+const fn told(kind: FaultKind, otherwise: i32, message: &'static str) -> ErrorRow {
+    ErrorRow::fixed(kind, Channel::ToolResult { otherwise }, message, DataShape::None)
 }
 
 const fn text(kind: FaultKind, code: i32, message: &'static str, data: &'static str) -> ErrorRow {

@@ -79,6 +79,10 @@ pub struct Dialect {
     pub schemas: SchemaStyle,
     /// The longest message that is read, in bytes.
     pub max_message: usize,
+    /// Whether answers over HTTP may be streams of events, for clients that take them.
+    pub event_streams: bool,
+    /// Whether errors of the protocol have statuses of their own over HTTP; else they are told with 200.
+    pub error_statuses: bool,
     /// Whether every request is logged without being asked for.
     pub telemetry: bool,
 }
@@ -391,6 +395,20 @@ mod tests {
         assert_eq!(code(&spec, old), Channel::Protocol(-32602));
         assert_eq!(code(&spec, new), Channel::ToolResult { otherwise: -32602 });
         assert_eq!(code(&bossman, new), Channel::Protocol(-32602));
+    }
+
+    #[test]
+    fn what_no_client_can_cause_has_the_code_of_document_004() {
+        use crate::fault::{Channel, Fault};
+        let buddyboss = builtin("buddyboss").unwrap();
+        let told = |kind| {
+            let row = buddyboss.error(kind, buddyboss.base_rules());
+            (row.channel, row.message(&Fault::new(kind, "secret detail")))
+        };
+        let internal = (Channel::Protocol(-32603), "Internal error".into());
+        assert_eq!(told(FaultKind::Internal), internal);
+        let panicked = (Channel::Protocol(-32000), "Tool execution failed".into());
+        assert_eq!(told(FaultKind::ToolPanicked), panicked);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Pattern {
 
 /// Whether items follow a pattern in which some signs stand for any number of items and the others for one each. Only
 /// the last such sign can be wrong about how much it stands for, so time grows with the product and no faster.
-fn is_match<T>(
+pub(crate) fn is_match<T>(
     pattern: &[T],
     items: &[T],
     is_any: impl Fn(&T) -> bool,

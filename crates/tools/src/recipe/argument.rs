@@ -49,7 +49,7 @@ impl Argument {
 }
 
 /// The schema of all arguments together; nothing else is taken.
-pub(super) fn schema(arguments: &[Argument]) -> Raw {
+pub(crate) fn schema(arguments: &[Argument]) -> Raw {
     let properties: Map<String, Value> =
         arguments.iter().map(|it| (it.name.clone(), it.schema.clone())).collect();
     let required: Vec<&str> =
@@ -64,14 +64,14 @@ pub(super) fn schema(arguments: &[Argument]) -> Raw {
 
 /// The values of one call.
 #[derive(Debug)]
-pub(super) struct Values<'a> {
+pub(crate) struct Values<'a> {
     arguments: &'a [Argument],
     given: Map<String, Value>,
 }
 
 impl<'a> Values<'a> {
     /// What a call brings, and what holds without it.
-    pub(super) fn new(arguments: &'a [Argument], brought: Value) -> Self {
+    pub(crate) fn new(arguments: &'a [Argument], brought: Value) -> Self {
         let mut given = match brought {
             Value::Object(given) => given,
             _ => Map::new(),
@@ -87,28 +87,28 @@ impl<'a> Values<'a> {
     }
 
     /// The value of an argument, if there is one.
-    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.given.get(name).filter(|value| !value.is_null())
     }
 
     /// The value of an argument as text.
-    pub(super) fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(text)
     }
 
     /// The argument of this name.
-    pub(super) fn argument(&self, name: &str) -> Option<&Argument> {
+    pub(crate) fn argument(&self, name: &str) -> Option<&Argument> {
         self.arguments.iter().find(|it| it.name == name)
     }
 
     /// All values.
-    pub(super) fn all(&self) -> &Map<String, Value> {
+    pub(crate) fn all(&self) -> &Map<String, Value> {
         &self.given
     }
 }
 
 /// A value as text: a string as it is, a whole number without a fraction, everything else as JSON.
-pub(super) fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => match number.as_f64() {
@@ -123,7 +123,7 @@ pub(super) fn text(value: &Value) -> String {
 }
 
 /// That an argument cannot be used, and why.
-pub(super) fn refused(name: &str, why: &str) -> ToolError {
+pub(crate) fn refused(name: &str, why: &str) -> ToolError {
     let detail = format!("`{name}` {why}");
     ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidArguments, detail)))
 }

@@ -25,6 +25,7 @@ use creole::Server;
 
 use crate::Options;
 use crate::files::Problem;
+use crate::openapi::Api;
 use crate::script::Script;
 pub use folder::FolderRecipe;
 pub use prompts::PromptsRecipe;
@@ -47,6 +48,8 @@ pub enum Recipe {
     Resource(Box<ResourceRecipe>),
     /// Tables of a database.
     Tables(Box<TablesRecipe>),
+    /// The tools of a service that an OpenAPI document describes.
+    Api(Box<Api>),
 }
 
 impl Recipe {
@@ -58,6 +61,7 @@ impl Recipe {
             Self::Prompts(prompts) => &prompts.name,
             Self::Resource(resource) => &resource.name,
             Self::Tables(tables) => tables.database.name(),
+            Self::Api(api) => &api.name,
         }
     }
 
@@ -65,6 +69,14 @@ impl Recipe {
     pub fn tool(&self) -> Option<&ToolRecipe> {
         match self {
             Self::Tool(tool) => Some(tool),
+            _ => None,
+        }
+    }
+
+    /// The described service, if it is one.
+    pub fn api(&self) -> Option<&Api> {
+        match self {
+            Self::Api(api) => Some(api),
             _ => None,
         }
     }
@@ -93,6 +105,7 @@ impl Recipe {
             Self::Prompts(prompts) => prompts.add(server),
             Self::Resource(resource) => resource.add(server),
             Self::Tables(tables) => Ok(tables.add(server)),
+            Self::Api(api) => api.add(server),
         }
     }
 
@@ -101,7 +114,7 @@ impl Recipe {
     pub fn problems(&self) -> Vec<Problem> {
         match self {
             Self::Tool(tool) => tool.problems(),
-            Self::Folder(_) | Self::Tables(_) => Vec::new(),
+            Self::Folder(_) | Self::Tables(_) | Self::Api(_) => Vec::new(),
             Self::Prompts(prompts) => prompts.problems(),
             Self::Resource(resource) => resource.problems(),
         }

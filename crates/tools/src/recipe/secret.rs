@@ -35,7 +35,7 @@ pub enum Held {
 
 impl Held {
     /// The secret; of a file, without the end of its last line.
-    pub(super) fn get(&self) -> Result<Secret, ToolError> {
+    pub(crate) fn get(&self) -> Result<Secret, ToolError> {
         match self {
             Self::Here(secret) => Ok(secret.clone()),
             Self::File(path) => {

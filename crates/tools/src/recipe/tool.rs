@@ -157,7 +157,7 @@ impl ToolRecipe {
 }
 
 impl Hints {
-    fn tell(self, hints: &mut ToolAnnotations) {
+    pub(crate) fn tell(self, hints: &mut ToolAnnotations) {
         hints.read_only_hint = self.read_only;
         hints.destructive_hint = self.destructive;
         hints.idempotent_hint = self.idempotent;

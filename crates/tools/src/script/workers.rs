@@ -20,8 +20,10 @@ const STACK: usize = 4 * 1024 * 1024;
 /// After this time on one step beyond what scripts may compute, a thread counts as lost: some operations of the
 /// language cannot be interrupted.
 const LOST: Duration = Duration::from_secs(10);
+/// After this time beyond it, other threads are asked first.
+const LATE: Duration = Duration::from_secs(1);
 /// How many threads may get lost before no more scripts are run.
-const MOST_LOST: usize = 16;
+const MOST_LOST: u64 = 16;
 /// The most lines that one call writes to the log.
 const MOST_LINES: usize = 100;
 
@@ -83,10 +85,13 @@ impl Workers {
         if all.len() < most {
             all.push(spawn()?);
         }
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let place = usize::try_from(turn).unwrap_or_default() % all.len();
-        if all[place].is_lost(compute) {
-            if self.lost.fetch_add(1, Ordering::Relaxed) >= MOST_LOST as u64 {
+        let turn = usize::try_from(self.turn.fetch_add(1, Ordering::Relaxed)).unwrap_or_default();
+        let mut places = (0..all.len()).map(|step| (turn + step) % all.len());
+        // A thread that is late may be held for ever: others are asked first.
+        let place = places.find(|place| !all[*place].is_late(compute * 2 + LATE));
+        let place = place.unwrap_or(turn % all.len());
+        if all[place].is_late(compute * 4 + LOST) {
+            if self.lost.fetch_add(1, Ordering::Relaxed) >= MOST_LOST {
                 return None;
             }
             tracing::error!(
@@ -99,9 +104,10 @@ impl Workers {
 }
 
 impl Worker {
-    fn is_lost(&self, compute: Duration) -> bool {
+    /// Whether it has been at one step for longer than this.
+    fn is_late(&self, time: Duration) -> bool {
         let busy = *self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-        busy.is_some_and(|since| since.elapsed() > LOST + compute * 4)
+        busy.is_some_and(|since| since.elapsed() > time)
     }
 }
 

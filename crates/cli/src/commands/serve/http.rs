@@ -17,7 +17,7 @@ use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
 use super::renewal::Renewal;
-use super::served::Served;
+use super::served::{Served, signs_in_at_a_site};
 use super::signals::{self, Reload};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
@@ -63,7 +63,7 @@ fn permit(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(), Failu
 
 /// Whether callers have to say who they are.
 fn is_guarded(plan: &Plan) -> bool {
-    plan.auth.is_some()
+    plan.auth.is_some() || signs_in_at_a_site(plan)
 }
 
 fn certificates(tls: &TlsPlan) -> Result<Arc<Certificates>, Failure> {
@@ -142,12 +142,14 @@ async fn router(
         let path = path(plan, reached);
         let served = Served::new(plan, args, Affinity::Principal).await?;
         let endpoint = endpoint(&served, reached, drain, old_sse.clone());
+        let door = served.door(plan);
         all.push(served);
         let route = |path: &str, methods: &[Method]| {
             let route = Route::new(path, methods, endpoint.clone());
-            match callers {
-                Some(callers) => route.gate(Arc::new(callers.clone())),
-                None => route,
+            match (&door, callers) {
+                (Some(site), _) => route.gate(Arc::new(site.clone())),
+                (None, Some(callers)) => route.gate(Arc::new(callers.clone())),
+                (None, None) => route,
             }
         };
         let methods = [Method::POST, Method::GET, Method::DELETE];

@@ -1,5 +1,6 @@
 //! The configuration read again while the server runs: all of it holds from now on, or nothing changes.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use creole::auth::Authenticator;
 use creole_gateway::{Plan, Source};
 use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::served::{Heir, Served};
@@ -42,33 +44,31 @@ impl Renewal {
         Arc::new(Self { args: args.clone(), callers, running })
     }
 
-    /// Reads the configuration again whenever its file changes, for as long as the process lives.
+    /// Reads the configuration again whenever its file changes or one that is part of it, for as long as the process
+    /// lives.
     pub(super) fn watch(self: &Arc<Self>) {
         let Source::File(file) = self.args.chosen.source() else { return };
         let (file, renewal) = (file.to_owned(), Arc::clone(self));
+        let mut read = HashMap::from([(file.clone(), stamp(&file))]);
+        // At once, and not when there is time for it: a change in between would be missed.
+        if let Ok(running) = self.running.try_lock() {
+            note_parts(&running.plan, &mut read);
+        }
         tokio::spawn(async move {
-            let mut files = renewal.files(&file).await;
-            let mut read = stamps(&files);
             loop {
                 sleep(LOOK).await;
-                let seen = stamps(&files);
-                if seen.first().is_none_or(Option::is_none) || seen == read {
+                let seen = looked_at(&read);
+                if seen.get(&file).is_none_or(Option::is_none) || seen == read {
                     continue;
                 }
                 sleep(LOOK).await;
-                if stamps(&files) == seen {
+                if looked_at(&read) == seen {
+                    read = seen;
                     renewal.read_again().await;
-                    files = renewal.files(&file).await;
-                    read = if files.len() == seen.len() { seen } else { stamps(&files) };
+                    note_parts(&renewal.running.lock().await.plan, &mut read);
                 }
             }
         });
-    }
-
-    /// The file of the configuration, and those that are part of it.
-    async fn files(&self, file: &Path) -> Vec<PathBuf> {
-        let parts = self.running.lock().await.plan.files();
-        std::iter::once(file.to_owned()).chain(parts).collect()
     }
 
     /// Reads the configuration again, and says what came of it. What ships inside stays as it is.
@@ -94,7 +94,10 @@ impl Renewal {
 
     async fn renew(&self) -> Result<Vec<&'static str>, Failure> {
         let mut running = self.running.lock().await;
-        let plan = super::planned(&self.args)?;
+        let args = self.args.clone();
+        // A document may have to be fetched, and calls go on meanwhile.
+        let planned = spawn_blocking(move || super::planned(&args)).await;
+        let plan = planned.map_err(|error| Failure::Serve(error.to_string()))??;
         if let Some(what) = plan.needs_restart(&running.plan) {
             let detail = format!("{what} cannot change while the server runs; start it again");
             return Err(Failure::Refused(detail));
@@ -129,8 +132,17 @@ impl Renewal {
 /// When a file was written, how long it is, and which file it is.
 type Stamp = (Option<std::time::SystemTime>, u64, u64);
 
-fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
-    files.iter().map(|file| stamp(file)).collect()
+/// Begins to look at files that are part of the configuration and were not looked at before.
+fn note_parts(plan: &Plan, read: &mut HashMap<PathBuf, Option<Stamp>>) {
+    for file in plan.files() {
+        let now = stamp(&file);
+        read.entry(file).or_insert(now);
+    }
+}
+
+/// The same files as they are now.
+fn looked_at(files: &HashMap<PathBuf, Option<Stamp>>) -> HashMap<PathBuf, Option<Stamp>> {
+    files.keys().map(|file| (file.clone(), stamp(file))).collect()
 }
 
 /// What differs when a file was written: when, how long it is, and whether it is still the same file.

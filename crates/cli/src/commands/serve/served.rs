@@ -13,6 +13,7 @@ use creole_gateway::plan::upstream::Reached;
 use creole_gateway::upstream::{Affinity, Settings};
 use creole_tools::Options;
 use creole_tools::recipe::Recipe;
+use creole_tools::wordpress::Site;
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
@@ -30,6 +31,8 @@ pub(super) struct Served {
     affinity: Affinity,
     /// Who ends the programs of this process if it is killed.
     guardian: Option<Guardian>,
+    /// The WordPress site that its tools work on.
+    site: Option<Site>,
 }
 
 impl Served {
@@ -47,19 +50,25 @@ impl Served {
             })?,
         };
         let (federation, guardian) = (Federation::default(), guardian(plan));
-        let server = server(plan, args, &federation, guardian.as_ref())?;
+        let site = creole_cli::site(plan).map_err(|error| Failure::Refused(error.to_string()))?;
+        let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
         let service = server.state(state.clone()).sealer(sealer).start();
         let mut servers = behind(plan, args, affinity)?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
         federation.begin(servers, &service.registry(), plan.has_own());
-        Ok(Self { service, state, federation, affinity, guardian })
+        Ok(Self { service, state, federation, affinity, guardian, site })
+    }
+
+    /// The site that asks callers who they are, if they call as themselves.
+    pub(super) fn door(&self, plan: &Plan) -> Option<Site> {
+        self.site.clone().filter(|_| signs_in_at_a_site(plan))
     }
 
     /// What is to be served instead, once it is ready.
     pub(super) fn succeed(&self, plan: &Plan, args: &ServeArgs) -> Result<Heir, Failure> {
         let federation = Federation::default();
         let guardian = self.guardian.clone().or_else(|| guardian(plan));
-        let server = server(plan, args, &federation, guardian.as_ref())?;
+        let server = server(plan, args, &federation, guardian.as_ref(), self.site.as_ref())?;
         let mut servers = behind(plan, args, self.affinity)?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
         let successor = server.state(self.state.clone()).succeed(&self.service);
@@ -67,6 +76,11 @@ impl Served {
         let served = Self { federation, guardian, ..self.clone() };
         Ok(Heir { served, successor, behind })
     }
+}
+
+/// Whether callers over HTTP have to sign in at a site.
+pub(super) fn signs_in_at_a_site(plan: &Plan) -> bool {
+    plan.wordpress.as_ref().is_some_and(|site| site.account.is_none())
 }
 
 /// What is to be served instead of what is.
@@ -113,8 +127,10 @@ fn server(
     args: &ServeArgs,
     federation: &Federation,
     guardian: Option<&Guardian>,
+    site: Option<&Site>,
 ) -> Result<Server, Failure> {
-    let options = Options { guardian: guardian.cloned(), ..Options::default() };
+    let (guardian, site) = (guardian.cloned(), site.cloned());
+    let options = Options { guardian, site, ..Options::default() };
     let server = creole_cli::assemble(plan, &options, federation);
     let server = server.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
     Ok(server.debug(args.debug))

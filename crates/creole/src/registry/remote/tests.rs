@@ -182,6 +182,22 @@ async fn a_folder_has_items_of_its_own_which_come_and_go_together() {
     assert_eq!(names(), ["z://1"]);
 }
 
+#[tokio::test]
+async fn tools_of_a_source_come_and_go_together_and_take_no_name_away() {
+    let service = Server::new("t").tool(Tool::new("own", "", own)).start();
+    let registry = &service.registry();
+    let source = registry.source();
+    let named = |name: &str| Tool::new(name, "", own);
+    assert_eq!(source.set_tools(vec![named("a"), named("own"), named("b")]), ["own"]);
+    assert_eq!(tools(registry).await, ["own", "a", "b"]);
+    let operation = Operation::CallTool { name: "a".to_owned(), arguments: None };
+    assert!(matches!(call(registry, operation).await, Outcome::Complete(_)));
+    assert!(source.set_tools(vec![named("c")]).is_empty());
+    assert_eq!(tools(registry).await, ["own", "c"]);
+    drop(source);
+    assert_eq!(tools(registry).await, ["own"]);
+}
+
 #[test]
 fn what_is_kept_ends_with_the_registry() {
     let kept = Arc::new(());

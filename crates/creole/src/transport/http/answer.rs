@@ -82,7 +82,8 @@ impl Refusal {
         for (name, value) in self.headers {
             headers.append(name, value);
         }
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        headers.entry(CONTENT_TYPE).or_insert(plain);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         response

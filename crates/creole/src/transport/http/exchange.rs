@@ -107,7 +107,7 @@ impl Exchange {
             // Nothing runs, and nothing was said: a notification.
             return Poll::Ready(First::Nothing);
         }
-        match first.is_pending() && takes_events && self.poll_timer(context).is_ready() {
+        match first.is_pending() && self.poll_timer(takes_events, context).is_ready() {
             true => Poll::Ready(First::Events),
             false => first,
         }
@@ -125,11 +125,12 @@ impl Exchange {
         });
     }
 
-    /// Whether it is time for a sign of life; ends calls whose time is over on the way.
-    fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    /// Whether it is time for a sign of life, where the client takes them; ends calls whose time is over on the way.
+    fn poll_timer(&mut self, takes_signs: bool, context: &mut Context<'_>) -> Poll<()> {
         loop {
             let deadline = self.conversation.deadline();
-            let next = deadline.map_or(self.sign, |deadline| deadline.min(self.sign));
+            let sign = takes_signs.then_some(self.sign);
+            let Some(next) = deadline.into_iter().chain(sign).min() else { return Poll::Pending };
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(next)));
             if timer.deadline() != next {
                 timer.as_mut().reset(next);
@@ -144,7 +145,7 @@ impl Exchange {
                 self.pending.retain(|call| conversation.is_open(call.key));
                 context.waker().wake_by_ref();
             }
-            if self.sign <= now {
+            if takes_signs && self.sign <= now {
                 return Poll::Ready(());
             }
         }
@@ -176,7 +177,7 @@ impl Events for Exchange {
         if this.over {
             return Poll::Ready(None);
         }
-        this.poll_timer(context).map(|()| {
+        this.poll_timer(true, context).map(|()| {
             this.sign = Instant::now() + KEEP_ALIVE;
             Some(Bytes::from_static(STILL_THERE))
         })

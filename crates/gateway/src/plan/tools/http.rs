@@ -18,7 +18,7 @@ use crate::config::words::{AnswerForm, HttpMethod};
 use crate::plan::upstream::{address, header};
 
 /// Headers that the transport writes itself.
-const OWN_HEADERS: [&str; 9] = [
+pub(in crate::plan) const OWN_HEADERS: [&str; 9] = [
     "connection",
     "content-length",
     "expect",
@@ -74,7 +74,7 @@ pub(super) fn resolve(
     })
 }
 
-fn verb(word: HttpMethod) -> Verb {
+pub(in crate::plan) fn verb(word: HttpMethod) -> Verb {
     match word {
         HttpMethod::Get => Verb::Get,
         HttpMethod::Post => Verb::Post,
@@ -149,7 +149,10 @@ fn body(value: &Value, terms: &mut Terms<'_>, deepest: usize) -> Result<JsonTemp
     }
 }
 
-fn auth(written: Placed<HttpAuthTable>, folder: &Path) -> Result<Auth, Problem> {
+pub(in crate::plan) fn auth(
+    written: Placed<HttpAuthTable>,
+    folder: &Path,
+) -> Result<Auth, Problem> {
     let Placed { value: table, span } = written;
     let held = |here: Option<Placed<String>>, file: Option<Placed<String>>, key: &str| match (
         here, file,

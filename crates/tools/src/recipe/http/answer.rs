@@ -17,7 +17,7 @@ use crate::recipe::outcome::{data, picture};
 const STEPS: u64 = 1_000_000;
 
 /// The result that an answer is.
-pub(super) fn shape(
+pub(crate) fn shape(
     wanted: &Answer,
     answer: &Response<Bytes>,
     values: &Values<'_>,
@@ -39,8 +39,9 @@ pub(super) fn shape(
         return Ok(picture(answer.body(), &media));
     }
     let Ok(said) = std::str::from_utf8(answer.body()) else {
+        let bytes = answer.body().len();
         let what = format!(
-            "the answer is of the type `{media}`, which is neither text, JSON nor a picture"
+            "the answer is {bytes} bytes of the type `{media}`, which is neither text, JSON nor a picture"
         );
         return Err(ToolError::failed(what));
     };
@@ -54,7 +55,7 @@ pub(super) fn shape(
 }
 
 /// The media type, in small letters and without parameters.
-fn media(answer: &Response<Bytes>) -> String {
+pub(super) fn media(answer: &Response<Bytes>) -> String {
     let said = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let said = said.unwrap_or_default().split(';').next().unwrap_or_default();
     said.trim().to_ascii_lowercase()

@@ -27,7 +27,7 @@ pub(super) fn url(template: &Template, values: &Values<'_>) -> Result<String, To
 }
 
 /// Servers differ on what an encoded slash is, so that none is sent.
-fn check_segment(name: &str, value: &str) -> Result<(), ToolError> {
+pub(crate) fn check_segment(name: &str, value: &str) -> Result<(), ToolError> {
     if value.is_empty() {
         return Err(refused(name, "must not be empty"));
     }
@@ -50,7 +50,7 @@ fn check_path(template: &Template, url: &str) -> Result<(), ToolError> {
 }
 
 /// One parameter behind an address.
-pub(super) fn parameter(name: &str, value: &str, query: &mut String) {
+pub(crate) fn parameter(name: &str, value: &str, query: &mut String) {
     if !query.is_empty() {
         query.push('&');
     }
@@ -60,9 +60,15 @@ pub(super) fn parameter(name: &str, value: &str, query: &mut String) {
 }
 
 /// Everything but what means nothing anywhere in an address (RFC 3986, section 2.3) is written as its bytes.
-fn percent(text: &str, to: &mut String) {
+pub(crate) fn percent(text: &str, to: &mut String) {
+    percent_but(text, "", to);
+}
+
+/// The same, but for signs that are to stay as they are.
+pub(crate) fn percent_but(text: &str, staying: &str, to: &mut String) {
+    let stays = |byte: &u8| b"-._~".contains(byte) || staying.as_bytes().contains(byte);
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+        if byte.is_ascii_alphanumeric() || stays(&byte) {
             to.push(char::from(byte));
         } else {
             let _ = write!(to, "%{byte:02X}");

@@ -1,10 +1,10 @@
 //! Tools that ask a service over HTTP: every value is encoded for the place where it stands.
 
-mod answer;
+pub(crate) mod answer;
 pub mod body;
-mod encode;
-mod request;
-mod send;
+pub(crate) mod encode;
+pub(crate) mod request;
+pub(crate) mod send;
 
 use bytes::Bytes;
 use creole::client::http::fetch::{Fetcher, Reach};

@@ -14,11 +14,12 @@ use crate::recipe::argument::{Values, refused, text};
 use crate::recipe::secret::Secret;
 
 /// What we call ourselves.
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("creole/", env!("CARGO_PKG_VERSION")));
+pub(crate) const AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("creole/", env!("CARGO_PKG_VERSION")));
 /// What we like to have.
-const ACCEPTED: HeaderValue =
+pub(crate) const ACCEPTED: HeaderValue =
     HeaderValue::from_static("application/json, text/*;q=0.9, image/*;q=0.8, */*;q=0.1");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The request with its values, and what must not be shown.
 pub(super) fn build(
@@ -39,14 +40,18 @@ pub(super) fn build(
         }
         None => NOTHING,
     };
-    let method = match recipe.method {
+    Ok((Sent { method: method(recipe.method), url, headers, body }, secrets))
+}
+
+/// The method as HTTP has it.
+pub(crate) fn method(verb: Verb) -> Method {
+    match verb {
         Verb::Get => Method::GET,
         Verb::Post => Method::POST,
         Verb::Put => Method::PUT,
         Verb::Patch => Method::PATCH,
         Verb::Delete => Method::DELETE,
-    };
-    Ok((Sent { method, url, headers, body }, secrets))
+    }
 }
 
 fn address(recipe: &HttpRecipe, values: &Values<'_>) -> Result<String, ToolError> {
@@ -86,7 +91,8 @@ fn headers(recipe: &HttpRecipe, values: &Values<'_>) -> Result<HeaderMap, ToolEr
     Ok(headers)
 }
 
-fn authorize(
+/// Adds what is shown at the door to the headers, and to what must not be shown.
+pub(crate) fn authorize(
     auth: &Auth,
     headers: &mut HeaderMap,
     secrets: &mut Vec<Secret>,
@@ -117,6 +123,6 @@ fn authorize(
     Ok(())
 }
 
-fn unusable() -> ToolError {
+pub(crate) fn unusable() -> ToolError {
     ToolError::failed("its credentials cannot be sent in a header")
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole::client::http::fetch::{Sent, Unfetched};
+use creole::client::http::fetch::{Fetcher, Sent, Unfetched};
 use creole::schema::Schema;
 use creole::{ToolError, ToolResult};
 use http::Response;
 use http::header::RETRY_AFTER;
+use serde_json::Value;
 
 use super::{Caller, answer, request};
 use crate::recipe::argument::Values;
@@ -28,23 +29,58 @@ impl Caller {
         output: Option<&Schema>,
     ) -> Result<ToolResult, ToolError> {
         let (sent, secrets) = request::build(&self.recipe, values)?;
-        let answer = self.send(&sent, longest).await.map_err(|why| failure(&why, longest))?;
-        if !answer.status().is_success() {
-            return Err(refusal(&answer, &secrets));
-        }
+        let answer = ask(&self.fetcher, &sent, &secrets, self.recipe.retries, longest).await?;
         answer::shape(&self.recipe.answer, &answer, values, longest, output)
     }
+}
 
-    async fn send(&self, sent: &Sent, longest: usize) -> Result<Response<Bytes>, Unfetched> {
-        let mut pause = PAUSE;
-        for _ in 0..self.recipe.retries {
-            let answer = self.fetcher.fetch(sent, longest).await;
-            let Some(wait) = patience(&answer, pause) else { return answer };
-            tokio::time::sleep(wait).await;
-            pause *= 2;
-        }
-        self.fetcher.fetch(sent, longest).await
+/// The good answer of a service, which is asked again as often as it may be.
+pub(crate) async fn ask(
+    fetcher: &Fetcher,
+    sent: &Sent,
+    secrets: &[Secret],
+    retries: u32,
+    longest: usize,
+) -> Result<Response<Bytes>, ToolError> {
+    welcomed(answered(fetcher, sent, retries, longest).await?, secrets)
+}
+
+/// The answer of a service, whatever it says.
+pub(crate) async fn answered(
+    fetcher: &Fetcher,
+    sent: &Sent,
+    retries: u32,
+    longest: usize,
+) -> Result<Response<Bytes>, ToolError> {
+    let answer = patiently(fetcher, sent, retries, longest).await;
+    answer.map_err(|why| failure(&why, longest))
+}
+
+/// An answer, if it is a good one.
+pub(crate) fn welcomed(
+    answer: Response<Bytes>,
+    secrets: &[Secret],
+) -> Result<Response<Bytes>, ToolError> {
+    match answer.status().is_success() {
+        true => Ok(answer),
+        false => Err(refusal(&answer, secrets)),
     }
+}
+
+async fn patiently(
+    fetcher: &Fetcher,
+    sent: &Sent,
+    retries: u32,
+    longest: usize,
+) -> Result<Response<Bytes>, Unfetched> {
+    let mut pause = PAUSE;
+    for _ in 0..retries {
+        let answer = fetcher.fetch(sent, longest).await;
+        let Some(wait) = patience(&answer, pause) else { return answer };
+        tokio::time::sleep(wait).await;
+        pause *= 2;
+    }
+    fetcher.fetch(sent, longest).await
 }
 
 /// How long to wait before it is tried again; nothing if that is no use.
@@ -82,13 +118,28 @@ fn refusal(answer: &Response<Bytes>, secrets: &[Secret]) -> ToolError {
     what.truncate(what.trim_end().len());
     if status.is_redirection() {
         what.push_str("; it points elsewhere, which is not followed");
-    } else if let Ok(text) = std::str::from_utf8(answer.body())
+    } else if let Some(text) = problem(answer)
         && !text.trim().is_empty()
     {
         what.push_str(":\n");
-        what.push_str(&beginning(&covered(text, secrets)));
+        what.push_str(&beginning(&covered(&text, secrets)));
     }
     ToolError::failed(what)
+}
+
+/// What a service says of why it refuses: of the details of a problem (RFC 9457) those that are for people.
+fn problem(answer: &Response<Bytes>) -> Option<String> {
+    let text = std::str::from_utf8(answer.body()).ok()?;
+    if answer::media(answer) == "application/problem+json"
+        && let Ok(details) = serde_json::from_str::<Value>(text)
+    {
+        let said = ["title", "detail"].map(|member| details[member].as_str());
+        let said: Vec<&str> = said.into_iter().flatten().collect();
+        if !said.is_empty() {
+            return Some(said.join(": "));
+        }
+    }
+    Some(text.to_owned())
 }
 
 #[cfg(test)]
@@ -129,5 +180,21 @@ mod tests {
             said.starts_with("the service answered with status 401 Unauthorized:\ntoken [secret]")
         );
         assert!(said.len() < 5000);
+    }
+
+    #[test]
+    fn of_a_problem_people_are_told_its_title_and_detail() {
+        let told = |media: &str, body: &'static str| {
+            let answer = Response::builder().status(422).header("content-type", media);
+            let answer = answer.body(Bytes::from_static(body.as_bytes())).unwrap();
+            match refusal(&answer, &[]) {
+                ToolError::Failed(said) => said.lines().skip(1).collect::<Vec<_>>().join("\n"),
+                other => panic!("{other:?}"),
+            }
+        };
+        let body = r#"{"type":"about:blank","title":"No","detail":"Too late","x":1}"#;
+        assert_eq!(told("application/problem+json", body), "No: Too late");
+        assert_eq!(told("application/json", body), body);
+        assert_eq!(told("application/problem+json", "{"), "{");
     }
 }

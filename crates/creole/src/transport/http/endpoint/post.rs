@@ -10,9 +10,9 @@ use creole_proto::http::{check_alone, conversation, status};
 use creole_proto::method::Method as Mcp;
 use creole_proto::revision::{Era, Revision, Rules};
 use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
-use http::Response;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
+use http::{Response, StatusCode};
 
 use super::super::answer::Refusal;
 use super::super::body;
@@ -62,10 +62,11 @@ impl Endpoint {
         if !is_json(headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes)) {
             return reply::refusal(415, "the body must be application/json in UTF-8");
         }
-        let accepted = accepted(joined(headers, &ACCEPT).as_deref());
+        let mut accepted = accepted(joined(headers, &ACCEPT).as_deref());
         if !accepted.json && !accepted.events {
             return reply::refusal(406, "answers are application/json or text/event-stream");
         }
+        accepted.events &= self.dialect().event_streams;
         let body = match body::read(body, &self.shared.settings.body).await {
             Ok(body) => body,
             Err(unread) => return Refusal::from(unread).into_response(),
@@ -79,10 +80,14 @@ impl Endpoint {
             let scanned = post.scanned.as_ref();
             return Box::pin(old_sse::message(self, &head.uri, &post.principal, scanned)).await;
         }
-        match self.message(&post) {
+        let mut response = match self.message(&post) {
             Step::Done(response) => response,
             Step::Later(response) => response.await,
+        };
+        if !self.dialect().error_statuses && is_refused_message(&response) {
+            *response.status_mut() = StatusCode::OK;
         }
+        response
     }
 
     fn message<'a>(&'a self, post: &'a Post<'a>) -> Step<'a> {
@@ -233,4 +238,10 @@ fn wants_answer(frame: &Frame<'_>) -> bool {
         Frame::One(fields) => is_request(fields),
         Frame::Batch(all) => all.is_empty() || all.iter().any(is_request),
     }
+}
+
+/// Whether the answer is a message that says what is wrong with another.
+fn is_refused_message(response: &Response<Body>) -> bool {
+    response.status() == StatusCode::BAD_REQUEST
+        && response.headers().get(CONTENT_TYPE).is_some_and(|value| value == "application/json")
 }

@@ -1,0 +1,233 @@
+<?php
+/**
+ * A platform for tests: the routes of `buddyboss/v1` that the tools use, on the data of a real WordPress.
+ *
+ * Members are users; everything else is an option per collection. As the platform does, it notes who is logged in while
+ * it is loaded, and gives that as the default of `user_id`. It is there unless the file `platform-off` stands beside it.
+ */
+
+if ( file_exists( __DIR__ . '/platform-off' ) ) {
+	return;
+}
+
+add_action( 'init', function () {
+	$GLOBALS['test_logged_in'] = get_current_user_id();
+}, 0 );
+
+/** Who was logged in when the platform looked. */
+function test_me() {
+	return $GLOBALS['test_logged_in'] ?? 0;
+}
+
+function test_all( $collection ) {
+	return get_option( "test_$collection", array() );
+}
+
+function test_keep( $collection, $all ) {
+	update_option( "test_$collection", $all, false );
+}
+
+function test_add( $collection, $item ) {
+	$all        = test_all( $collection );
+	$item['id'] = ( $all ? max( array_keys( $all ) ) : 0 ) + 1;
+	test_keep( $collection, $all + array( $item['id'] => $item ) );
+	return $item;
+}
+
+function test_missing( $code, $status = 404 ) {
+	return new WP_Error( $code, 'Invalid ID.', array( 'status' => $status ) );
+}
+
+/** One page of a list, with the headers that tell how much there is. */
+function test_page( $items, $request ) {
+	$per_page = $request['per_page'] ?? 10;
+	$page     = $request['page'] ?? 1;
+	$shown    = array_slice( array_values( $items ), ( $page - 1 ) * $per_page, $per_page );
+	$response = new WP_REST_Response( $shown );
+	if ( $items ) {
+		$response->header( 'X-WP-Total', count( $items ) );
+		$response->header( 'X-WP-TotalPages', ceil( count( $items ) / $per_page ) );
+	}
+	return $response;
+}
+
+function test_member( $user, $request ) {
+	return array(
+		'id'           => $user->ID,
+		'name'         => $user->display_name,
+		'user_login'   => $user->user_login,
+		'roles'        => $request['context'] === 'edit' ? $user->roles : null,
+		'member_types' => get_user_meta( $user->ID, 'test_types', true ) ?: array(),
+		'avatar_urls'  => array( 'full' => 'https://example.org/a.png' ),
+		'_links'       => array( 'self' => array( array( 'href' => rest_url( "buddyboss/v1/members/$user->ID" ) ) ) ),
+	);
+}
+
+function test_route( $route, $methods, $callback, $args = array(), $capability = 'read' ) {
+	register_rest_route( 'buddyboss/v1', $route, array(
+		'methods'             => $methods,
+		'callback'            => $callback,
+		'args'                => $args,
+		'permission_callback' => function () use ( $capability ) {
+			return current_user_can( $capability )
+				?: new WP_Error( 'bp_rest_authorization_required', 'Sorry, you need to be logged in.', array( 'status' => rest_authorization_required_code() ) );
+		},
+	) );
+}
+
+function test_paging() {
+	return array(
+		'page'     => array( 'type' => 'integer', 'minimum' => 1, 'default' => 1 ),
+		'per_page' => array( 'type' => 'integer', 'minimum' => 1, 'maximum' => 100, 'default' => 10 ),
+		'search'   => array( 'type' => 'string' ),
+		'include'  => array( 'type' => 'array', 'items' => array( 'type' => 'integer' ) ),
+		'exclude'  => array( 'type' => 'array', 'items' => array( 'type' => 'integer' ) ),
+	);
+}
+
+/** The usual routes of a collection: list, make, get, change, delete. */
+function test_collection( $route, $collection, $code, $required = array() ) {
+	$args = array();
+	foreach ( $required as $name ) {
+		$args[ $name ] = array( 'required' => true );
+	}
+	test_route( $route, 'GET', function ( $request ) use ( $collection ) {
+		return test_page( test_found( $collection, $request ), $request );
+	}, test_paging() );
+	test_route( $route, 'POST', function ( $request ) use ( $collection ) {
+		return test_add( $collection, $request->get_json_params() );
+	}, $args );
+	test_route( "$route/(?P<id>[\\d]+)", 'GET,PUT,DELETE', function ( $request ) use ( $collection, $code ) {
+		$all = test_all( $collection );
+		$id  = (int) $request['id'];
+		if ( ! isset( $all[ $id ] ) ) {
+			return test_missing( $code );
+		}
+		$before = $all[ $id ];
+		if ( $request->get_method() === 'GET' ) {
+			return $before;
+		}
+		if ( $request->get_method() === 'PUT' ) {
+			$all[ $id ] = $request->get_json_params() + $before;
+			test_keep( $collection, $all );
+			return $all[ $id ];
+		}
+		unset( $all[ $id ] );
+		test_keep( $collection, $all );
+		return array( 'deleted' => true, 'previous' => $before );
+	} );
+}
+
+function test_found( $collection, $request ) {
+	$search = strtolower( $request['search'] ?? '' );
+	return array_filter( test_all( $collection ), function ( $item ) use ( $request, $search, $collection ) {
+		if ( $collection === 'groups' && $request['user_id'] ) {
+			$member = test_all( "group_{$item['id']}" )[ (int) $request['user_id'] ] ?? null;
+			if ( ! $member || $member['role'] === 'ban' ) {
+				return false;
+			}
+		}
+		if ( $request['include'] && ! in_array( $item['id'], $request['include'], true ) ) {
+			return false;
+		}
+		foreach ( array( 'parent', 'user_id', 'is_confirmed' ) as $key ) {
+			if ( isset( $request[ $key ], $item[ $key ] ) && (int) $item[ $key ] !== (int) $request[ $key ] ) {
+				return false;
+			}
+		}
+		$is_hidden = ( $item['status'] ?? '' ) === 'hidden' && $request['show_hidden'] !== 'true';
+		return ! $is_hidden && ( ! $search || str_contains( strtolower( wp_json_encode( $item ) ), $search ) );
+	} );
+}
+
+add_action( 'rest_api_init', function () {
+	test_route( '/members', 'GET', function ( $request ) {
+		$query = array( 'orderby' => 'display_name', 'search' => $request['search'] ? "*{$request['search']}*" : '' );
+		$users = get_users( $query + array( 'include' => $request['include'] ?? array(), 'exclude' => $request['exclude'] ?? array() ) );
+		return test_page( array_map( fn( $user ) => test_member( $user, $request ), $users ), $request );
+	}, test_paging() );
+	test_route( '/members/(?P<id>[\d]+)', 'GET,PUT', function ( $request ) {
+		$user = get_userdata( (int) $request['id'] );
+		if ( ! $user ) {
+			return test_missing( 'bp_rest_member_invalid_id' );
+		}
+		$type = $request->get_json_params()['member_type'] ?? null;
+		if ( $type === 'teacher' ) {
+			update_user_meta( $user->ID, 'test_types', array( $type ) );
+		}
+		return test_member( $user, $request );
+	} );
+
+	test_collection( '/groups', 'groups', 'bp_rest_group_invalid_id', array( 'name', 'description', 'creator_id' ) );
+	test_route( '/groups/(?P<group>[\d]+)/members(?:/(?P<user>[\d]+))?', 'GET,POST,PUT,DELETE', function ( $request ) {
+		$collection = "group_{$request['group']}";
+		$all        = test_all( $collection );
+		$user       = (int) ( $request['user'] ?? $request['user_id'] ?? 0 );
+		switch ( $request->get_method() ) {
+			case 'GET':
+				return test_page( $all, $request );
+			case 'POST':
+				$all[ $user ] = array( 'id' => $user, 'role' => 'member' );
+				break;
+			case 'PUT':
+				$all[ $user ]['role'] = $request['role'] ?? $request['action'];
+				break;
+			case 'DELETE':
+				unset( $all[ $user ] );
+		}
+		test_keep( $collection, $all );
+		return $all[ $user ] ?? array( 'deleted' => true );
+	} );
+
+	test_collection( '/activity', 'activity', 'bp_rest_invalid_id', array( 'content' ) );
+	test_route( '/activity/(?P<id>[\d]+)/favorite', 'PUT', function ( $request ) {
+		$all = test_all( 'activity' );
+		$id  = (int) $request['id'];
+		$all[ $id ]['favorited'] = empty( $all[ $id ]['favorited'] );
+		test_keep( 'activity', $all );
+		return $all[ $id ];
+	} );
+	// As the platform does: whoever it does not see as logged in is told that a comment was made, and none is.
+	test_route( '/activity/(?P<id>[\d]+)/comment', 'GET,POST', function ( $request ) {
+		$id = (int) $request['id'];
+		if ( $request->get_method() === 'POST' && test_me() ) {
+			test_add( "comments_$id", array( 'content' => $request['content'], 'user_id' => test_me() ) );
+		}
+		$comments = array_values( test_all( "comments_$id" ) );
+		return $request->get_method() === 'GET' ? $comments : array( 'created' => true ) + ( test_me() ? array( 'comments' => $comments ) : array() );
+	} );
+
+	test_collection( '/messages', 'messages', 'bp_rest_invalid_id', array( 'recipients', 'message', 'sender_id' ) );
+	test_route( '/messages/action/(?P<id>[\d]+)', 'POST', function ( $request ) {
+		$all = test_all( 'messages' );
+		$id  = (int) $request['id'];
+		if ( test_me() ) {
+			$all[ $id ]['unread'] = (bool) $request['value'];
+			test_keep( 'messages', $all );
+		}
+		return $all[ $id ] ?? array();
+	} );
+
+	test_route( '/friends', 'DELETE', function ( $request ) {
+		$kept = array_filter( test_all( 'friends' ), fn( $it ) => ! test_me() || ! in_array( (int) $request['friend_id'], array( (int) $it['friend_id'], (int) $it['initiator_id'] ), true ) );
+		test_keep( 'friends', $kept );
+		return array( 'deleted' => true );
+	} );
+	test_collection( '/friends', 'friends', 'bp_rest_invalid_id', array( 'friend_id', 'initiator_id' ) );
+
+	test_collection( '/notifications', 'notifications', 'bp_rest_invalid_id' );
+	test_route( '/xprofile/groups', 'GET', fn() => array( array( 'id' => 1, 'name' => 'Details' ) ) );
+	test_route( '/xprofile/fields', 'GET', fn() => array( array( 'id' => 1, 'name' => 'City' ) ), array( 'user_id' => array( 'type' => 'integer', 'default' => test_me() ) ) );
+	test_route( '/xprofile/fields/(?P<id>[\d]+)', 'GET', fn( $request ) => (int) $request['id'] === 1 ? array( 'id' => 1, 'name' => 'City' ) : test_missing( 'bp_rest_invalid_id' ) );
+	test_route( '/xprofile/(?P<field>[\d]+)/data/(?P<user>[\d]+)', 'GET,PUT', function ( $request ) {
+		if ( $request->get_method() === 'PUT' ) {
+			update_user_meta( (int) $request['user'], "test_field_{$request['field']}", $request['value'] );
+		}
+		return array( 'field_id' => (int) $request['field'], 'value' => get_user_meta( (int) $request['user'], "test_field_{$request['field']}", true ) );
+	} );
+	test_route( '/components', 'GET', fn() => array( array( 'name' => 'members', 'status' => 'active' ) ) );
+
+	test_collection( '/forums', 'forums', 'bp_rest_forum_invalid_id' );
+	test_collection( '/topics', 'topics', 'bp_rest_topic_invalid_id', array( 'parent', 'title' ) );
+	test_collection( '/reply', 'replies', 'bp_rest_reply_invalid_id', array( 'topic_id', 'content' ) );
+} );

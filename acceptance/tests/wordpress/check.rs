@@ -1,0 +1,88 @@
+//! `creole check --wordpress` on sites in every state that people have asked about.
+
+use std::process::{Command, Stdio};
+
+use creole_acceptance::peers::wordpress::RunningSite;
+use creole_acceptance::stage::stdio::binary;
+
+use crate::mock::{Mock, answer};
+use crate::real::{early_auth, site};
+
+/// What the check says as this user, and its exit code.
+fn check(url: &str, account: Option<(&str, &str)>) -> (String, Option<i32>) {
+    let mut command = Command::new(binary().unwrap());
+    command.args(["check", "--wordpress", url]).stdin(Stdio::null());
+    command.env_remove("CREOLE_WORDPRESS_USER").env_remove("CREOLE_WORDPRESS_PASSWORD");
+    if let Some((user, password)) = account {
+        command.env("CREOLE_WORDPRESS_USER", user).env("CREOLE_WORDPRESS_PASSWORD", password);
+    }
+    let output = command.output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (String::from_utf8(said).unwrap(), output.status.code())
+}
+
+#[track_caller]
+fn assert_says(site: &RunningSite, user: &str, lines: &[&str]) {
+    let (said, code) = check(&site.url(), Some((user, site.password(user))));
+    assert_eq!(code, Some(0), "{said}");
+    for line in lines {
+        assert!(said.lines().any(|said| said.starts_with(line)), "{line}\n{said}");
+    }
+}
+
+#[test]
+fn a_site_is_told_what_it_lacks() {
+    let Some(site) = site(&[]) else { return };
+    let late = [
+        "ok     permalinks routes are found below",
+        "ok     passwords  Application Passwords are taken",
+        "ok     platform   BuddyBoss is active",
+        "ok     account    `admin` is let in, with the id 1",
+        "wrong  early auth BuddyBoss looks who is logged in before",
+    ];
+    assert_says(&site, "admin", &late);
+    site.plugin("early-auth.php", Some(&early_auth()));
+    assert_says(&site, "admin", &["ok     early auth BuddyBoss sees who calls"]);
+    assert_says(&site, "sam", &["wrong  account    `sam` is known, but may not `manage_options`"]);
+    site.plugin("platform-off", Some(""));
+    assert_says(&site, "admin", &["wrong  platform   BuddyBoss is not active"]);
+    let (said, _) = check(&site.url(), Some(("admin", "the password of admin")));
+    assert!(
+        said.contains("wrong  account    the site does not know this name and password"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_site_without_permalinks_or_with_a_server_that_drops_headers_is_told_apart() {
+    let Some(plain) = site(&[("TEST_PERMALINKS", "none")]) else { return };
+    assert_says(
+        &plain,
+        "admin",
+        &["wrong  permalinks routes are found by ?rest_route= alone", "ok     account    `admin`"],
+    );
+    let Some(public) = site(&[("TEST_ENVIRONMENT", "production")]) else { return };
+    let over_http = "wrong  passwords  this site does not take Application Passwords over http";
+    assert_says(&public, "admin", &[over_http]);
+    let Some(deaf) = site(&[("TEST_DROPS_AUTHORIZATION", "1")]) else { return };
+    assert_says(
+        &deaf,
+        "admin",
+        &["wrong  account    the site does not know this name and password"],
+    );
+}
+
+#[test]
+fn what_is_no_site_is_said_so() {
+    let html = |_: &crate::mock::Asked| {
+        Some(answer("200 OK", "Content-Type: text/html\r\n", "<h1>Hello</h1>"))
+    };
+    let page = Mock::with(html);
+    let (said, code) = check(&page.url(), None);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("either this is no WordPress"), "{said}");
+    let (said, code) = check("example.org", None);
+    assert_eq!((code, said.contains("begins neither with https://")), (Some(2), true), "{said}");
+    let (said, code) = check("http://example.org", Some(("admin", "secret")));
+    assert_eq!((code, said.contains("would be sent unencrypted")), (Some(2), true), "{said}");
+}

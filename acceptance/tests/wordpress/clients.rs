@@ -1,0 +1,39 @@
+//! Clients that others wrote, in front of a mock: by a bridge for those that only know standard streams.
+
+use std::env;
+
+use creole_acceptance::peers::{self, Missing, Mode, Peer, Steps};
+use serde_json::json;
+
+use crate::mock::{ADMIN, Mock};
+use crate::stage::{PATH, front};
+
+#[test]
+fn clients_of_standard_streams_call_tools_through_the_bridge() {
+    let site = Mock::start();
+    let (server, _data) = front(&site.url());
+    let url = format!("http://{}{PATH}", server.address());
+    let Some(mut bridge) = here("mcp-remote", peers::bridge(&url)) else { return };
+    bridge.extend(["--header".into(), format!("Authorization:{ADMIN}").into()]);
+    let steps = Steps::new().call("buddyboss_list_members", json!({"per_page": 3}));
+    for peer in [Peer::PythonV1, Peer::TypeScriptV1] {
+        if here(peer.name(), peers::installed(peer)).is_none() {
+            continue;
+        }
+        let told = peers::run(peer, Mode::Legacy, &steps, &bridge).unwrap();
+        assert_eq!(told["errors"], json!([]), "{peer}: {told}");
+        assert_eq!(told["protocol"], "2025-11-25", "{peer}");
+        let text = &told["call"]["content"][0]["text"];
+        assert!(text.as_str().is_some_and(|text| text.starts_with("[{")), "{peer}: {told}");
+    }
+}
+
+/// What is needed, unless it cannot be had here.
+pub(crate) fn here<T>(name: &str, found: Result<T, Missing>) -> Option<T> {
+    found
+        .inspect_err(|missing| {
+            assert!(env::var("CI").as_deref() != Ok("true"), "{name} is missing: {missing}");
+            eprintln!("NOT TESTED with {name}: {missing}");
+        })
+        .ok()
+}

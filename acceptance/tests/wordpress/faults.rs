@@ -1,0 +1,284 @@
+//! What a site can do wrong, and what becomes of passwords: a mock that misbehaves.
+
+use std::thread;
+use std::time::Duration;
+
+use creole_acceptance::http::Listening;
+use creole_acceptance::process_under_test::{Server, serve};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::mock::{ADMIN, Asked, ED, Mock, answer, ok};
+use crate::stage::{front, front_of, post};
+
+/// The result of a call: its text, and whether it is an error.
+pub(crate) fn called(server: &Listening, tool: &str, arguments: &Value) -> (String, bool) {
+    called_as(server, ADMIN, tool, arguments)
+}
+
+/// The same, for somebody.
+pub(crate) fn called_as(
+    server: &Listening,
+    caller: &str,
+    tool: &str,
+    arguments: &Value,
+) -> (String, bool) {
+    let params = json!({"name": tool, "arguments": arguments});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let response = post(body.to_string(), Some(caller)).send(server.address()).unwrap();
+    let message = response.message();
+    let result = &message["result"];
+    let text = result["content"][0]["text"].as_str();
+    let text = text.unwrap_or_else(|| panic!("{} {message}", response.head.status));
+    (text.to_owned(), result["isError"] == true)
+}
+
+/// A site whose members are this raw answer, and the preset in front of it.
+fn broken(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> (Mock, Listening, TempDir) {
+    let site = Mock::with(move |asked| {
+        asked.line.contains("/buddyboss/v1/members").then(|| answer(asked))
+    });
+    let (server, data) = front(&site.url());
+    (site, server, data)
+}
+
+#[track_caller]
+fn assert_told(raw: &str, expected: &str) {
+    let raw = raw.to_owned();
+    let (_site, server, _data) = broken(move |_| raw.clone());
+    let told = called(&server, "buddyboss_list_members", &json!({}));
+    assert_eq!(told, (expected.to_owned(), true));
+}
+
+#[test]
+fn what_is_not_wordpress_is_told_and_not_shown() {
+    let html = "Content-Type: text/html\r\n";
+    assert_told(
+        &answer("503 Service Unavailable", html, "<h1>Briefly unavailable for maintenance</h1>"),
+        "Error: WordPress answered HTTP 503 with text/html, not JSON",
+    );
+    assert_told(
+        &answer("200 OK", html, "<br />Warning: Undefined variable in /srv/secret.php [1]"),
+        "Error: WordPress answered HTTP 200 with text/html, not JSON",
+    );
+    assert_told(
+        &answer("200 OK", "", ""),
+        "Error: WordPress answered HTTP 200 with application/json; charset=UTF-8, not JSON",
+    );
+    assert_told(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n[{",
+        "Error: could not reach WordPress: the answer broke off",
+    );
+    let limited = json!({"code": "too_many", "message": "Slow down.", "data": {"status": 429}});
+    assert_told(
+        &answer("429 Too Many Requests", "Retry-After: 7\r\n", &limited.to_string()),
+        "Error: Slow down (too_many, HTTP 429); try again in 7 s",
+    );
+}
+
+#[test]
+fn a_password_never_follows_a_redirect_to_another_place() {
+    let elsewhere = Mock::start();
+    let target = format!("{}/wp-json/buddyboss/v1/members", elsewhere.url());
+    let (_site, server, _data) =
+        broken(move |_| answer("302 Found", &format!("Location: {target}\r\n"), ""));
+    let (told, is_error) = called(&server, "buddyboss_list_members", &json!({}));
+    assert!(is_error && told.contains("points to another address"), "{told}");
+    assert!(elsewhere.asked().is_empty());
+}
+
+#[test]
+fn a_site_that_is_silent_is_given_up_and_a_write_is_not_repeated() {
+    let site = Mock::with(|asked| {
+        let hangs = asked.line.contains("/buddyboss/v1/members?")
+            || asked.line.starts_with("POST /wp-json/wp/v2/users");
+        hangs.then(|| {
+            thread::sleep(Duration::from_secs(10));
+            String::new()
+        })
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("creole.toml");
+    let text = "[server]\ndialect = \"buddyboss\"\npacks = [\"buddyboss-platform\"]\n[wordpress]\ntimeout_seconds = 1\n\
+                url = \"${CREOLE_WORDPRESS_URL}\"\n[http]\npath = \"/wp-json/buddyboss-mcp/v1/mcp\"\nlegacy_sse = \"\"";
+    std::fs::write(&file, text).unwrap();
+    let (server, _data) = front_of(&site.url(), &[file.to_str().unwrap()]);
+    let told = called(&server, "buddyboss_list_members", &json!({}));
+    assert_eq!(told.0, "Error: could not reach WordPress: timed out after 1 s");
+    let new = json!({"username": "kim", "email": "kim@example.org", "password": "secret words"});
+    let (told, is_error) = called(&server, "buddyboss_create_member", &new);
+    let expected =
+        "Error: could not reach WordPress: timed out after 1 s; it may or may not have been done";
+    assert_eq!((told.as_str(), is_error), (expected, true));
+    assert_eq!(site.count("POST "), 1);
+    assert!(!server.log().contains("secret words"), "{}", server.log());
+}
+
+#[test]
+fn a_site_that_is_gone_is_a_bad_gateway_and_nobody_comes_in() {
+    let address = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let (server, _data) = front(&format!("http://{address}"));
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let response = post(list, Some(ADMIN)).send(server.address()).unwrap();
+    assert_eq!(response.head.status, 502, "{}", response.text());
+    assert_eq!(response.message()["code"], "site_unreachable");
+}
+
+#[test]
+fn callers_are_looked_up_once_and_only_their_own_password_is_sent() {
+    let site = Mock::start();
+    let (server, _data) = front(&site.url());
+    for _ in 0..3 {
+        called(&server, "buddyboss_get_member", &json!({"id": 1}));
+    }
+    assert_eq!(site.count("GET /wp-json/wp/v2/users/me?"), 1);
+    assert_eq!(site.count("GET /wp-json/?"), 1, "the platform is looked for once");
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    for _ in 0..3 {
+        assert_eq!(post(list, Some(ED)).send(server.address()).unwrap().head.status, 403);
+    }
+    assert_eq!(site.count("GET /wp-json/wp/v2/users/me?"), 2, "who is refused, for a moment");
+    let request = post(list, Some(ADMIN)).with("Cookie", "a=b").with("X-WP-Nonce", "1");
+    assert_eq!(request.send(server.address()).unwrap().head.status, 200);
+    for asked in site.asked() {
+        let allowed =
+            ["accept", "user-agent", "authorization", "host", "content-type", "content-length"];
+        let foreign = asked.head.iter().find(|(name, _)| !allowed.contains(&name.as_str()));
+        assert_eq!(foreign, None, "{}", asked.line);
+        let is_public = asked.line.starts_with("GET /wp-json/?");
+        assert_eq!(asked.header("authorization").is_none(), is_public, "{}", asked.line);
+    }
+    assert!(!server.log().contains("YWRtaW46cGFzcw"), "{}", server.log());
+}
+
+#[test]
+fn somebody_else_never_acts_with_the_password_of_another() {
+    // Both may manage options here; the site says who asked.
+    let site = Mock::with(|asked| {
+        let me = if asked.header("authorization") == Some(ADMIN) { 1 } else { 2 };
+        if asked.line.contains("/users/me") {
+            return Some(ok(&json!({"id": me, "capabilities": {"manage_options": true}})));
+        }
+        asked.line.contains("/members/7").then(|| ok(&json!({"asked_by": me})))
+    });
+    let (server, _data) = front(&site.url());
+    thread::scope(|scope| {
+        for (caller, me) in [(ADMIN, 1), (ED, 2)].repeat(4) {
+            let server = &server;
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    let (text, _) =
+                        called_as(server, caller, "buddyboss_get_member", &json!({"id": 7}));
+                    let told: Value = serde_json::from_str(&text).unwrap();
+                    assert_eq!(told["asked_by"], me);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_long_answer_is_cut_between_members() {
+    let long: Vec<Value> = (0..9).map(|id| json!({"id": id, "bio": "x".repeat(30_000)})).collect();
+    let long = answer("200 OK", "", &json!(long).to_string());
+    let (_site, server, _data) = broken(move |_| long.clone());
+    let (text, is_error) = called(&server, "buddyboss_list_members", &json!({}));
+    let shown: Vec<Value> = serde_json::from_str(&text).unwrap();
+    assert_eq!((shown.len(), is_error), (3, false));
+}
+
+#[test]
+fn who_guesses_passwords_is_made_to_wait_and_who_is_known_is_not() {
+    let site = Mock::start();
+    let (server, _data) = front(&site.url());
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let status = |caller: &str| {
+        let response = post(list, Some(caller)).send(server.address()).unwrap();
+        (response.head.status, response.head.field("retry-after").is_some())
+    };
+    assert_eq!(status(ADMIN), (200, false));
+    let wrong = [
+        "YTpi", "YTpj", "YTpk", "YTpl", "YTpm", "YTpn", "YTpo", "YTpp", "YTpq", "YTpr", "YTps",
+        "YTpt", "YTpu", "YTpv", "YTpw", "YTpx", "YTpy", "YTpz", "YTow", "YTox",
+    ];
+    for guess in wrong {
+        assert_eq!(status(&format!("Basic {guess}")), (401, false), "{guess}");
+    }
+    assert_eq!(status("Basic YToy"), (429, true));
+    assert_eq!(site.count("GET /wp-json/wp/v2/users/me"), 1 + wrong.len());
+    assert_eq!(status(ADMIN), (200, false), "who was let in before goes on working");
+}
+
+/// A configuration of these lines below `[wordpress]`, in a file of its own.
+fn configured(site: &Mock, lines: &str) -> (std::path::PathBuf, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("creole.toml");
+    let text = format!(
+        "[server]\ndialect = \"buddyboss\"\npacks = [\"buddyboss-platform\"]\n[wordpress]\nurl = \"{}\"\n{lines}",
+        site.url()
+    );
+    std::fs::write(&file, text).unwrap();
+    (file, folder)
+}
+
+#[test]
+fn sets_of_tools_are_switched_one_by_one_or_by_phase() {
+    let site = Mock::start();
+    let rows = [
+        ("[\"members\"]", 5),
+        ("[\"phase-1\"]", 42),
+        ("[\"phase-2\"]", 12),
+        ("[\"groups\", \"phase-2\"]", 21),
+    ];
+    for (sets, count) in rows {
+        let (file, folder) = configured(&site, &format!("sets = {sets}"));
+        let mut server = Server::start_command(serve(folder.path(), &[file.to_str().unwrap()]));
+        let list = server.request("tools/list", &json!({}));
+        assert_eq!(list["result"]["tools"].as_array().unwrap().len(), count, "{sets}");
+    }
+}
+
+#[test]
+fn on_standard_streams_the_account_of_the_configuration_calls() {
+    let site = Mock::start();
+    let rows = [
+        ("user = \"admin\"\npassword = \"pass\"", "{\"email\":\"admin@example.org\",\"id\":1"),
+        (
+            "user = \"admin\"\npassword = \"wrong\"",
+            "Error: the site does not know the configured account",
+        ),
+        ("user = \"ed\"\npassword = \"pass\"", "Error: Insufficient permissions"),
+        ("", "Error: nobody is signed in at the site"),
+    ];
+    for (account, expected) in rows {
+        let (file, folder) = configured(&site, account);
+        let mut server = Server::start_command(serve(folder.path(), &[file.to_str().unwrap()]));
+        let answer = server.call("buddyboss_get_member", &json!({"id": 1}));
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.starts_with(expected), "{account}: {answer}");
+    }
+}
+
+#[test]
+fn a_call_that_takes_its_time_is_answered_in_json_or_ended() {
+    let site = Mock::with(|asked| {
+        asked.line.contains("/members/7").then(|| {
+            thread::sleep(Duration::from_secs(3));
+            ok(&json!({"id": 7}))
+        })
+    });
+    let http = "[http]\npath = \"/wp-json/buddyboss-mcp/v1/mcp\"\nlegacy_sse = \"\"";
+    let (file, _folder) = configured(&site, http);
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"buddyboss_get_member","arguments":{"id":7}}}"#;
+    let request = post(call, Some(ADMIN)).with("Accept", "application/json, text/event-stream");
+    let (server, _data) = front_of(&site.url(), &[file.to_str().unwrap()]);
+    let response = request.send(server.address()).unwrap();
+    assert_eq!(response.head.field("content-type"), Some("application/json"));
+    assert_eq!(response.message()["result"].get("isError"), None);
+    let limits =
+        format!("{http}\n[server.limits]\ncall_timeout_seconds = 1\ncall_timeout_max_seconds = 1");
+    let (file, _folder) = configured(&site, &limits);
+    let (server, _data) = front_of(&site.url(), &[file.to_str().unwrap()]);
+    let response = request.send(server.address()).unwrap();
+    assert_eq!(response.message()["error"]["code"], -32603, "{}", response.text());
+}

@@ -1,0 +1,16 @@
+//! The preset `buddyboss` in front of a site: a mock for what a site can do wrong, and a real WordPress.
+//!
+//! A WordPress that cannot be prepared is told of on stderr and left out; where `CI=true` that is a failure.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
+
+mod check;
+mod clients;
+mod faults;
+mod mock;
+mod real;
+mod routes;
+mod stage;
+mod transcripts;

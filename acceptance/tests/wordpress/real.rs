@@ -1,0 +1,275 @@
+//! A real WordPress with the test platform: its own Application Passwords, its own errors, its own data.
+
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+
+use base64_of::encoded;
+use creole_acceptance::http::Listening;
+use creole_acceptance::peers::wordpress::{RunningSite, WordPress};
+use creole_acceptance::stage::stdio::repository;
+use serde_json::{Value, json};
+
+use crate::clients::here;
+use crate::faults::called_as;
+use crate::stage::{Behind, PATH, SiteStage, front};
+use crate::transcripts;
+
+/// A running site, unless there can be none here.
+pub(crate) fn site(variables: &[(&str, &str)]) -> Option<RunningSite> {
+    let prepared = here("WordPress", WordPress::prepared())?;
+    let site = prepared.start(variables).unwrap_or_else(|said| panic!("{said}"));
+    Some(site)
+}
+
+/// The plugin of the guide, with which a site checks Application Passwords early.
+pub(crate) fn early_auth() -> String {
+    let guide = repository().join("docs/guides/wordpress.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (_, rest) = guide.split_once("```php\n").unwrap();
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+/// The header of a user of the site.
+pub(crate) fn header_of(site: &RunningSite, user: &str) -> String {
+    format!("Basic {}", encoded(&format!("{user}:{}", site.password(user))))
+}
+
+impl Behind for Rc<RunningSite> {
+    fn url(&self) -> String {
+        (**self).url()
+    }
+
+    fn header_of(&self, user: &str) -> String {
+        match user {
+            "wrong" => format!("Basic {}", encoded("admin:abcd efgh ijkl")),
+            user => header_of(self, user),
+        }
+    }
+
+    fn set_platform(&self, is_active: bool) {
+        self.plugin("platform-off", (!is_active).then_some(""));
+    }
+}
+
+#[test]
+fn every_transcript_of_the_document_holds_in_front_of_wordpress() {
+    let Some(site) = site(&[]) else { return };
+    let site = Rc::new(site);
+    let mut failures = Vec::new();
+    for transcript in transcripts::all() {
+        let stage = &mut SiteStage::new(Box::new(Rc::clone(&site)));
+        failures.extend(transcripts::play(&transcript, stage));
+        site.set_platform(true);
+    }
+    assert!(failures.is_empty(), "\n\n{}", failures.join("\n"));
+}
+
+/// The sequence of the document, as it stands there.
+const SEQUENCE: &str = r#"
+curl -s -X POST $URL -u "$USER:$PASS" \
+  -H "Content-Type: application/json" \
+  -d '{"jsonrpc":"2.0","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1.0"}},"id":1}'
+echo
+curl -s -X POST $URL -u "$USER:$PASS" \
+  -H "Content-Type: application/json" \
+  -d '{"jsonrpc":"2.0","method":"notifications/initialized"}'
+echo
+curl -s -X POST $URL -u "$USER:$PASS" \
+  -H "Content-Type: application/json" \
+  -d '{"jsonrpc":"2.0","method":"tools/list","id":2}'
+echo
+curl -s -X POST $URL -u "$USER:$PASS" \
+  -H "Content-Type: application/json" \
+  -d '{"jsonrpc":"2.0","method":"tools/call","params":{"name":"buddyboss_list_members","arguments":{"per_page":3}},"id":3}'
+"#;
+
+#[test]
+fn the_curl_sequence_of_the_document_runs_unchanged() {
+    let Some(site) = site(&[]) else { return };
+    let (server, _data) = front(&site.url());
+    let ran = Command::new("sh")
+        .args(["-c", SEQUENCE])
+        .env("URL", format!("http://{}{PATH}", server.address()))
+        .env("USER", "admin")
+        .env("PASS", site.password("admin"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(ran.stdout).unwrap();
+    let lines: Vec<&str> = said.split('\n').collect();
+    let message = |line: usize| serde_json::from_str::<Value>(lines[line]).unwrap();
+    assert_eq!(message(0)["result"]["serverInfo"]["name"], "buddyboss-mcp-server");
+    assert_eq!(lines[1], "");
+    assert_eq!(message(2)["result"]["tools"].as_array().unwrap().len(), 42);
+    let text = message(3)["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    let members: Vec<Value> = serde_json::from_str(&text).unwrap();
+    assert_eq!(members.len(), 3);
+    assert_eq!(message(3)["result"]["content"][1]["text"], "Page 1 of 9, 25 in total.");
+}
+
+/// The preset in front of a site, and who calls.
+struct Office {
+    server: Listening,
+    caller: String,
+    _data: tempfile::TempDir,
+}
+
+impl Office {
+    fn of(site: &RunningSite, user: &str) -> Self {
+        let (server, data) = front(&site.url());
+        Self { server, caller: header_of(site, user), _data: data }
+    }
+
+    /// Calls a tool, which answers with data.
+    #[track_caller]
+    fn does(&self, tool: &str, arguments: Value) -> Value {
+        let (text, is_error) = self.told(tool, arguments);
+        assert!(!is_error, "{tool}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Calls a tool, which fails.
+    #[track_caller]
+    fn fails(&self, tool: &str, arguments: Value) -> String {
+        let (text, is_error) = self.told(tool, arguments);
+        assert!(is_error, "{tool}: {text}");
+        text
+    }
+
+    #[track_caller]
+    fn told(&self, tool: &str, arguments: Value) -> (String, bool) {
+        called_as(&self.server, &self.caller, &format!("buddyboss_{tool}"), &arguments)
+    }
+}
+
+#[test]
+fn the_tools_do_at_the_site_what_they_say() {
+    let Some(site) = site(&[]) else { return };
+    site.plugin("early-auth.php", Some(&early_auth()));
+    let office = Office::of(&site, "admin");
+    members(&office);
+    groups(&office);
+    feed(&office);
+    people(&office);
+}
+
+fn members(office: &Office) {
+    let new = json!({"username": "kim", "email": "kim@example.org", "password": "a long password", "name": "Kim"});
+    let kim = office.does("create_member", new.clone());
+    assert!(!kim.to_string().contains("a long password"));
+    let id = &kim["id"];
+    let read = office.does("get_member", json!({"id": id}));
+    assert_eq!((&read["email"], &read["name"]), (&json!("kim@example.org"), &json!("Kim")));
+    assert_eq!(read.get("_links").or(read.get("avatar_urls")), None);
+    let again = office.fails("create_member", new);
+    assert!(again.contains("existing_user_login, HTTP 500"), "{again}");
+    let wrong = json!({"username": "x", "email": "no address", "password": "x"});
+    let wrong = office.fails("create_member", wrong);
+    assert!(wrong.contains("rest_invalid_param, HTTP 400"), "{wrong}");
+    office.does("update_member", json!({"id": id, "name": "Kim Doe", "member_type": "teacher"}));
+    assert_eq!(office.does("list_members", json!({"search": "Kim Doe"}))[0]["id"], *id);
+    let unknown = office.fails("update_member", json!({"id": id, "member_type": "nobody"}));
+    assert_eq!(unknown, "Error: the site has no member type `nobody`");
+    let editors = office.does("list_members", json!({"role": "editor"}));
+    assert_eq!(editors.as_array().unwrap().len(), 1);
+    assert_eq!(editors[0]["name"], "Ed Doe");
+    assert_eq!(office.does("list_members", json!({"role": "nobody-has-it"})), json!([]));
+    office.does("delete_member", json!({"id": id, "reassign": 1}));
+    let gone = office.fails("get_member", json!({"id": id}));
+    assert_eq!(gone, format!("Error: Member with ID {id} not found"));
+}
+
+fn groups(office: &Office) {
+    let group = office.does("create_group", json!({"name": "Readers", "status": "hidden"}));
+    assert_eq!(group["creator_id"], 1, "whoever calls is the organizer");
+    let id = &group["id"];
+    assert_eq!(office.does("list_groups", json!({})).as_array().unwrap().len(), 1);
+    assert_eq!(office.does("list_groups", json!({"status": ["public"]})), json!([]));
+    office.does("update_group", json!({"id": id, "name": "Writers"}));
+    assert_eq!(office.does("get_group", json!({"id": id}))["name"], "Writers");
+    let added = json!({"group_id": id, "user_id": 2, "role": "mod"});
+    assert_eq!(office.does("add_group_member", added)["role"], "mod");
+    let all = office.does("list_group_members", json!({"group_id": id}));
+    assert_eq!(all, json!([{"id": 2, "role": "mod"}]));
+    office.does("update_group_member", json!({"group_id": id, "user_id": 2, "action": "ban"}));
+    // The platform would say that these are done.
+    for (user, action) in [(2, "promote"), (3, "ban"), (3, "unban")] {
+        let change = json!({"group_id": id, "user_id": user, "action": action});
+        let told = office.fails("update_group_member", change);
+        assert!(told.ends_with("; nothing was changed"), "{told}");
+    }
+    office.does("remove_group_member", json!({"group_id": id, "user_id": 2}));
+    assert_eq!(office.does("list_group_members", json!({"group_id": id})), json!([]));
+    office.does("delete_group", json!({"id": id}));
+    let gone = office.fails("get_group", json!({"id": id}));
+    assert_eq!(gone, format!("Error: Group with ID {id} not found"));
+}
+
+fn feed(office: &Office) {
+    let post = office.does("create_activity", json!({"content": "Hello", "group_id": 3}));
+    assert_eq!((&post["component"], &post["primary_item_id"]), (&json!("groups"), &json!(3)));
+    let id = &post["id"];
+    assert_eq!(office.does("favorite_activity", json!({"id": id}))["favorited"], true);
+    assert_eq!(office.does("favorite_activity", json!({"id": id}))["favorited"], false);
+    let comment = office.does("comment_activity", json!({"id": id, "content": "Welcome"}));
+    assert_eq!(comment["comments"][0]["content"], "Welcome");
+    assert_eq!(
+        office.does("list_activity_comments", json!({"id": id})).as_array().unwrap().len(),
+        1
+    );
+    office.does("delete_activity", json!({"id": id}));
+    let sent = json!({"recipients": [2, 3], "message": "Hi", "subject": "All"});
+    let sent = office.does("send_message", sent);
+    assert_eq!((&sent["sender_id"], &sent["recipients"]), (&json!(1), &json!([2, 3])));
+    let read = office.does("mark_message_read", json!({"id": sent["id"], "read": false}));
+    assert_eq!(read["unread"], true);
+    office.does("delete_message_thread", json!({"id": sent["id"]}));
+}
+
+fn people(office: &Office) {
+    let friend = office.does("add_friend", json!({"friend_id": 2}));
+    assert_eq!(friend["initiator_id"], 1);
+    let id = &friend["id"];
+    assert_eq!(office.does("list_friends", json!({"user_id": 1})).as_array().unwrap().len(), 1);
+    let gone = office.does("remove_friend", json!({"id": id}));
+    assert_eq!(gone["deleted"], true);
+    office.fails("remove_friend", json!({"id": id}));
+    let data = json!({"field_id": 1, "user_id": 2, "value": "Ghent"});
+    office.does("update_xprofile_data", data);
+    let data = office.does("get_xprofile_data", json!({"field_id": 1, "user_id": 2}));
+    assert_eq!(data["value"], "Ghent");
+    assert_eq!(office.does("list_notifications", json!({})), json!([]));
+    assert_eq!(office.does("list_components", json!({}))[0]["status"], "active");
+}
+
+#[test]
+fn a_site_that_checks_passwords_late_is_not_believed() {
+    let Some(site) = site(&[]) else { return };
+    let office = Office::of(&site, "admin");
+    let post = office.does("create_activity", json!({"content": "Hello"}));
+    for (tool, arguments) in [
+        ("comment_activity", json!({"id": post["id"], "content": "Lost"})),
+        ("mark_message_read", json!({"id": 1})),
+        ("remove_friend", json!({"id": 1})),
+    ] {
+        let told = office.fails(tool, arguments);
+        assert!(told.contains("checks Application Passwords too late"), "{tool}: {told}");
+    }
+}
+
+/// Base64 as curl writes it.
+mod base64_of {
+    pub(super) fn encoded(text: &str) -> String {
+        const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let group = |bytes: &[u8]| {
+            let value = bytes.iter().fold(0_u32, |value, byte| value << 8 | u32::from(*byte))
+                << (8 * (3 - bytes.len()));
+            let letter = |place: usize| match place <= bytes.len() {
+                true => char::from(LETTERS[(value >> (18 - 6 * place) & 63) as usize]),
+                false => '=',
+            };
+            (0..4).map(letter).collect::<String>()
+        };
+        text.as_bytes().chunks(3).map(group).collect()
+    }
+}

@@ -1,0 +1,212 @@
+//! The site that tools work on.
+
+use std::path::Path;
+use std::time::Duration;
+
+use creole_tools::recipe::secret::{Held, Secret};
+use creole_tools::wordpress::{Address, PHASES, Routes, SETS, Settings};
+
+use super::seconds;
+use crate::config::error::Problem;
+use crate::config::nearest::suggestion;
+use crate::config::value::{Placed, Within};
+use crate::config::wordpress::{RoutesTable, WordPressTable};
+
+/// The packs that the table is for.
+const PACKS: [&str; 2] = ["buddyboss-platform", "wordpress"];
+/// What callers must be allowed to do at the site, where nothing is said: what administrators are.
+const CAPABILITY: &str = "manage_options";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the table means, if a pack needs it.
+pub(super) fn resolve(
+    table: Option<Placed<WordPressTable>>,
+    packs: &[String],
+    has_auth: bool,
+    folder: &Path,
+) -> Result<Option<Settings>, Problem> {
+    let needs = packs.iter().find(|pack| PACKS.contains(&pack.as_str()));
+    let Some(Placed { value: table, span }) = table else {
+        return match needs {
+            None => Ok(None),
+            Some(pack) => Err(Problem::new(format!("the pack `{pack}` needs a site"))
+                .help("add `[wordpress]` with the `url` of the site")),
+        };
+    };
+    if needs.is_none() {
+        let what = "`[wordpress]` names a site, but the server offers nothing of it";
+        let help = "add \"buddyboss-platform\" or \"wordpress\" to `packs`";
+        return Err(Problem::new(what).help(help).at(span));
+    }
+    let account = account(table.user, table.password, table.password_file, folder)?;
+    if account.is_none() && has_auth {
+        let what =
+            "callers sign in at the site of `[wordpress]`, and `[auth]` asks who they are as well";
+        let help =
+            "take out `[auth]`, or add `user` and `password_file`, whom all calls are made as";
+        return Err(Problem::new(what).help(help).at(span));
+    }
+    Ok(Some(Settings {
+        address: address(&table.url, table.allow_http.unwrap_or(false))?,
+        capability: match table.capability {
+            Some(written) => capability(written)?,
+            None => CAPABILITY.to_owned(),
+        },
+        account,
+        sets: sets(table.sets)?,
+        routes: routes(table.routes.unwrap_or_default())?,
+        timeout: table.timeout_seconds.map_or(PATIENCE, |time: Within<1, 300>| seconds(time.get())),
+    }))
+}
+
+fn address(written: &Placed<String>, allows_http: bool) -> Result<Address, Problem> {
+    let address = Address::parse(&written.value).map_err(|wrong| {
+        Problem::new(format!("`url` {wrong}"))
+            .help("write the address of the site's front page, such as `https://example.org`")
+            .at(written.span.clone())
+    })?;
+    if address.is_encrypted() || address.is_here() || allows_http {
+        return Ok(address);
+    }
+    Err(Problem::new("passwords would be sent to this site unencrypted")
+        .help("write https://, or add `allow_http = true` if you trust the network in between")
+        .at(written.span.clone()))
+}
+
+fn capability(written: Placed<String>) -> Result<String, Problem> {
+    let Placed { value, span } = written;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    match value.len() <= 64 && value.bytes().all(is_plain) {
+        true => Ok(value),
+        false => Err(Problem::new("`capability` is no name of a capability").at(span)),
+    }
+}
+
+fn account(
+    user: Option<Placed<String>>,
+    password: Option<Placed<String>>,
+    file: Option<Placed<String>>,
+    folder: &Path,
+) -> Result<Option<(String, Held)>, Problem> {
+    let held = match (password, file) {
+        (None, None) => None,
+        (Some(here), None) => Some((Held::Here(Secret(here.value)), here.span)),
+        (None, Some(file)) => {
+            let span = file.span.clone();
+            Some((Held::File(folder.join(super::file("password_file", file)?)), span))
+        }
+        (Some(_), Some(file)) => {
+            return Err(Problem::new("a secret is here or in a file, not both").at(file.span));
+        }
+    };
+    match (user, held) {
+        (None, None) => Ok(None),
+        (Some(Placed { value, span }), Some((held, _))) => {
+            if value.is_empty() || value.contains(':') || value.chars().any(char::is_control) {
+                return Err(Problem::new("`user` is no name of a user").at(span));
+            }
+            Ok(Some((value, held)))
+        }
+        (Some(Placed { span, .. }), None) | (None, Some((_, span))) => {
+            Err(Problem::new("`user` and its password belong together")
+                .help("write `user` and `password_file`, or neither")
+                .at(span))
+        }
+    }
+}
+
+fn sets(written: Option<Vec<Placed<String>>>) -> Result<Vec<String>, Problem> {
+    let Some(written) = written else { return Ok(vec![PHASES[0].to_owned()]) };
+    let known: Vec<&str> = PHASES.iter().copied().chain(SETS.iter().map(|(set, _)| *set)).collect();
+    let mut sets = Vec::new();
+    for Placed { value, span } in written {
+        if !known.contains(&value.as_str()) {
+            let help = suggestion(&value, "the sets", &known);
+            return Err(Problem::new(format!("unknown set of tools `{value}`"))
+                .help(help)
+                .at(span));
+        }
+        sets.push(value);
+    }
+    Ok(sets)
+}
+
+fn routes(table: RoutesTable) -> Result<Routes, Problem> {
+    let patterns = |written: Option<Vec<Placed<String>>>| {
+        written.unwrap_or_default().into_iter().map(pattern).collect::<Result<Vec<_>, _>>()
+    };
+    Ok(Routes { read: patterns(table.read)?, write: patterns(table.write)? })
+}
+
+fn pattern(written: Placed<String>) -> Result<String, Problem> {
+    let Placed { value, span } = written;
+    let pattern = value.trim_matches('/');
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/*".contains(&byte);
+    match pattern.contains('/') && pattern.bytes().all(letter) {
+        true => Ok(pattern.to_owned()),
+        false => Err(Problem::new(format!("`{value}` is no pattern of routes"))
+            .help("write a namespace and a route, such as `wp/v2/posts/*`")
+            .at(span)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env::VarError;
+
+    use super::*;
+    use crate::Plan;
+
+    fn read(table: &str) -> Result<Settings, String> {
+        let text = format!("[server]\npacks = [\"buddyboss-platform\"]\n{table}");
+        let lookup = |_: &str| Err(VarError::NotPresent);
+        let plan = Plan::read(&text, Path::new("/etc/creole"), &PACKS, &lookup);
+        let plan = plan.map_err(|problem| {
+            let error = problem.shown_in("creole.toml", &text);
+            let place =
+                error.place.as_ref().map(|place| format!("{}:{} ", place.line, place.column));
+            format!("{}{}", place.unwrap_or_default(), error.what)
+        });
+        plan.map(|plan| plan.wordpress.unwrap())
+    }
+
+    #[test]
+    fn a_site_needs_an_address_and_the_rest_goes_without_saying() {
+        let site = read("[wordpress]\nurl = \"https://example.org/\"").unwrap();
+        assert_eq!(site.address.as_str(), "https://example.org");
+        assert_eq!((site.capability.as_str(), site.account), ("manage_options", None));
+        assert_eq!((site.sets, site.timeout), (vec!["phase-1".to_owned()], PATIENCE));
+        let site = "[wordpress]\nurl = \"http://[::1]\"\nuser = \"sam\"\npassword_file = \"key\"\n\
+                    sets = [\"members\"]\ncapability = \"\"\n[wordpress.routes]\nread = [\"wp/v2/posts/*\"]";
+        let site = read(&format!("{site}\n[auth]\nusers = \"users\"")).unwrap();
+        let held = Held::File("/etc/creole/key".into());
+        assert_eq!(site.account, Some(("sam".to_owned(), held)));
+        assert_eq!(site.routes.read, ["wp/v2/posts/*"]);
+    }
+
+    #[test]
+    fn each_refusal_names_the_place_and_what_is_wrong_there() {
+        let here = "[wordpress]\nurl = \"http://127.0.0.1\"\n";
+        let rows = [
+            (String::new(), "the pack `buddyboss-platform` needs a site"),
+            (
+                "[wordpress]\nurl = \"example.org\"".into(),
+                "4:7 `url` begins neither with https:// nor with http://",
+            ),
+            (
+                "[wordpress]\nurl = \"http://example.org\"".into(),
+                "4:7 passwords would be sent to this site unencrypted",
+            ),
+            (format!("{here}user = \"sam\""), "5:8 `user` and its password belong together"),
+            (format!("{here}sets = [\"member\"]"), "5:9 unknown set of tools `member`"),
+            (format!("{here}routes.read = [\"posts\"]"), "5:16 `posts` is no pattern of routes"),
+            (
+                format!("{here}[auth]\nusers = \"u\""),
+                "3:1 callers sign in at the site of `[wordpress]`, and `[auth]` asks who they are as well",
+            ),
+        ];
+        for (table, expected) in rows {
+            assert_eq!(read(&table).unwrap_err(), expected, "{table}");
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! A configuration with every key that there is.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+/// A file with every key that there is.
+pub(crate) const FULL: &str = r#"
+        [server]
+        name = "acme"
+        title = "Acme"
+        version = "1"
+        instructions = "x"
+        packs = ["echo", "${PACK:-hello}", "skills", "tasks", "wordpress", "buddyboss-platform"]
+        page_size = 1
+        path = "/mcp"
+        upstreams = ["github"]
+        tools = ["log"]
+        folders = ["docs"]
+        prompts = ["texts"]
+        resources = ["rules"]
+        openapi = ["pets"]
+        databases = ["shop"]
+        [server.limits]
+        call_timeout_seconds = 1
+        call_timeout_max_seconds = 1
+        calls_in_flight = 1
+        question_timeout_seconds = 1
+        [server.dialect]
+        extends = "bossman"
+        name = "house"
+        about = "x"
+        revision = "2025-03-26"
+        stateless = false
+        handshake = true
+        confirmation = "notifications/initialized"
+        version = "1.0"
+        initialize_requires = ["protocolVersion"]
+        lifecycle = "flag"
+        initialized_aliases = ["initialized"]
+        repeated_initialize = "accept"
+        methods = ["initialize"]
+        capabilities = "flags"
+        capability_flags = { x = true }
+        advertise = ["tools"]
+        definitions = "full"
+        ids = "integers"
+        missing_id = "notification"
+        null_id = "refuse"
+        refused_id = "echo"
+        unreadable_id = "by-revision"
+        batch = "by-revision"
+        arguments_required = true
+        is_error = "when-true"
+        paging = true
+        schemas = "as-written"
+        max_message = 1048576
+        event_streams = true
+        error_statuses = true
+        telemetry = true
+        [server.dialect.errors]
+        unknown-tool = { code = -32000, message = "no", data = "no" }
+        tool-failed = { channel = "tool-result", data = { why = "{detail}" } }
+        timeout = { data = false }
+        [http]
+        listen = "127.0.0.1:0"
+        path = "/mcp"
+        legacy_sse = "/sse"
+        hosts = ["mcp.example.com"]
+        origins = ["https://app.example.com"]
+        tls = { certificate = "a.pem", key = "b.pem" }
+        [http.limits]
+        max_body = 1024
+        max_connections = 1
+        max_sessions = 1
+        session_timeout_seconds = 1
+        header_timeout_seconds = 1
+        body_timeout_seconds = 1
+        idle_timeout_seconds = 1
+        write_timeout_seconds = 1
+        drain_timeout_seconds = 1
+        [auth]
+        users = "users.txt"
+        keys_file = "keys.txt"
+        role = "mcp"
+        [[auth.keys]]
+        name = "ci"
+        sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        roles = ["mcp"]
+        expires = "2027-01-31T12:00:00Z"
+        [[auth.keys]]
+        name = "cd"
+        sha256 = "${KEY:-ca978112ca1bbdcafac231b39a23dc4da786eff8147c4f72b9807785afee48bb}"
+        [state]
+        file = "state.sqlite"
+        [[server.chain]]
+        kind = "audit"
+        file = "audit.log"
+        max_bytes = 4096
+        keep = 0
+        arguments = "redacted"
+        patterns = ["x"]
+        pointers = ["/x"]
+        sync = true
+        [[server.chain]]
+        kind = "script"
+        file = "front.js"
+        compute_ms = 1
+        memory_mb = 1
+        concurrency = 1
+        [[server.chain]]
+        kind = "rate-limit"
+        principal_calls = 1
+        overall_calls = 1
+        seconds = 1
+        [[server.chain]]
+        kind = "concurrency"
+        calls = 1
+        queue = 0
+        wait_seconds = 1
+        [[server.chain]]
+        kind = "filter"
+        kinds = ["tools", "resources", "templates", "prompts", "skills"]
+        allow = ["*"]
+        deny = ["x"]
+        read_only = true
+        destructive = false
+        idempotent = true
+        open_world = false
+        [[server.chain]]
+        kind = "rename"
+        kinds = ["tools", "prompts"]
+        names = { a = "b" }
+        strip = "x"
+        add = "y"
+        [[server.chain]]
+        kind = "rewrite"
+        [server.chain.tools.search]
+        title = "x"
+        description = "x"
+        defaults = { a = 1 }
+        fixed = { b = [true, "x", { c = 1.5 }] }
+        [[server.chain]]
+        kind = "redact"
+        patterns = ["x"]
+        pointers = ["/x"]
+        replacement = "y"
+        [[server.chain]]
+        kind = "size-limit"
+        arguments = 1
+        results = 1
+        [[server.chain]]
+        kind = "cache"
+        ttl_seconds = 1
+        max_bytes = 1024
+        names = ["x"]
+        public = true
+        [upstreams.files]
+        command = ["npx", "server"]
+        env = { A = "b" }
+        env_pass = ["PATH"]
+        cwd = "x"
+        prefix = "f_"
+        dialect = "bossman"
+        revision = "2025-03-26"
+        era = "handshake"
+        affinity = "shared"
+        interactive = false
+        timeout_seconds = 1
+        startup_seconds = 1
+        enabled = false
+        [[upstreams.files.chain]]
+        kind = "timeout"
+        seconds = 1
+        names = ["x"]
+        [[upstreams.files.chain]]
+        kind = "retry"
+        attempts = 2
+        delay_ms = 1
+        max_delay_ms = 1
+        names = ["x"]
+        [[upstreams.files.chain]]
+        kind = "circuit-breaker"
+        failures = 1
+        open_seconds = 1
+        [[upstreams.files.chain]]
+        kind = "pin"
+        file = "pins.json"
+        [upstreams.github]
+        url = "https://example.com/mcp"
+        headers = { Authorization = "Bearer ${TOKEN:-x}" }
+        dialect = { conceal = ["logging"] }
+        [upstreams.inside]
+        preset = "default"
+        [log]
+        format = "${FORMAT:-text}"
+        level = "warn"
+        payloads = false
+        [skills]
+        folder = "."
+        [tools.log]
+        description = "x"
+        title = "x"
+        enabled = true
+        read_only = true
+        destructive = false
+        idempotent = true
+        open_world = false
+        output_schema = { type = "object" }
+        timeout_seconds = 1
+        output_limit_bytes = 1
+        command = ["git", ["-n", "{count}"], { when = "all", words = ["--all"] }, "--", "{word}", "{list}"]
+        stdin = "x"
+        env = { A = "b" }
+        env_files = { C = "key.txt" }
+        env_pass = ["LANG"]
+        cwd = "."
+        exit_codes = [0]
+        result = "json"
+        progress = true
+        concurrency = 1
+        [tools.log.arguments]
+        count = { type = "integer", description = "x", required = true, minimum = 1, maximum = 2 }
+        all = { type = "boolean", default = false }
+        word = { type = "string", enum = ["a"], min_length = 1, max_length = 1, pattern = "a", leading_dash = true }
+        list = { type = "array", items = "string", min_items = 1, max_items = 2 }
+        [tools.picture]
+        description = "x"
+        command = ["cat", "x.png"]
+        result = "image"
+        mime_type = "image/png"
+        [tools.find]
+        description = "x"
+        http.method = "PUT"
+        http.url = "https://example.com/{kind}"
+        http.query = { q = "{kind}" }
+        http.headers = { X-Trace = "t" }
+        http.body = { n = 1 }
+        http.auth = { bearer = "x" }
+        http.retries = 1
+        http.allow_private = true
+        http.pick = "/x"
+        http.template = "x"
+        http.result = "text"
+        arguments.kind = { type = "string" }
+        [tools.basic]
+        description = "x"
+        http = { url = "https://example.com", auth = { user = "x", password = "y" } }
+        [tools.files]
+        description = "x"
+        http = { url = "https://example.com", auth = { user = "x", password_file = "y" } }
+        [tools.token]
+        description = "x"
+        http = { url = "https://example.com", auth = { bearer_file = "y" } }
+        [tools.key]
+        description = "x"
+        http = { url = "https://example.com", auth = { header = "X-Key", value = "y" } }
+        [tools.key_file]
+        description = "x"
+        http = { url = "https://example.com", auth = { header = "X-Key", value_file = "y" } }
+        [folders.docs]
+        path = "."
+        title = "x"
+        description = "x"
+        include = ["*.md"]
+        exclude = ["x"]
+        hidden = true
+        max_depth = 1
+        max_files = 1
+        max_file_bytes = 1
+        watch = false
+        enabled = true
+        [prompts.texts]
+        path = "."
+        prefix = "x"
+        watch = false
+        enabled = true
+        [resources.rules]
+        uri = "acme://rules/{name}"
+        title = "x"
+        description = "x"
+        mime_type = "text/plain"
+        text = "x"
+        values = { name = ["a"] }
+        enabled = true
+        [resources.page]
+        uri = "acme://page"
+        file = "api.yaml"
+        [openapi.pets]
+        file = "api.yaml"
+        base_url = "https://example.com"
+        prefix = "p_"
+        methods = ["GET"]
+        include = ["listPets"]
+        exclude = ["getPet"]
+        deprecated = true
+        auth = { bearer = "x" }
+        headers = { X-Version = "1" }
+        retries = 1
+        allow_private = true
+        timeout_seconds = 1
+        output_limit_bytes = 1
+        enabled = true
+        [openapi.pets.operations]
+        listPets.name = "pets"
+        listPets.title = "x"
+        listPets.description = "x"
+        listPets.read_only = true
+        listPets.destructive = false
+        listPets.idempotent = true
+        listPets.open_world = false
+        [openapi.pets.security]
+        key = { value = "x" }
+        other_key = { value_file = "x" }
+        token = { bearer = "x" }
+        other_token = { bearer_file = "x" }
+        basic = { user = "x", password = "x" }
+        oauth = { client_id = "x", client_secret = "x", token_url = "https://example.com/token", scopes = ["x"] }
+        other_oauth = { client_id = "x", client_secret_file = "x", token_url = "https://example.com/token" }
+        other_basic = { user = "x", password_file = "x" }
+        [tasks]
+        url = "sqlite:tasks.sqlite3"
+        [databases.shop]
+        url = "sqlite:shop.sqlite3"
+        tables = ["products"]
+        max_rows = 1
+        timeout_seconds = 1
+        connections = 1
+        [tools.products]
+        description = "x"
+        database = "shop"
+        query = "SELECT 1"
+        [tools.slug]
+        description = "x"
+        script = { file = "slug.js", compute_ms = 1, memory_mb = 1, concurrency = 1 }
+        [wordpress]
+        url = "https://site.example"
+        allow_http = false
+        capability = "edit_posts"
+        user = "editor"
+        password = "x"
+        sets = ["phase-1"]
+        timeout_seconds = 1
+        routes = { read = ["wp/v2/posts/*"], write = ["wp/v2/posts"] }
+        [openapi.far]
+        url = "https://example.com/api.yaml"
+        base_url = "https://example.com"
+        enabled = false
+        [openapi.others]
+        file = "api.yaml"
+        prefix = "o_"
+        trust_servers = true
+    "#;
+
+/// The document that it names.
+pub(crate) const DOCUMENT: &str = "\
+openapi: 3.0.3
+servers: [{url: 'https://example.com'}]
+paths:
+  /pets: {get: {operationId: listPets}}
+  /pets/{id}: {get: {operationId: getPet}}
+components:
+  securitySchemes:
+    key: &key {type: apiKey, in: header, name: X-Key}
+    token: &token {type: http, scheme: bearer}
+    basic: &basic {type: http, scheme: basic}
+    oauth: &oauth {type: oauth2, flows: {}}
+    other_oauth: *oauth
+    other_key: *key
+    other_token: *token
+    other_basic: *basic
+";
+
+/// A folder with what it names.
+pub(crate) fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("api.yaml"), DOCUMENT).unwrap();
+    fs::write(folder.path().join("key.txt"), "x").unwrap();
+    fs::write(folder.path().join("front.js"), "function request(call, next) { return next(call) }")
+        .unwrap();
+    fs::write(folder.path().join("slug.js"), "function tool() { return 'x' }").unwrap();
+    folder
+}

@@ -1,0 +1,37 @@
+//! Texts of a document, before a model or a terminal sees them.
+
+/// A text of at most so many bytes, without what only deceives: control characters, letters without width, and signs
+/// that turn the direction of writing.
+pub(super) fn sentence(text: &str, most: usize) -> String {
+    let mut cleaned: String = text.chars().filter(|letter| is_shown(*letter)).collect();
+    cleaned = cleaned.trim().to_owned();
+    if cleaned.len() <= most {
+        return cleaned;
+    }
+    let room = cleaned.floor_char_boundary(most.saturating_sub('…'.len_utf8()));
+    cleaned.truncate(room);
+    cleaned.truncate(cleaned.trim_end().len());
+    if !cleaned.is_empty() {
+        cleaned.push('…');
+    }
+    cleaned
+}
+
+fn is_shown(letter: char) -> bool {
+    let deceives = matches!(letter,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    letter == '\n' || !(letter.is_control() || deceives)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_deceives_is_taken_out_and_what_is_long_is_cut() {
+        assert_eq!(sentence(" a\u{1b}[31m\u{202e}b\u{e0041}\nc\u{200b} ", 100), "a[31mb\nc");
+        assert_eq!(sentence("äöü äöü", 10), "äöü…");
+        assert_eq!(sentence("abc", 0), "");
+    }
+}

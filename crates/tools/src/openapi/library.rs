@@ -1,0 +1,310 @@
+//! A document and the files that it refers to, read as a whole before anything is looked up in them.
+//!
+//! References lead to places of the same file or of files in the folder of the document and below it; never through a
+//! link and never to the network.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::yaml;
+use crate::files::root::Root;
+
+/// How many bytes a document may have, with the files that it refers to.
+pub(super) const MOST_BYTES: u64 = 20 * 1024 * 1024;
+/// How many files it may refer to.
+const MOST_FILES: usize = 5000;
+/// How many references may lead to one another.
+const LONGEST_CHAIN: usize = 32;
+
+/// A document and the files that it refers to.
+pub(super) struct Library {
+    /// The files: their paths below the folder, and what is in them. The first is the document.
+    files: Vec<(String, Value)>,
+    index: HashMap<String, usize>,
+}
+
+/// A value in a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node<'a> {
+    pub(super) value: &'a Value,
+    /// The number of the file.
+    pub(super) file: usize,
+}
+
+/// Where a reference leads to: the number of a file and a pointer.
+pub(super) type Place = (usize, String);
+
+impl<'a> Node<'a> {
+    /// A member of it.
+    pub(super) fn get(self, key: &str) -> Option<Self> {
+        self.value.get(key).map(|value| Self { value, ..self })
+    }
+
+    /// A text in it.
+    pub(super) fn text(self, key: &str) -> Option<&'a str> {
+        self.value.get(key).and_then(Value::as_str)
+    }
+
+    /// Whether a member of it says yes.
+    pub(super) fn is(self, key: &str) -> bool {
+        self.value.get(key) == Some(&Value::Bool(true))
+    }
+
+    /// Its members.
+    pub(super) fn members(self) -> impl Iterator<Item = (&'a str, Self)> {
+        let members = self.value.as_object().into_iter().flatten();
+        members.map(move |(key, value)| (key.as_str(), Self { value, ..self }))
+    }
+
+    /// Its items.
+    pub(super) fn items(self) -> impl Iterator<Item = Self> {
+        let items = self.value.as_array().into_iter().flatten();
+        items.map(move |value| Self { value, ..self })
+    }
+}
+
+impl Library {
+    /// Reads a file and those that it refers to.
+    pub(super) fn open(path: &Path) -> Result<Self, String> {
+        let text = contents(path)?;
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let document = parsed(name, &text)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut library = Self::of(name, document);
+        let left = MOST_BYTES.saturating_sub(text.len() as u64);
+        library.fetch_others(&Root::new(folder.unwrap_or(Path::new("."))), left)?;
+        Ok(library)
+    }
+
+    /// A document that came without a folder.
+    pub(super) fn of(name: &str, document: Value) -> Self {
+        let name = name.to_owned();
+        Self { index: HashMap::from([(name.clone(), 0)]), files: vec![(name, document)] }
+    }
+
+    /// The document.
+    pub(super) fn document(&self) -> Node<'_> {
+        Node { value: &self.files[0].1, file: 0 }
+    }
+
+    /// Reads the files that are referred to, and those that these refer to. What cannot be read is missed where it is
+    /// needed: examples hold references that nobody means.
+    fn fetch_others(&mut self, root: &Root, mut left: u64) -> Result<(), String> {
+        let mut next = 0;
+        while let Some((name, value)) = self.files.get(next) {
+            let mut wanted = Vec::new();
+            collect(name, value, &mut wanted);
+            for path in wanted {
+                if self.index.contains_key(&path) {
+                    continue;
+                }
+                let Ok(bytes) = root.read(&path, left) else { continue };
+                left = left.saturating_sub(bytes.len() as u64);
+                let text =
+                    String::from_utf8(bytes).map_err(|_| format!("`{path}` is not UTF-8"))?;
+                let value = parsed(&path, &text).map_err(|wrong| format!("`{path}`: {wrong}"))?;
+                if self.files.len() > MOST_FILES {
+                    return Err(format!("it refers to more than {MOST_FILES} files"));
+                }
+                self.index.insert(path.clone(), self.files.len());
+                self.files.push((path, value));
+            }
+            next += 1;
+        }
+        Ok(())
+    }
+
+    /// What a value is, with references followed.
+    ///
+    /// # Errors
+    /// The reference that leads nowhere.
+    pub(super) fn resolve<'a>(&'a self, mut node: Node<'a>) -> Result<Node<'a>, String> {
+        for _ in 0..LONGEST_CHAIN {
+            let Some(reference) = node.text("$ref") else { return Ok(node) };
+            node = self.at(&self.place(node.file, reference)?)?;
+        }
+        Err("references that only lead to one another".to_owned())
+    }
+
+    /// Where a reference leads to.
+    pub(super) fn place(&self, file: usize, reference: &str) -> Result<Place, String> {
+        let (path, pointer) = reference.split_once('#').unwrap_or((reference, ""));
+        let file = match path.is_empty() {
+            true => Some(file),
+            false => beside(&self.files[file].0, path).and_then(|it| self.index.get(&it).copied()),
+        };
+        let pointer = decoded(pointer);
+        match file {
+            Some(file) if pointer.is_empty() || pointer.starts_with('/') => Ok((file, pointer)),
+            _ => Err(missing(reference)),
+        }
+    }
+
+    /// The value at a place.
+    pub(super) fn at(&self, (file, pointer): &Place) -> Result<Node<'_>, String> {
+        let value = self.files[*file].1.pointer(pointer);
+        let value = value.ok_or_else(|| missing(&format!("#{pointer}")))?;
+        Ok(Node { value, file: *file })
+    }
+}
+
+fn missing(reference: &str) -> String {
+    let shown: String = reference.chars().take(100).collect();
+    format!("`{shown}`, which is not there")
+}
+
+/// Reads a regular file.
+fn contents(path: &Path) -> Result<String, String> {
+    let refused = |error: std::io::Error| error.to_string();
+    if !path.metadata().map_err(refused)?.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(refused)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(refused)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(format!("it is longer than {MOST_BYTES} bytes"));
+    }
+    utf_8(bytes)
+}
+
+/// Bytes that are text.
+pub(super) fn utf_8(bytes: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
+}
+
+/// JSON where it is called so or begins as an object does, and YAML otherwise.
+pub(super) fn parsed(name: &str, text: &str) -> Result<Value, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let is_json = name.ends_with(".json") || text.trim_start().starts_with('{');
+    match is_json {
+        true => serde_json::from_str(text).or_else(|error| match name.ends_with(".json") {
+            true => Err(format!("it is not JSON: {error}")),
+            false => yaml::read(text).map_err(|_| format!("it is not JSON: {error}")),
+        }),
+        false => yaml::read(text).map_err(|wrong| format!("it is not YAML: {wrong}")),
+    }
+}
+
+/// The files that a value refers to, as seen from the folder.
+fn collect(name: &str, value: &Value, wanted: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get("$ref")
+                && let Some(path) = reference.split('#').next().filter(|path| !path.is_empty())
+            {
+                wanted.extend(beside(name, path));
+            }
+            members.values().for_each(|value| collect(name, value, wanted));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(name, value, wanted)),
+        _ => {}
+    }
+}
+
+/// A path beside a file, as seen from the folder; nothing if it leads out of it.
+fn beside(file: &str, path: &str) -> Option<String> {
+    if path.contains("://") || path.starts_with('/') || path.contains(['\\', '\0']) {
+        return None;
+    }
+    let mut parts: Vec<&str> = file.split('/').collect();
+    parts.pop();
+    let path = decoded(path);
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// A text with its percent signs read.
+pub(super) fn decoded(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let Some((&first, tail)) = rest.split_first() {
+        let pair = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
+        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).filter(|_| first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn references_lead_to_places_of_the_same_file() {
+        let document = json!({
+            "a": { "$ref": "#/b/x~1y%7Ez" }, "b": { "x/y~z": { "$ref": "#/c" } }, "c": 1,
+            "d": { "$ref": "#/d" }, "e": { "$ref": "#/no" }, "f": { "$ref": "https://evil.example/x" },
+        });
+        let library = Library::of("x.json", document);
+        let at = |key: &str| library.resolve(library.document().get(key).unwrap());
+        assert_eq!(at("a").unwrap().value, &json!(1));
+        assert!(at("d").unwrap_err().contains("lead to one another"));
+        assert_eq!(at("e").unwrap_err(), "`#/no`, which is not there");
+        assert_eq!(at("f").unwrap_err(), "`https://evil.example/x`, which is not there");
+    }
+
+    #[test]
+    fn files_of_the_folder_are_read_and_no_others() {
+        let outside = tempfile::tempdir().unwrap();
+        let folder = outside.path().join("api");
+        fs::create_dir_all(folder.join("schemas")).unwrap();
+        fs::write(outside.path().join("secret.yaml"), "x: 1\n").unwrap();
+        fs::write(
+            folder.join("api.yaml"),
+            "a: {$ref: schemas/pet.yaml}\nb: {$ref: '../secret.yaml'}\nc: {$ref: link.yaml}\n\
+             d: {$ref: 'schemas/../schemas/pet.yaml#/owner'}\n",
+        )
+        .unwrap();
+        fs::write(folder.join("schemas/pet.yaml"), "owner: {$ref: './owner.json#/x'}\n").unwrap();
+        fs::write(folder.join("schemas/owner.json"), r#"{"x":{"name":"ann"}}"#).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("../secret.yaml", folder.join("link.yaml")).unwrap();
+        let library = Library::open(&folder.join("api.yaml")).unwrap();
+        let at = |key: &str| library.resolve(library.document().get(key).unwrap());
+        assert!(at("a").unwrap().get("owner").is_some());
+        assert_eq!(at("d").unwrap().text("name"), Some("ann"));
+        assert!(at("b").is_err());
+        assert!(at("c").is_err());
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = |name: &str, text: &[u8]| {
+            fs::write(folder.path().join(name), text).unwrap();
+            Library::open(&folder.path().join(name)).err().unwrap()
+        };
+        assert!(told("a.json", b"{").starts_with("it is not JSON: "));
+        assert!(told("a.yaml", b"a: [").starts_with("it is not YAML: line "));
+        assert_eq!(told("b.yaml", b"\xff"), "it is not UTF-8 text");
+        assert_eq!(Library::open(folder.path()).err().unwrap(), "it is no file");
+        assert_eq!(decoded("a%20b%zz%"), "a b%zz%");
+    }
+}

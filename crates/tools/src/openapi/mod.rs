@@ -1,0 +1,191 @@
+//! OpenAPI documents as tools: each operation of a service that is described in one becomes a tool.
+//!
+//! [`read`] takes a document and what is wanted of it, and gives an [`Api`]: tools that are ready to be added to a
+//! server, and a report on what became of every operation. Versions 3.0 and 3.1 are known, in JSON and in YAML. Only
+//! what reads becomes a tool, unless more is asked for.
+
+mod base;
+mod body;
+mod clean;
+pub mod grant;
+mod library;
+mod maker;
+mod names;
+mod operation;
+mod parameter;
+mod remote;
+pub mod report;
+pub mod request;
+mod schema;
+pub mod security;
+pub mod settings;
+pub mod style;
+pub mod tool;
+mod yaml;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use creole::Server;
+use creole::client::http::fetch::{Fetcher, Reach};
+
+use crate::recipe::RecipeError;
+use grant::Tokens;
+use library::{Library, Node};
+use maker::{Maker, check_named, operations};
+use report::Report;
+use security::Doors;
+pub use settings::{ApiSettings, Document, Given, Override, Selector};
+use tool::{ApiTool, Service, Terms};
+
+/// A service that is described in a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Api {
+    /// The name that the configuration knows it by.
+    pub name: String,
+    /// Where its document is.
+    pub document: Document,
+    /// Its tools.
+    pub tools: Arc<[ApiTool]>,
+    /// How it is asked.
+    pub terms: Terms,
+    /// What became of its operations.
+    pub report: Arc<Report>,
+}
+
+/// Why a document cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiError {
+    /// What of the settings is at fault.
+    pub part: Part,
+    /// What is wrong.
+    pub what: String,
+    /// What would be right.
+    pub help: Option<String>,
+}
+
+/// A part of the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The document.
+    Document,
+    /// This one of `include`.
+    Include(usize),
+    /// This one of `exclude`.
+    Exclude(usize),
+    /// This one of `overrides`.
+    Override(usize),
+    /// This one of `security`.
+    Security(usize),
+}
+
+impl ApiError {
+    fn new(part: Part, what: impl Into<String>) -> Self {
+        Self { part, what: what.into(), help: None }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.what)?;
+        self.help.iter().try_for_each(|help| write!(formatter, "; {help}"))
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+/// Reads a document and makes tools of its operations.
+///
+/// # Errors
+/// When the document cannot be read or is of another kind, when it is not known where the service is, or when the
+/// settings name what the document does not have.
+pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
+    let library = match &settings.document {
+        Document::File(path) => Library::open(path),
+        Document::Url(url) => remote::fetched(url, settings.allow_private),
+    };
+    let library = library.map_err(|why| {
+        ApiError::new(Part::Document, format!("the document cannot be read: {why}"))
+    })?;
+    let is_old = version(library.document())?;
+    let base = base::base(settings, library.document())?;
+    let doors = Doors::new(&library, &settings.security)?;
+    let written = operations(&library)?;
+    check_named(settings, &written)?;
+    let maker = Maker::new(&library, settings, is_old, doors);
+    let (tools, operations) = maker.make(&written)?;
+    Ok(Api {
+        name: settings.name.clone(),
+        document: settings.document.clone(),
+        tools: tools.into(),
+        report: Arc::new(Report { base: base.clone(), operations }),
+        terms: Terms {
+            base,
+            headers: settings.headers.clone(),
+            auth: settings.auth.clone(),
+            retries: settings.retries,
+            allow_private: settings.allow_private,
+            timeout: settings.timeout,
+            longest: settings.longest,
+        },
+    })
+}
+
+impl Api {
+    /// The file of its document, if that is in one.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.document {
+            Document::File(file) => Some(file),
+            Document::Url(_) => None,
+        }
+    }
+
+    /// Adds its tools to a server.
+    ///
+    /// # Errors
+    /// When the service is to be asked in secret and the system's certificates cannot be had.
+    pub fn add(&self, mut server: Server) -> Result<Server, RecipeError> {
+        let failed = |what: String| RecipeError { name: self.name.clone(), what };
+        let reach = if self.terms.allow_private { Reach::Anywhere } else { Reach::Public };
+        let is_encrypted = self.terms.base.starts_with("https:");
+        let fetcher = Fetcher::new(reach, is_encrypted).map_err(failed)?;
+        let tokens = Tokens::default();
+        let service = Arc::new(Service { terms: self.terms.clone(), fetcher, reach, tokens });
+        tracing::info!("{}: {}", self.name, self.report);
+        for index in 0..self.tools.len() {
+            if let Some(tool) = ApiTool::make(&self.tools, index, &service) {
+                server = server.tool(tool);
+            }
+        }
+        Ok(server)
+    }
+}
+
+/// Whether a document is of version 3.0, of those that are known.
+fn version(document: Node<'_>) -> Result<bool, ApiError> {
+    let said = |key: &str| match document.value.get(key) {
+        Some(serde_json::Value::String(text)) => Some(text.clone()),
+        Some(number @ serde_json::Value::Number(_)) => Some(number.to_string()),
+        _ => None,
+    };
+    let (version, help) = match (said("openapi"), said("swagger")) {
+        (Some(version), _) if version == "3.0" || version.starts_with("3.0.") => return Ok(true),
+        (Some(version), _) if version == "3.1" || version.starts_with("3.1.") => return Ok(false),
+        (Some(version), _) => (format!("of OpenAPI {version}"), "3.0 and 3.1 are known"),
+        (None, Some(version)) => (
+            format!("of Swagger {version}"),
+            "convert it to OpenAPI 3, for example with `npx swagger2openapi`",
+        ),
+        (None, None) => ("no OpenAPI document".to_owned(), "it begins with `openapi: 3.…`"),
+    };
+    Err(ApiError::new(Part::Document, format!("the document is {version}")).help(help))
+}
+
+#[cfg(test)]
+mod tests;

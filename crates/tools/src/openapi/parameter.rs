@@ -1,0 +1,192 @@
+//! The parameters of an operation, as its document describes them.
+
+use serde_json::Value;
+
+use super::library::{Library, Node};
+use super::style::Style;
+
+/// Where a parameter stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Path,
+    Query,
+    Header,
+    Cookie,
+}
+
+impl Place {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "path" => Some(Self::Path),
+            "query" => Some(Self::Query),
+            "header" => Some(Self::Header),
+            "cookie" => Some(Self::Cookie),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Query => "query",
+            Self::Header => "header",
+            Self::Cookie => "cookie",
+        }
+    }
+
+    fn usual_style(self) -> Style {
+        match self {
+            Self::Path | Self::Header => Style::Simple,
+            Self::Query | Self::Cookie => Style::Form,
+        }
+    }
+}
+
+/// One parameter.
+#[derive(Clone, Debug)]
+pub(super) struct Parameter<'a> {
+    pub(super) name: String,
+    pub(super) place: Place,
+    pub(super) required: bool,
+    pub(super) about: &'a str,
+    pub(super) schema: Node<'a>,
+    pub(super) style: Style,
+    pub(super) explode: bool,
+    pub(super) reserved: bool,
+    /// The members that it has, if it has some.
+    pub(super) members: Vec<String>,
+}
+
+/// How many parameters an operation may have.
+const MOST_PARAMETERS: usize = 1_000;
+/// A schema that says nothing.
+static NOTHING: Value = Value::Null;
+/// Headers that are not for callers to write; the specification leaves out the first three as well.
+const OWN_HEADERS: [&str; 14] = [
+    "accept",
+    "authorization",
+    "content-type",
+    "cookie",
+    "host",
+    "connection",
+    "expect",
+    "forwarded",
+    "keep-alive",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// The parameters of an operation: its own, and those of its path that it does not replace.
+pub(super) fn parameters<'a>(
+    library: &'a Library,
+    item: Node<'a>,
+    operation: Node<'a>,
+    in_path: &[&'a str],
+) -> Result<Vec<Parameter<'a>>, String> {
+    let mut found: Vec<Parameter<'a>> = Vec::new();
+    for node in [item, operation] {
+        for written in node.get("parameters").into_iter().flat_map(Node::items) {
+            let Some(parameter) = parameter(library, written)? else { continue };
+            let same =
+                |it: &Parameter<'_>| it.name == parameter.name && it.place == parameter.place;
+            found.retain(|it| !same(it));
+            found.push(parameter);
+            if found.len() > MOST_PARAMETERS {
+                return Err(format!("it has more than {MOST_PARAMETERS} parameters"));
+            }
+        }
+    }
+    found.retain(|it| it.place != Place::Path || in_path.contains(&it.name.as_str()));
+    for name in in_path {
+        let is_known = |it: &Parameter<'_>| it.place == Place::Path && it.name == *name;
+        if !found.iter().any(is_known) {
+            found.push(undescribed(name));
+        }
+    }
+    Ok(found)
+}
+
+/// A part of the path that the document does not describe.
+fn undescribed<'a>(name: &str) -> Parameter<'a> {
+    Parameter {
+        name: name.to_owned(),
+        place: Place::Path,
+        required: true,
+        about: "",
+        schema: Node { value: &NOTHING, file: 0 },
+        style: Style::Simple,
+        explode: false,
+        reserved: false,
+        members: Vec::new(),
+    }
+}
+
+fn parameter<'a>(library: &'a Library, written: Node<'a>) -> Result<Option<Parameter<'a>>, String> {
+    let node = library.resolve(written).map_err(|why| format!("a parameter refers to {why}"))?;
+    let required = node.is("required");
+    let (Some(name), Some(said)) = (node.text("name"), node.text("in")) else {
+        return Err("a parameter has no name or no place".to_owned());
+    };
+    let Some(place) = Place::named(said) else {
+        return match required {
+            true => {
+                Err(format!("the parameter `{name}` belongs to `{said}`, which is not known here"))
+            }
+            false => Ok(None),
+        };
+    };
+    let lower = name.to_ascii_lowercase();
+    let is_own = OWN_HEADERS.contains(&lower.as_str()) || lower.starts_with("content-");
+    if place == Place::Header && is_own {
+        return Ok(None);
+    }
+    let (schema, content) = match node.get("schema") {
+        Some(schema) => (Some(schema), None),
+        None => match node.get("content").and_then(|content| content.members().next()) {
+            Some((media, content)) => (content.get("schema"), Some(media)),
+            None => (None, None),
+        },
+    };
+    let style = match content {
+        Some(media) if media.contains("json") => Style::Json,
+        _ => node.text("style").and_then(style_named).unwrap_or(place.usual_style()),
+    };
+    let explode = node.get("explode").and_then(|it| it.value.as_bool());
+    let schema = schema.unwrap_or(Node { value: &NOTHING, file: 0 });
+    let parameter = Parameter {
+        name: name.to_owned(),
+        place,
+        required: required || place == Place::Path,
+        about: node.text("description").unwrap_or_default(),
+        schema,
+        style,
+        explode: explode.unwrap_or(style == Style::Form),
+        reserved: node.is("allowReserved"),
+        members: member_names(library, schema),
+    };
+    Ok(Some(parameter))
+}
+
+/// The names of the members that a schema describes.
+pub(super) fn member_names(library: &Library, schema: Node<'_>) -> Vec<String> {
+    let resolved = library.resolve(schema).ok().and_then(|schema| schema.get("properties"));
+    resolved.into_iter().flat_map(Node::members).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// The style of this name.
+pub(super) fn style_named(name: &str) -> Option<Style> {
+    match name {
+        "simple" => Some(Style::Simple),
+        "label" => Some(Style::Label),
+        "matrix" => Some(Style::Matrix),
+        "form" => Some(Style::Form),
+        "spaceDelimited" => Some(Style::SpaceDelimited),
+        "pipeDelimited" => Some(Style::PipeDelimited),
+        "deepObject" => Some(Style::DeepObject),
+        _ => None,
+    }
+}

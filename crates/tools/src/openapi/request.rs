@@ -1,0 +1,277 @@
+//! The request of one call of an operation.
+
+use std::fmt::Write;
+
+use bytes::Bytes;
+use creole::ToolError;
+use creole::client::http::fetch::Sent;
+use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+
+use super::security::Credential;
+use super::style::Slot;
+use crate::recipe::argument::{refused, text};
+use crate::recipe::http::request::{ACCEPTED, AGENT, authorize, method, unusable};
+use crate::recipe::http::{Auth, Verb, encode};
+use crate::recipe::secret::{Held, Secret};
+
+/// How an operation is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The method.
+    pub verb: Verb,
+    /// The path behind the address of the service.
+    pub path: Vec<Piece>,
+    /// Parameters behind it.
+    pub query: Vec<Slot>,
+    /// Headers.
+    pub headers: Vec<Slot>,
+    /// Cookies.
+    pub cookies: Vec<Slot>,
+    /// The body.
+    pub body: Option<Payload>,
+    /// What is shown at the door.
+    pub credentials: Vec<Credential>,
+}
+
+/// A part of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text that stays as it is.
+    Text(String),
+    /// The value of an argument.
+    Value(Slot),
+}
+
+/// What is sent behind the head of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// JSON: one argument is all of it.
+    Whole {
+        /// The media type.
+        media: String,
+        /// The argument.
+        argument: String,
+    },
+    /// JSON: arguments and the members that they are.
+    Members {
+        /// The media type.
+        media: String,
+        /// Arguments and members.
+        members: Vec<(String, String)>,
+        /// Whether it is sent without members as well.
+        required: bool,
+    },
+    /// A form in one line.
+    Form(Vec<Slot>),
+    /// A form in parts: arguments and fields.
+    Multipart(Vec<(String, String)>),
+    /// A text.
+    Text {
+        /// The media type.
+        media: String,
+        /// The argument.
+        argument: String,
+    },
+}
+
+/// The arguments of one call.
+type Values = Map<String, Value>;
+
+/// What is the same for all operations of a service.
+pub(super) struct Common<'a> {
+    /// Where the service is.
+    pub(super) base: &'a str,
+    /// Headers of every request.
+    pub(super) headers: &'a [(String, Secret)],
+    /// What is shown at every door.
+    pub(super) auth: Option<&'a Auth>,
+}
+
+impl Operation {
+    /// The request with its values and the tokens that were fetched, in their order; and what must not be shown.
+    pub(super) fn build(
+        &self,
+        common: &Common<'_>,
+        values: &Values,
+        tokens: &[Secret],
+    ) -> Result<(Sent, Vec<Secret>), ToolError> {
+        let mut address = self.address(common.base, values)?;
+        let mut query = String::new();
+        for slot in &self.query {
+            if let Some(value) = given(values, &slot.argument) {
+                slot.in_query(value, &mut query)?;
+            }
+        }
+        let mut headers = self.headers(values)?;
+        let mut secrets = Vec::new();
+        for (name, value) in common.headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
+            headers.insert(name, HeaderValue::from_str(&value.0).map_err(|_| unusable())?);
+        }
+        let mut cookies = self.cookies(values)?;
+        let mut tokens = tokens.iter();
+        for credential in &self.credentials {
+            match credential {
+                Credential::Client(_) => {
+                    let token = tokens.next().cloned().ok_or_else(unusable)?;
+                    authorize(&Auth::Bearer(Held::Here(token)), &mut headers, &mut secrets)?;
+                }
+                Credential::Header(auth) => authorize(auth, &mut headers, &mut secrets)?,
+                Credential::Query { name, value } => {
+                    let value = value.get()?;
+                    encode::parameter(name, &value.0, &mut query);
+                    secrets.push(value);
+                }
+                Credential::Cookie { name, value } => {
+                    let value = value.get()?;
+                    cookies.push(format!("{name}={}", value.0));
+                    secrets.push(value);
+                }
+            }
+        }
+        if let Some(auth) = common.auth {
+            authorize(auth, &mut headers, &mut secrets)?;
+        }
+        if !cookies.is_empty() {
+            let mut value = HeaderValue::from_str(&cookies.join("; ")).map_err(|_| unusable())?;
+            value.set_sensitive(true);
+            headers.insert(COOKIE, value);
+        }
+        if !query.is_empty() {
+            address.push(if address.contains('?') { '&' } else { '?' });
+            address.push_str(&query);
+        }
+        let url =
+            address.parse().map_err(|_| ToolError::failed("its address cannot be written"))?;
+        let body = match self.body.as_ref().map(|body| body.write(values)).transpose()?.flatten() {
+            Some((media, body)) => {
+                let media = HeaderValue::from_str(&media).map_err(|_| unusable())?;
+                headers.insert(CONTENT_TYPE, media);
+                body
+            }
+            None => Bytes::new(),
+        };
+        Ok((Sent { method: method(self.verb), url, headers, body }, secrets))
+    }
+
+    fn address(&self, base: &str, values: &Values) -> Result<String, ToolError> {
+        let mut path = String::new();
+        let mut last = "";
+        for piece in &self.path {
+            match piece {
+                Piece::Text(text) => path.push_str(text),
+                Piece::Value(slot) => {
+                    last = &slot.argument;
+                    let value = given(values, &slot.argument);
+                    let value = value.ok_or_else(|| refused(&slot.argument, "is missing"))?;
+                    slot.in_path(value, &mut path)?;
+                }
+            }
+        }
+        // `.` and `..` would lead to another place, also when they are put together from several values.
+        let is_dots = |part: &str| part == "." || part == "..";
+        match path.split('?').next().unwrap_or_default().split('/').any(is_dots) {
+            true => Err(refused(last, "must not be `.` or `..`")),
+            false => Ok(format!("{base}{path}")),
+        }
+    }
+
+    fn headers(&self, values: &Values) -> Result<HeaderMap, ToolError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(USER_AGENT, AGENT);
+        headers.insert(ACCEPT, ACCEPTED);
+        for slot in &self.headers {
+            let Some(value) = given(values, &slot.argument) else { continue };
+            let value = slot.in_header(value)?;
+            let value = Some(&value).filter(|value| value.is_ascii());
+            let value = value.and_then(|value| HeaderValue::from_str(value).ok());
+            let value = value.ok_or_else(|| {
+                refused(&slot.argument, "has a character that headers cannot carry")
+            })?;
+            let name = HeaderName::from_bytes(slot.name.as_bytes())
+                .map_err(|_| ToolError::failed("one of its headers cannot be sent"))?;
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+
+    fn cookies(&self, values: &Values) -> Result<Vec<String>, ToolError> {
+        let mut cookies = Vec::new();
+        for slot in &self.cookies {
+            if let Some(value) = given(values, &slot.argument) {
+                let mut pairs = String::new();
+                slot.in_query(value, &mut pairs)?;
+                cookies.extend(pairs.split('&').filter(|it| !it.is_empty()).map(str::to_owned));
+            }
+        }
+        Ok(cookies)
+    }
+}
+
+/// The value of an argument; null is none.
+fn given<'a>(values: &'a Values, argument: &str) -> Option<&'a Value> {
+    values.get(argument).filter(|value| !value.is_null())
+}
+
+impl Payload {
+    /// The media type and the bytes; nothing if a call has none of it.
+    fn write(&self, values: &Values) -> Result<Option<(String, Bytes)>, ToolError> {
+        Ok(match self {
+            Self::Whole { media, argument } => {
+                values.get(argument).map(|value| (media.clone(), Bytes::from(value.to_string())))
+            }
+            Self::Members { media, members, required } => {
+                // Null means something in a body: it may take a value away.
+                let member = |(argument, name): &(String, String)| {
+                    values.get(argument).map(|value| (name.clone(), value.clone()))
+                };
+                let object: Map<String, Value> = members.iter().filter_map(member).collect();
+                let is_sent = *required || !object.is_empty();
+                is_sent.then(|| (media.clone(), Bytes::from(Value::Object(object).to_string())))
+            }
+            Self::Form(slots) => {
+                let mut form = String::new();
+                for slot in slots {
+                    if let Some(value) = given(values, &slot.argument) {
+                        slot.in_query(value, &mut form)?;
+                    }
+                }
+                let media = "application/x-www-form-urlencoded".to_owned();
+                (!form.is_empty()).then(|| (media, Bytes::from(form)))
+            }
+            Self::Multipart(fields) => Some(multipart(fields, values)?),
+            Self::Text { media, argument } => {
+                given(values, argument).map(|value| (media.clone(), Bytes::from(text(value))))
+            }
+        })
+    }
+}
+
+/// A form in parts, with a line between them that nobody can guess.
+fn multipart(fields: &[(String, String)], values: &Values) -> Result<(String, Bytes), ToolError> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|_| ToolError::failed("there is no randomness"))?;
+    let mut boundary = String::from("creole-");
+    for byte in random {
+        let _ = write!(boundary, "{byte:02x}");
+    }
+    let mut body = String::new();
+    for (argument, name) in fields {
+        let Some(value) = given(values, argument) else { continue };
+        let name = name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
+        let items = match value {
+            Value::Array(items) => items.iter().map(text).collect(),
+            value => vec![text(value)],
+        };
+        for item in items {
+            let _ = write!(
+                body,
+                "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{item}\r\n"
+            );
+        }
+    }
+    let _ = write!(body, "--{boundary}--\r\n");
+    Ok((format!("multipart/form-data; boundary={boundary}"), Bytes::from(body)))
+}

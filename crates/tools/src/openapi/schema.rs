@@ -1,0 +1,317 @@
+//! Schemas of a document as JSON Schema 2020-12 that stands alone: references put in, recursion cut, and nothing in
+//! it that a reader could stumble over.
+//!
+//! Clients lose definitions and references, so there are none. A keyword that is not written as it has to be is left
+//! out; the service has the last word on what it takes anyway.
+
+mod keywords;
+
+use std::collections::HashMap;
+
+use creole::schema::{Schema, Violation};
+use serde_json::{Map, Value, json};
+
+use super::clean::sentence;
+use super::library::{Library, Node, Place};
+use keywords::{Keyword, keyword};
+
+/// How much a schema may take, in the order in which it is tried: the next one where a schema becomes too large.
+const ATTEMPTS: [Measure; 7] = [
+    Measure { recursion: 5, depth: 24, description: 600 },
+    Measure { recursion: 2, depth: 12, description: 400 },
+    Measure { recursion: 1, depth: 8, description: 200 },
+    Measure { recursion: 1, depth: 5, description: 120 },
+    Measure { recursion: 1, depth: 3, description: 80 },
+    Measure { recursion: 1, depth: 1, description: 40 },
+    Measure { recursion: 1, depth: 0, description: 0 },
+];
+/// How deep schemas may be inside of one another, and how many references may lead to a place, whatever is measured:
+/// the stack has an end.
+const DEEPEST: usize = 64;
+/// How many regular expressions of a document are tried.
+const MOST_PATTERNS: usize = 5_000;
+/// Values in a schema that take more bytes are left out.
+const LONGEST_SAMPLE: usize = 200;
+
+/// How far schemas are followed.
+#[derive(Clone, Copy)]
+struct Measure {
+    /// How often the same reference may be inside of itself.
+    recursion: usize,
+    /// How deep schemas may be inside of one another.
+    depth: usize,
+    /// How long a description may be, in bytes.
+    description: usize,
+}
+
+/// Puts schemas together.
+pub(super) struct Schemas<'a> {
+    library: &'a Library,
+    /// Whether the document is of version 3.0, whose schemas are of a kind of their own.
+    is_old: bool,
+    /// Whether the expressions that were met can be used.
+    patterns: HashMap<String, bool>,
+    /// What had to be left out of the last schema.
+    notes: Vec<String>,
+}
+
+/// A schema is larger than it may be.
+struct TooLarge;
+
+/// One schema that is put together.
+struct Work<'a, 'b> {
+    schemas: &'b mut Schemas<'a>,
+    measure: Measure,
+    left: usize,
+    path: Vec<Place>,
+    is_cut: bool,
+}
+
+impl<'a> Schemas<'a> {
+    pub(super) fn new(library: &'a Library, is_old: bool) -> Self {
+        Self { library, is_old, patterns: HashMap::new(), notes: Vec::new() }
+    }
+
+    /// What had to be left out since the last time that it was asked.
+    pub(super) fn take_notes(&mut self) -> Vec<String> {
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.dedup();
+        notes
+    }
+
+    /// Schemas that together take at most so many bytes; nothing if they cannot.
+    pub(super) fn put_together(&mut self, nodes: &[Node<'a>], most: usize) -> Option<Vec<Value>> {
+        for (attempt, measure) in ATTEMPTS.into_iter().enumerate() {
+            self.notes.clear();
+            let mut work =
+                Work { schemas: self, measure, left: most, path: Vec::new(), is_cut: false };
+            let made: Result<Vec<Value>, TooLarge> =
+                nodes.iter().map(|node| work.schema(*node, 0)).collect();
+            let is_cut = work.is_cut;
+            let Ok(made) = made else { continue };
+            if made.iter().map(|schema| schema.to_string().len()).sum::<usize>() <= most {
+                if attempt > 0 {
+                    self.notes.push("its arguments are described in less detail".to_owned());
+                } else if is_cut {
+                    self.notes.push("a part of its arguments holds itself and is cut".to_owned());
+                }
+                return Some(made);
+            }
+        }
+        None
+    }
+
+    /// Whether an expression is one that is understood here.
+    fn can_match(&mut self, pattern: &str) -> bool {
+        if let Some(known) = self.patterns.get(pattern) {
+            return *known;
+        }
+        if self.patterns.len() >= MOST_PATTERNS {
+            return false;
+        }
+        // The schema refuses the text or takes it; either way it can be used.
+        let schema = Schema::new(json!({ "not": { "pattern": pattern } }).to_string());
+        let broken = |found: Vec<Violation>| found.iter().any(Violation::is_broken_schema);
+        let is_fine = !schema.validate(&Value::from("")).err().is_some_and(broken);
+        self.patterns.insert(pattern.to_owned(), is_fine);
+        is_fine
+    }
+}
+
+impl<'a> Work<'a, '_> {
+    fn spend(&mut self, bytes: usize) -> Result<(), TooLarge> {
+        self.left = self.left.checked_sub(bytes).ok_or(TooLarge)?;
+        Ok(())
+    }
+
+    fn schema(&mut self, node: Node<'a>, depth: usize) -> Result<Value, TooLarge> {
+        self.spend(2)?;
+        let Some(members) = node.value.as_object() else {
+            return Ok(node.value.as_bool().map_or_else(|| json!({}), Value::Bool));
+        };
+        let Some(reference) = node.text("$ref") else { return self.plain(node, depth) };
+        let library = self.schemas.library;
+        let found = library.place(node.file, reference);
+        let found = found.and_then(|place| library.at(&place).map(|target| (place, target)));
+        let (place, target) = match found {
+            Ok(found) => found,
+            Err(why) => {
+                self.schemas.notes.push(format!("its arguments refer to {why}"));
+                return Ok(json!({}));
+            }
+        };
+        let again = self.path.iter().filter(|it| **it == place).count();
+        if again >= self.measure.recursion || self.path.len() >= DEEPEST {
+            self.is_cut = true;
+            return self.stub(target, &format!("recursive: {}", last(reference)));
+        }
+        self.path.push(place);
+        let schema = self.schema(target, depth);
+        self.path.pop();
+        let mut schema = schema?;
+        // In 3.0 what stands beside a reference means nothing.
+        if members.len() > 1
+            && !self.schemas.is_old
+            && let (Value::Object(schema), Value::Object(beside)) =
+                (&mut schema, self.plain(node, depth)?)
+        {
+            schema.extend(beside);
+        }
+        Ok(schema)
+    }
+
+    /// What stands for a schema that is not followed any further.
+    fn stub(&mut self, node: Node<'a>, description: &str) -> Result<Value, TooLarge> {
+        let mut schema = Map::new();
+        let resolved = self.schemas.library.resolve(node).unwrap_or(node);
+        if let Some(kind) = resolved.get("type").and_then(|kind| keywords::kinds(kind.value)) {
+            schema.insert("type".to_owned(), kind);
+        }
+        if self.measure.description > 0 && !description.is_empty() {
+            schema.insert("description".to_owned(), description.into());
+        }
+        if self.schemas.is_old && resolved.is("nullable") {
+            nullable(&mut schema);
+        }
+        self.spend(description.len() + 30)?;
+        Ok(Value::Object(schema))
+    }
+
+    fn plain(&mut self, node: Node<'a>, depth: usize) -> Result<Value, TooLarge> {
+        let nests = ["properties", "items", "allOf", "anyOf", "oneOf"];
+        let goes_on = nests.iter().any(|key| node.get(key).is_some());
+        if (depth >= self.measure.depth && goes_on) || depth >= DEEPEST {
+            self.is_cut = true;
+            let about = sentence(node.text("description").unwrap_or(""), self.measure.description);
+            return self.stub(node, &about);
+        }
+        let mut schema = Map::new();
+        for (key, value) in node.members() {
+            self.spend(key.len().min(20))?;
+            self.keyword(key, value, node, depth, &mut schema)?;
+        }
+        if self.schemas.is_old && node.is("nullable") {
+            nullable(&mut schema);
+        }
+        keep_required(&mut schema);
+        Ok(Value::Object(schema))
+    }
+
+    fn keyword(
+        &mut self,
+        key: &str,
+        node: Node<'a>,
+        parent: Node<'a>,
+        depth: usize,
+        schema: &mut Map<String, Value>,
+    ) -> Result<(), TooLarge> {
+        let value = match keyword(key, node.value) {
+            Keyword::Nothing => return Ok(()),
+            Keyword::Value(value) => {
+                self.spend(value.to_string().len())?;
+                value
+            }
+            Keyword::Sample(value) => {
+                let value = if key == "example" { json!([value]) } else { value };
+                let length = value.to_string().len();
+                if length > LONGEST_SAMPLE {
+                    return Ok(());
+                }
+                self.spend(length)?;
+                let key = if key == "example" { "examples" } else { key };
+                schema.entry(key).or_insert(value);
+                return Ok(());
+            }
+            Keyword::Text(text) => match sentence(text, self.measure.description) {
+                text if text.is_empty() => return Ok(()),
+                text => {
+                    self.spend(text.len())?;
+                    text.into()
+                }
+            },
+            Keyword::Pattern(pattern) => match self.schemas.can_match(pattern) {
+                true => {
+                    self.spend(pattern.len())?;
+                    pattern.into()
+                }
+                false => {
+                    let what = format!("the pattern `{}` is left out", sentence(pattern, 60));
+                    self.schemas.notes.push(what);
+                    return Ok(());
+                }
+            },
+            Keyword::Exclusive(limit) => {
+                // Version 3.0 says by yes or no whether the limit beside it is meant to be excluded.
+                if let Some(number) = parent.value.get(limit).filter(|it| it.is_number()) {
+                    schema.insert(key.to_owned(), number.clone());
+                }
+                return Ok(());
+            }
+            Keyword::Schema => self.schema(node, depth + 1)?,
+            Keyword::List => {
+                let items: Result<Vec<Value>, _> =
+                    node.items().map(|item| self.schema(item, depth + 1)).collect();
+                Value::Array(items?)
+            }
+            Keyword::Members => Value::Object(self.members(node, depth)?),
+        };
+        // Documents say `oneOf` where several fit; the service has the last word.
+        let key = if key == "oneOf" { "anyOf" } else { key };
+        schema.insert(key.to_owned(), value);
+        Ok(())
+    }
+
+    /// The members of a schema, without those that only answers have.
+    fn members(&mut self, node: Node<'a>, depth: usize) -> Result<Map<String, Value>, TooLarge> {
+        let mut members = Map::new();
+        for (name, member) in node.members() {
+            if is_read_only(self.schemas.library, member) {
+                continue;
+            }
+            self.spend(name.len() + 4)?;
+            members.insert(name.to_owned(), self.schema(member, depth + 1)?);
+        }
+        Ok(members)
+    }
+}
+
+/// Whether only answers have it.
+pub(super) fn is_read_only(library: &Library, member: Node<'_>) -> bool {
+    member.is("readOnly") || library.resolve(member).is_ok_and(|found| found.is("readOnly"))
+}
+
+/// Lets a schema of version 3.0 take null.
+fn nullable(schema: &mut Map<String, Value>) {
+    if let Some(Value::Array(choices)) = schema.get_mut("enum")
+        && !choices.contains(&Value::Null)
+    {
+        choices.push(Value::Null);
+    }
+    if let Some(kind) = schema.get("type") {
+        if let Value::String(kind) = kind {
+            let kinds = json!([kind, "null"]);
+            schema.insert("type".to_owned(), kinds);
+        }
+    } else if schema.contains_key("allOf") {
+        let inner = std::mem::take(schema);
+        schema.insert("anyOf".to_owned(), json!([inner, { "type": "null" }]));
+    } else if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.push(json!({ "type": "null" }));
+    }
+}
+
+/// Takes out of `required` what is no member any more.
+fn keep_required(schema: &mut Map<String, Value>) {
+    let Some(Value::Object(members)) = schema.get("properties") else { return };
+    let names: Vec<String> = members.keys().cloned().collect();
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|name| name.as_str().is_some_and(|it| names.iter().any(|own| own == it)));
+    }
+}
+
+fn last(reference: &str) -> &str {
+    reference.rsplit('/').next().unwrap_or(reference)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! What is shown at the door of each operation: the secrets of the configuration, for the security schemes of the
+//! document.
+
+use super::grant::Grant;
+use super::library::{Library, Node};
+use super::settings::Given;
+use super::{ApiError, Part};
+use crate::recipe::http::Auth;
+use crate::recipe::secret::Held;
+
+/// What is shown at the door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// A header.
+    Header(Auth),
+    /// A token that has to be fetched.
+    Client(Grant),
+    /// A parameter behind the address.
+    Query {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: Held,
+    },
+    /// A cookie.
+    Cookie {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: Held,
+    },
+}
+
+/// The schemes that there are secrets for.
+pub(super) struct Doors {
+    known: Vec<(String, Credential)>,
+}
+
+impl Doors {
+    /// The secrets, as the schemes of the document want them.
+    pub(super) fn new(library: &Library, given: &[(String, Given)]) -> Result<Self, ApiError> {
+        let schemes = library.document().get("components").and_then(|it| it.get("securitySchemes"));
+        let mut known = Vec::new();
+        for (index, (name, given)) in given.iter().enumerate() {
+            let part = Part::Security(index);
+            let scheme = schemes.and_then(|schemes| schemes.get(name));
+            let Some(scheme) = scheme.and_then(|scheme| library.resolve(scheme).ok()) else {
+                let names = schemes.into_iter().flat_map(Node::members).map(|(name, _)| name);
+                let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+                let help = match names.is_empty() {
+                    true => "the document has none; use `auth` instead".to_owned(),
+                    false => format!("the document has {}", names.join(", ")),
+                };
+                let what = format!("the document has no security scheme `{name}`");
+                return Err(ApiError::new(part, what).help(help));
+            };
+            let credential = credential(name, scheme, given)
+                .map_err(|(what, help)| ApiError::new(part, what).help(help))?;
+            known.push((name.clone(), credential));
+        }
+        Ok(Self { known })
+    }
+
+    /// What an operation is shown: the first of the ways in for which there are all secrets. Where there is none, the
+    /// schemes of the first way.
+    pub(super) fn of(&self, security: Option<Node<'_>>) -> Result<Vec<Credential>, Vec<String>> {
+        let mut first = None;
+        for way in security.into_iter().flat_map(Node::items) {
+            let names: Vec<&str> = way.members().map(|(name, _)| name).collect();
+            let found: Option<Vec<Credential>> = names.iter().map(|name| self.get(name)).collect();
+            match found {
+                // The way in without anything is the last to be taken.
+                Some(found) if !found.is_empty() => return Ok(found),
+                Some(_) => first = Some(Vec::new()),
+                None if first.is_none() => {
+                    first = Some(names.into_iter().map(str::to_owned).collect());
+                }
+                None => {}
+            }
+        }
+        match first {
+            Some(names) if !names.is_empty() => Err(names),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<Credential> {
+        self.known.iter().find(|(known, _)| known == name).map(|(_, it)| it.clone())
+    }
+
+    /// Whether a parameter is a key that the configuration holds, so that callers need not bring it.
+    pub(super) fn has(&self, place: &str, name: &str) -> bool {
+        self.known.iter().any(|(_, credential)| match credential {
+            Credential::Header(Auth::Header { name: own, .. }) => {
+                place == "header" && own.eq_ignore_ascii_case(name)
+            }
+            Credential::Header(_) | Credential::Client(_) => false,
+            Credential::Query { name: own, .. } => place == "query" && own == name,
+            Credential::Cookie { name: own, .. } => place == "cookie" && own == name,
+        })
+    }
+}
+
+type Wrong = (String, &'static str);
+
+fn credential(name: &str, scheme: Node<'_>, given: &Given) -> Result<Credential, Wrong> {
+    let key = scheme.text("name").unwrap_or_default().to_owned();
+    let kind = scheme.text("type").unwrap_or_default();
+    let way = scheme.text("scheme").unwrap_or_default().to_ascii_lowercase();
+    let wrong = |what: &str, help| Err((format!("the security scheme `{name}` {what}"), help));
+    match (kind, given) {
+        ("apiKey", Given::Value(value)) => match scheme.text("in") {
+            Some("header") => {
+                Ok(Credential::Header(Auth::Header { name: key, value: value.clone() }))
+            }
+            Some("query") => Ok(Credential::Query { name: key, value: value.clone() }),
+            Some("cookie") => Ok(Credential::Cookie { name: key, value: value.clone() }),
+            _ => wrong("does not say where its key belongs", "use `auth` instead"),
+        },
+        ("apiKey", _) => wrong("is a key", "write `value` or `value_file`"),
+        ("http", Given::Basic { user, password }) if way == "basic" => {
+            let (user, password) = (user.clone(), password.clone());
+            Ok(Credential::Header(Auth::Basic { user, password }))
+        }
+        ("http", _) if way == "basic" => {
+            wrong("is a name and a password", "write `user`, and `password` or `password_file`")
+        }
+        ("http" | "oauth2" | "openIdConnect", Given::Bearer(token))
+            if kind != "http" || way == "bearer" =>
+        {
+            Ok(Credential::Header(Auth::Bearer(token.clone())))
+        }
+        ("oauth2" | "openIdConnect", Given::Client(grant)) => Ok(Credential::Client(grant.clone())),
+        ("oauth2" | "openIdConnect", _) => {
+            wrong("is a token", "write `bearer` or `bearer_file`, or `client_id` and the like")
+        }
+        ("http", _) if way == "bearer" => wrong("is a token", "write `bearer` or `bearer_file`"),
+        _ => wrong("is of a kind that is not known here", "use `auth` instead"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::recipe::secret::Secret;
+
+    fn held() -> Held {
+        Held::Here(Secret("hunter2000".into()))
+    }
+
+    fn doors(given: Vec<(&str, Given)>) -> Result<Doors, ApiError> {
+        let library = Library::of(
+            "x.json",
+            json!({ "components": { "securitySchemes": {
+                "key": { "type": "apiKey", "in": "header", "name": "X-Key" },
+                "query": { "type": "apiKey", "in": "query", "name": "k" },
+                "cookie": { "type": "apiKey", "in": "cookie", "name": "c" },
+                "basic": { "type": "http", "scheme": "Basic" },
+                "token": { "type": "http", "scheme": "bearer" },
+                "oauth": { "type": "oauth2", "flows": {} },
+                "tls": { "type": "mutualTLS" },
+                "same": { "$ref": "#/components/securitySchemes/key" },
+            } } }),
+        );
+        let given: Vec<_> = given.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
+        Doors::new(&library, &given)
+    }
+
+    fn of(doors: &Doors, security: Value) -> Result<Vec<Credential>, Vec<String>> {
+        doors.of(Some(Node { value: &security, file: 0 }))
+    }
+
+    #[test]
+    fn the_first_way_in_is_taken_that_there_are_secrets_for() {
+        let basic = Given::Basic { user: "ann".into(), password: held() };
+        let doors = doors(vec![
+            ("key", Given::Value(held())),
+            ("cookie", Given::Value(held())),
+            ("basic", basic),
+            ("oauth", Given::Bearer(held())),
+            ("same", Given::Value(held())),
+        ])
+        .unwrap();
+        let both =
+            of(&doors, json!([{ "token": [] }, { "key": [], "cookie": [] }, { "basic": [] }]));
+        assert_eq!(both.unwrap().len(), 2);
+        assert_eq!(of(&doors, json!([{}, { "oauth": ["read"] }])).unwrap().len(), 1);
+        assert_eq!(of(&doors, json!([{ "token": [] }, {}])), Ok(vec![]));
+        assert_eq!(of(&doors, json!([])), Ok(vec![]));
+        assert_eq!(of(&doors, json!([{ "token": [] }])), Err(vec!["token".to_owned()]));
+        assert!(
+            doors.has("header", "x-key") && doors.has("cookie", "c") && !doors.has("query", "k")
+        );
+    }
+
+    #[test]
+    fn a_secret_of_the_wrong_kind_is_refused() {
+        let rows = [
+            ("no", Given::Value(held()), "the document has no security scheme `no`"),
+            ("key", Given::Bearer(held()), "the security scheme `key` is a key"),
+            (
+                "basic",
+                Given::Bearer(held()),
+                "the security scheme `basic` is a name and a password",
+            ),
+            ("token", Given::Value(held()), "the security scheme `token` is a token"),
+            ("oauth", Given::Value(held()), "the security scheme `oauth` is a token"),
+            (
+                "tls",
+                Given::Value(held()),
+                "the security scheme `tls` is of a kind that is not known here",
+            ),
+        ];
+        for (name, given, what) in rows {
+            assert_eq!(doors(vec![(name, given)]).err().unwrap().what, what);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Where a site is, and where its REST routes are.
+
+use std::fmt::Write;
+
+use http::Uri;
+
+/// How routes are written in addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Links {
+    /// `/wp-json/wp/v2/posts`.
+    Pretty,
+    /// `/?rest_route=/wp/v2/posts`, which works without permalinks.
+    Plain,
+}
+
+/// The address of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Without a slash at its end.
+    base: String,
+    is_encrypted: bool,
+}
+
+impl Address {
+    /// Reads the address of a site, which may be a folder of its host.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let uri: Uri = text.trim().parse().map_err(|_| "is no URL")?;
+        let is_encrypted = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err("begins neither with https:// nor with http://"),
+        };
+        let authority = uri.authority().ok_or("names no host")?;
+        if authority.as_str().contains('@') {
+            return Err("holds a password: callers bring their own");
+        }
+        if uri.query().is_some() {
+            return Err("has a query: write the address of the site's front page");
+        }
+        let scheme = if is_encrypted { "https" } else { "http" };
+        let path = uri.path().trim_end_matches('/');
+        let path = path.strip_suffix("/wp-json").unwrap_or(path);
+        Ok(Self { base: format!("{scheme}://{authority}{path}"), is_encrypted })
+    }
+
+    /// Whether what is sent there is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.is_encrypted
+    }
+
+    /// Whether it is on this machine.
+    pub fn is_here(&self) -> bool {
+        let uri: Option<Uri> = self.base.parse().ok();
+        let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+        let address = host.trim_start_matches('[').trim_end_matches(']');
+        let is_loopback =
+            |address: &str| address.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+        host.eq_ignore_ascii_case("localhost") || is_loopback(address)
+    }
+
+    /// The address as it was written, without a slash at its end.
+    pub fn as_str(&self) -> &str {
+        &self.base
+    }
+
+    /// The address of a route such as `/wp/v2/posts`, whose parts are encoded already.
+    pub(super) fn route(
+        &self,
+        route: &str,
+        query: &[(String, String)],
+        links: Links,
+    ) -> Option<Uri> {
+        let mut url = match links {
+            Links::Pretty => format!("{}/wp-json{route}", self.base),
+            Links::Plain => format!("{}/?rest_route={route}", self.base),
+        };
+        for (key, value) in query {
+            url.push(if url.contains('?') { '&' } else { '?' });
+            percent(key, &mut url);
+            url.push('=');
+            percent(value, &mut url);
+        }
+        url.parse().ok()
+    }
+}
+
+/// Writes a value so that it stays one part of a path or one side of a parameter.
+pub(super) fn percent(value: &str, out: &mut String) {
+    for byte in value.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_a_host_or_a_folder_of_one() {
+        let read = |text| Address::parse(text).map(|address| address.base);
+        assert_eq!(read("https://example.org/").unwrap(), "https://example.org");
+        assert_eq!(read("http://localhost:8088/blog/").unwrap(), "http://localhost:8088/blog");
+        assert_eq!(read("https://example.org/wp-json/").unwrap(), "https://example.org");
+        for wrong in
+            ["", "example.org", "ftp://example.org", "https://a:b@example.org", "https://x/?a=b"]
+        {
+            assert!(Address::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn routes_are_found_with_permalinks_and_without() {
+        let address = Address::parse("http://[::1]:80/blog").unwrap();
+        assert!(address.is_here() && !address.is_encrypted());
+        let query = [("search".to_owned(), "a&b=ü".to_owned())];
+        let at = |links| address.route("/wp/v2/posts", &query, links).unwrap().to_string();
+        let expected = "http://[::1]:80/blog/wp-json/wp/v2/posts?search=a%26b%3D%C3%BC";
+        assert_eq!(at(Links::Pretty), expected);
+        let expected = "http://[::1]:80/blog/?rest_route=/wp/v2/posts&search=a%26b%3D%C3%BC";
+        assert_eq!(at(Links::Plain), expected);
+    }
+}

@@ -1,0 +1,114 @@
+//! What a site answered, as the result of a tool: without what only themes need, and not without end.
+
+use creole::{Content, ToolResult};
+use serde_json::Value;
+
+use super::site::Answered;
+
+/// What no site should tell, and no model should read.
+const SECRET: &[&str] = &["user_pass", "user_activation_key"];
+/// The longest text of a result, in bytes.
+const LONGEST: usize = 100 * 1024;
+
+/// The result that an answer is, on this page of a list.
+pub(super) fn result(mut answered: Answered, page: u64) -> ToolResult {
+    trim(&mut answered.body);
+    let mut notes = Vec::new();
+    if let (Value::Array(_), Some((total, pages @ 2..))) = (&answered.body, answered.extent) {
+        notes.push(format!("Page {page} of {pages}, {total} in total."));
+    }
+    let text = match &mut answered.body {
+        Value::Array(items) => {
+            let (text, shown) = fitting(items);
+            if shown < items.len() {
+                let all = items.len();
+                notes.push(format!(
+                    "Only the first {shown} of {all} are shown: ask for fewer with per_page."
+                ));
+            }
+            text
+        }
+        body => {
+            let mut text = body.to_string();
+            if text.len() > LONGEST {
+                text.truncate(text.floor_char_boundary(LONGEST));
+                notes.push("Truncated: the answer is longer than what is shown.".to_owned());
+            }
+            text
+        }
+    };
+    let content = std::iter::once(text).chain(notes).map(Content::text).collect();
+    ToolResult { content, ..ToolResult::default() }
+}
+
+/// As many items as fit, and how many they are.
+fn fitting(items: &[Value]) -> (String, usize) {
+    let mut text = "[".to_owned();
+    for (place, item) in items.iter().enumerate() {
+        let item = item.to_string();
+        if text.len() + item.len() + 2 > LONGEST {
+            text.push(']');
+            return (text, place);
+        }
+        if place > 0 {
+            text.push(',');
+        }
+        text.push_str(&item);
+    }
+    text.push(']');
+    (text, items.len())
+}
+
+/// Takes out what only themes need: links between routes, pictures, ready-made markup.
+pub(super) fn trim(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(trim),
+        Value::Object(members) => {
+            members.retain(|key, _| !is_decoration(key) && !SECRET.contains(&key.as_str()));
+            members.values_mut().for_each(trim);
+        }
+        _ => {}
+    }
+}
+
+fn is_decoration(key: &str) -> bool {
+    ["_links", "avatar", "avatar_urls", "cover_url", "cover_is_default", "can_see_hidden"]
+        .contains(&key)
+        || key.ends_with("_html")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn texts(body: Value, extent: Option<(u64, u64)>) -> Vec<String> {
+        let text = |content: &Content| match content {
+            Content::Text { text, .. } => text.clone(),
+            other => panic!("{other:?}"),
+        };
+        result(Answered { body, extent }, 1).content.iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_list_is_its_items_and_says_where_it_goes_on() {
+        let items =
+            json!([{"id": 1, "_links": {}, "avatar_urls": {}, "a": {"b_html": "", "c": 1}}]);
+        let expected = r#"[{"a":{"c":1},"id":1}]"#;
+        assert_eq!(texts(items.clone(), Some((1, 1))), [expected]);
+        assert_eq!(texts(items, Some((25, 9))), [expected, "Page 1 of 9, 25 in total."]);
+        assert_eq!(texts(json!([]), None), ["[]"]);
+    }
+
+    #[test]
+    fn a_long_list_is_cut_between_items_and_says_so() {
+        let items: Vec<Value> =
+            (0..9).map(|id| json!({"id": id, "x": "x".repeat(30_000)})).collect();
+        let told = texts(items.into(), None);
+        let shown: Vec<Value> = serde_json::from_str(&told[0]).unwrap();
+        assert_eq!(shown.len(), 3);
+        assert_eq!(told[1], "Only the first 3 of 9 are shown: ask for fewer with per_page.");
+        assert_eq!(texts(json!("ä".repeat(LONGEST)), None).len(), 2);
+    }
+}

@@ -1,0 +1,81 @@
+//! What a site has beside WordPress itself: whether the platform is active, and whether it sees who calls.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http::Method;
+use tokio::time::Instant;
+
+use super::site::{Asked, Site};
+use super::trouble::Trouble;
+use super::visitors::Visitor;
+
+/// The namespace of the platform's routes.
+pub(super) const NAMESPACE: &str = "buddyboss/v1";
+/// How long it is believed whether the platform is there.
+const KNOWN: Duration = Duration::from_secs(30);
+
+/// Whether the platform is there, and since when that is known.
+#[derive(Debug, Default)]
+pub(super) struct Platform(Mutex<Option<(Instant, bool)>>);
+
+impl Site {
+    /// Whether the platform is active. An index that cannot be read says nothing against it.
+    pub(super) async fn has_platform(&self) -> bool {
+        let known = *self.shared.platform.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known {
+            Some((since, has)) if since.elapsed() < KNOWN => has,
+            _ => self.look_for_platform().await,
+        }
+    }
+
+    /// The same, whatever was known.
+    pub(super) async fn look_for_platform(&self) -> bool {
+        let Ok(namespaces) = self.namespaces().await else { return true };
+        let has = namespaces.iter().any(|name| name == NAMESPACE);
+        let known = Some((Instant::now(), has));
+        *self.shared.platform.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        has
+    }
+
+    /// The namespaces of the site's routes, as a stranger sees them.
+    pub(super) async fn namespaces(&self) -> Result<Vec<String>, Trouble> {
+        let asked = Asked::get("/").with("_fields", "namespaces");
+        let answered = self.ask(None, &asked).await?;
+        let names = answered.body["namespaces"].as_array().cloned().unwrap_or_default();
+        Ok(names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
+    }
+
+    /// Whether the platform sees this visitor as logged in. It remembers who is logged in before WordPress checks
+    /// Application Passwords, unless the site checks them early; the default of one argument shows what it saw.
+    pub(super) async fn is_early(&self, visitor: &Visitor) -> bool {
+        let look = || async {
+            let asked = Asked::new(Method::OPTIONS, "/buddyboss/v1/xprofile/fields");
+            let answered = self.ask(Some(&visitor.proof), &asked).await.ok()?;
+            let endpoints = answered.body["endpoints"].as_array()?;
+            let seen = endpoints.iter().find_map(|endpoint| {
+                let default = &endpoint["args"]["user_id"]["default"];
+                default.as_u64().or_else(|| default.as_str()?.parse().ok())
+            });
+            seen.map(|seen| seen == visitor.id)
+        };
+        let decide = || async {
+            match look().await {
+                Some(is_early) => Ok(is_early),
+                None => self.may_see_invites(visitor).await.ok_or(()),
+            }
+        };
+        // Where it cannot be told, nothing is done that might be lost.
+        visitor.is_early.get_or_try_init(decide).await.copied().unwrap_or(false)
+    }
+
+    /// The second sign: only somebody who is logged in may see the own invitations to groups.
+    async fn may_see_invites(&self, visitor: &Visitor) -> Option<bool> {
+        let asked = Asked::get("/buddyboss/v1/groups/invites").with("user_id", visitor.id);
+        match self.ask(Some(&visitor.proof), &asked).await {
+            Ok(_) => Some(true),
+            Err(Trouble::Refused(refusal)) if matches!(refusal.status, 401 | 403) => Some(false),
+            Err(_) => None,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a caller shows to the site: a name and an Application Password, as one header.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use http::HeaderValue;
+
+use crate::recipe::secret::Secret;
+
+/// Longer headers are not passed on.
+const LONGEST: usize = 1024;
+
+/// The header `Authorization: Basic …` of a caller. It goes to the site and nowhere else.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Proof(HeaderValue);
+
+impl Proof {
+    /// The header, if it has the form of a name and a password; whether they are right, the site says.
+    pub(super) fn of(header: &HeaderValue) -> Option<Self> {
+        let text = header.to_str().ok().filter(|text| text.len() <= LONGEST)?;
+        let (scheme, encoded) = text.split_once(' ')?;
+        // Some clients leave out the padding.
+        let plain = STANDARD_NO_PAD.decode(encoded.trim().trim_end_matches('=')).ok()?;
+        let is_basic = scheme.eq_ignore_ascii_case("basic") && plain.contains(&b':');
+        is_basic.then(|| Self::sensitive(header.clone()))
+    }
+
+    /// The header of a name and a password.
+    pub(super) fn new(user: &str, Secret(password): &Secret) -> Option<Self> {
+        let encoded = STANDARD.encode(format!("{user}:{password}"));
+        HeaderValue::try_from(format!("Basic {encoded}")).ok().map(Self::sensitive)
+    }
+
+    fn sensitive(mut header: HeaderValue) -> Self {
+        header.set_sensitive(true);
+        Self(header)
+    }
+
+    /// The header itself.
+    pub(super) fn header(&self) -> &HeaderValue {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Proof {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Proof(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_name_and_a_password_are_passed_on() {
+        let right = Proof::new("admin", &Secret("abcd efgh".to_owned())).unwrap();
+        assert_eq!(Proof::of(right.header()), Some(right.clone()));
+        assert_eq!(format!("{right:?}"), "Proof(…)");
+        for wrong in ["Bearer abc", "Basic", "Basic !!!", "Basic YWJj", ""] {
+            assert_eq!(Proof::of(&HeaderValue::from_static(wrong)), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What the tool of a route is called: the same route always the same.
+
+use std::collections::BTreeSet;
+
+use super::index::{Endpoint, Part, Verb};
+
+/// Clients put names of their own before it.
+const LONGEST: usize = 56;
+
+/// The names of these endpoints, in their order; none twice.
+pub(super) fn names(endpoints: &[Endpoint]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let mut names = Vec::with_capacity(endpoints.len());
+    for endpoint in endpoints {
+        let plain = name(endpoint);
+        let mut chosen = plain.clone();
+        let mut number = 2;
+        while !seen.insert(chosen.clone()) {
+            chosen = format!("{plain}_{number}");
+            number += 1;
+        }
+        names.push(chosen);
+    }
+    names
+}
+
+/// `wp_list_posts`, `wp_get_post`, `wp_create_post`, `wp_update_post`, `wp_delete_post`.
+fn name(endpoint: &Endpoint) -> String {
+    let ends_in_argument = matches!(endpoint.parts.last(), Some(Part::Argument { .. }));
+    let texts = endpoint.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        Part::Argument { .. } => None,
+    });
+    let texts: Vec<&str> = texts.collect();
+    let (namespace, route) = match &texts[..] {
+        [namespace, version, route @ ..] if is_version(version) => (*namespace, route),
+        [namespace, route @ ..] => (*namespace, route),
+        [] => ("wp", &[][..]),
+    };
+    let verb = match endpoint.verb {
+        Verb::Read if ends_in_argument => "get",
+        Verb::Read => "list",
+        Verb::Create => "create",
+        Verb::Update => "update",
+        Verb::Delete => "delete",
+    };
+    let mut words = vec![namespace.to_owned(), verb.to_owned()];
+    for (place, word) in route.iter().enumerate() {
+        let is_last = place + 1 == route.len();
+        words.push(if is_last && verb != "list" { singular(word) } else { (*word).to_owned() });
+    }
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let mut name: String = words.join("_").chars().map(letter).collect();
+    name.truncate(LONGEST);
+    name
+}
+
+fn is_version(text: &str) -> bool {
+    text.strip_prefix('v').is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn singular(word: &str) -> String {
+    if let Some(stem) = word.strip_suffix("ies") {
+        return format!("{stem}y");
+    }
+    match word.strip_suffix("ses").map(|stem| format!("{stem}s")) {
+        Some(word) => word,
+        None if word.ends_with("ss") => word.to_owned(),
+        None => word.strip_suffix('s').unwrap_or(word).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn endpoint(verb: Verb, route: &str) -> Endpoint {
+        let part = |part: &str| match part.strip_prefix(':') {
+            Some(name) => Part::Argument { name: name.to_owned(), is_number: true },
+            None => Part::Text(part.to_owned()),
+        };
+        Endpoint { verb, parts: route.split('/').map(part).collect(), schema: Value::Null }
+    }
+
+    #[test]
+    fn a_route_is_called_by_what_is_done_to_it() {
+        let all = [
+            (Verb::Read, "wp/v2/posts", "wp_list_posts"),
+            (Verb::Read, "wp/v2/posts/:id", "wp_get_post"),
+            (Verb::Create, "wp/v2/categories", "wp_create_category"),
+            (Verb::Update, "wp/v2/statuses/:id", "wp_update_status"),
+            (Verb::Delete, "wp/v2/posts/:parent/revisions/:id", "wp_delete_posts_revision"),
+            (Verb::Read, "wp-site-health/v1/tests/x", "wp_site_health_list_tests_x"),
+            (Verb::Read, "wp/v2/posts/:slug", "wp_get_post_2"),
+        ];
+        let endpoints: Vec<Endpoint> =
+            all.iter().map(|(verb, route, _)| endpoint(*verb, route)).collect();
+        let expected: Vec<&str> = all.iter().map(|(_, _, name)| *name).collect();
+        assert_eq!(names(&endpoints), expected);
+    }
+}

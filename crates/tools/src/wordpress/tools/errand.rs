@@ -1,0 +1,189 @@
+//! One call of a curated tool: what is sent to the site, and what its answer means.
+
+use creole::proto::fault::{Fault, FaultKind};
+use creole::{ToolError, ToolResult};
+use serde_json::{Map, Value, json};
+
+use super::spec::{Argument, Given, Kind, Spec, Verb};
+use crate::wordpress::address::percent;
+use crate::wordpress::answer;
+use crate::wordpress::platform::NAMESPACE;
+use crate::wordpress::site::{Answered, Asked, Site};
+use crate::wordpress::trouble::{Refusal, Trouble};
+use crate::wordpress::visitors::Visitor;
+
+/// What is said where the platform would say that it did what it did not.
+const LATE: &str = "this site checks Application Passwords too late for BuddyBoss to see who is logged in, so this \
+                    would not be done; `creole check --wordpress` says what to add to the site";
+
+/// One call.
+pub(super) struct Errand<'a> {
+    pub(super) spec: &'static Spec,
+    pub(super) site: &'a Site,
+    pub(super) visitor: &'a Visitor,
+    pub(super) arguments: &'a Map<String, Value>,
+}
+
+impl Errand<'_> {
+    /// Runs it.
+    pub(super) async fn run(&self) -> Result<ToolResult, ToolError> {
+        if !self.site.has_platform().await {
+            return Err(unavailable());
+        }
+        if self.spec.needs_early && !self.site.is_early(self.visitor).await {
+            return Err(ToolError::failed(LATE));
+        }
+        let answered = match self.spec.course {
+            Some(course) => course(self).await?,
+            None => self.plain().await?,
+        };
+        Ok(answer::result(answered, self.number("page").unwrap_or(1)))
+    }
+
+    /// Sends the one request that the tool is described by.
+    pub(super) async fn plain(&self) -> Result<Answered, ToolError> {
+        self.ask(&self.request()).await
+    }
+
+    /// The request that the tool is described by.
+    pub(super) fn request(&self) -> Asked {
+        let Spec { verb, route, .. } = *self.spec;
+        let asked = Asked::new(verb.method(), self.path(route));
+        let sent = self.sent();
+        match verb {
+            Verb::Post | Verb::Put => asked.body(Value::Object(sent)),
+            Verb::Get | Verb::Delete => {
+                sent.iter().fold(asked, |asked, (key, value)| asked.with(key, in_query(value)))
+            }
+        }
+    }
+
+    /// The route with the values of its arguments.
+    pub(super) fn path(&self, route: &str) -> String {
+        let mut path = String::new();
+        for part in route.split('/').skip(1) {
+            path.push('/');
+            match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+                Some(name) => percent(&in_query(&self.arguments[name]), &mut path),
+                None => path.push_str(part),
+            }
+        }
+        path
+    }
+
+    /// What is sent besides the route.
+    fn sent(&self) -> Map<String, Value> {
+        let given = |given: Given| match given {
+            Given::Me => json!(self.visitor.id),
+            Given::Number(number) => json!(number),
+            Given::Text(text) => json!(text),
+            Given::Flag(flag) => json!(flag),
+        };
+        let mut sent = Map::new();
+        for (key, value) in self.spec.fixed {
+            sent.insert((*key).to_owned(), given(*value));
+        }
+        let in_route = |it: &&Argument| !self.spec.route.contains(&format!("{{{}}}", it.name));
+        for argument in self.spec.arguments.iter().filter(in_route) {
+            let Some(key) = argument.sent_as else { continue };
+            let written = self.arguments.get(argument.name);
+            let value = written.map(|value| match (argument.kind, value) {
+                (Kind::Bit, Value::Bool(flag)) => json!(u8::from(*flag)),
+                (_, value) => value.clone(),
+            });
+            if let Some(value) = value.or_else(|| argument.default.map(given)) {
+                sent.insert(key.to_owned(), value);
+            }
+        }
+        sent
+    }
+
+    /// Asks the site as the caller; a refusal is told in the words of this tool.
+    pub(super) async fn ask(&self, asked: &Asked) -> Result<Answered, ToolError> {
+        match self.try_ask(asked).await {
+            Ok(answered) => Ok(answered),
+            Err(trouble) => Err(self.told(trouble, asked.is_write()).await),
+        }
+    }
+
+    /// The same, where a refusal may be what is wanted.
+    pub(super) async fn try_ask(&self, asked: &Asked) -> Result<Answered, Trouble> {
+        self.site.ask(Some(&self.visitor.proof), asked).await
+    }
+
+    /// What the model is told.
+    pub(super) async fn told(&self, trouble: Trouble, is_write: bool) -> ToolError {
+        let Trouble::Refused(refusal) = &trouble else {
+            return ToolError::failed(trouble.told(is_write));
+        };
+        if refusal.is_no_route() {
+            return self.no_route().await;
+        }
+        if refusal.status == 401 {
+            self.site.shared.visitors.forget(self.visitor);
+        }
+        let told = match self.unknown(refusal) {
+            Some(told) => told,
+            None => trouble.told(is_write),
+        };
+        let is_late = refusal.code == "bp_rest_authorization_required"
+            && matches!(refusal.status, 401 | 403)
+            && !self.site.is_early(self.visitor).await;
+        ToolError::failed(if is_late { format!("{told}; {LATE}") } else { told })
+    }
+
+    /// The sentence for something that is not there.
+    fn unknown(&self, refusal: &Refusal) -> Option<String> {
+        // Of two things that may be missing, only the site knows which it is.
+        if self.arguments.contains_key("field_id") && !refusal.code.contains("member") {
+            return None;
+        }
+        let own = || self.number("id").or_else(|| self.number("user_id"));
+        let group = || self.number("group_id");
+        let (noun, id) = match refusal.code.contains("group") {
+            true => ("Group", group().or_else(own)?),
+            false => (self.spec.noun, own().or_else(group)?),
+        };
+        refusal.is_unknown_id().then(|| not_found(noun, id))
+    }
+
+    /// A route that is not there: the platform is gone, or the part of it that this tool needs.
+    async fn no_route(&self) -> ToolError {
+        if !self.site.look_for_platform().await {
+            return unavailable();
+        }
+        let route = self.spec.route.trim_start_matches('/').trim_start_matches(NAMESPACE);
+        let component = route.split('/').nth(1).unwrap_or_default();
+        ToolError::failed(format!("the {component} component is not active on this site"))
+    }
+
+    /// An argument that is a number.
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        self.arguments.get(name)?.as_u64()
+    }
+
+    /// An argument that is a text.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.arguments.get(name)?.as_str()
+    }
+}
+
+/// The sentence for something that is not there.
+pub(super) fn not_found(noun: &str, id: u64) -> String {
+    format!("{noun} with ID {id} not found")
+}
+
+/// The platform is not active.
+fn unavailable() -> ToolError {
+    let detail = "the site has no BuddyBoss platform; activate it there";
+    ToolError::Fault(Box::new(Fault::new(FaultKind::BackendUnavailable, detail)))
+}
+
+/// A value as the site reads it behind an address.
+fn in_query(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(in_query).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,90 @@
+//! Connections between members.
+
+use creole::{BoxFuture, ToolError};
+use http::Method;
+use serde_json::json;
+
+use super::errand::Errand;
+use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
+use crate::wordpress::site::{Answered, Asked};
+use crate::wordpress::trouble::Trouble;
+
+pub(super) const TOOLS: &[Spec] = &[
+    tool(
+        Verb::Get,
+        "buddyboss_list_friends",
+        "/buddyboss/v1/friends",
+        "Member",
+        "List the confirmed friendships of a member.",
+    )
+    .takes(&[may("user_id", Kind::Id, "Member ID (default: you)").or(Given::Me), PAGE, PER_PAGE])
+    .sends(&[("is_confirmed", Given::Number(1))]),
+    tool(
+        Verb::Get,
+        "buddyboss_list_friend_requests",
+        "/buddyboss/v1/friends",
+        "Member",
+        "List the friendship requests of a member that nobody has accepted yet.",
+    )
+    .takes(&[may("user_id", Kind::Id, "Member ID (default: you)").or(Given::Me), PAGE, PER_PAGE])
+    .sends(&[("is_confirmed", Given::Number(0))]),
+    tool(
+        Verb::Post,
+        "buddyboss_add_friend",
+        "/buddyboss/v1/friends",
+        "Member",
+        "Ask a member for friendship.",
+    )
+    .takes(&[
+        must("friend_id", Kind::Id, "ID of the member who is asked"),
+        may("initiator_id", Kind::Id, "ID of the member who asks (default: you)").or(Given::Me),
+        may("force", Kind::Flag, "Whether it is confirmed at once"),
+    ]),
+    tool(
+        Verb::Put,
+        "buddyboss_accept_friend",
+        "/buddyboss/v1/friends/{id}",
+        "Friendship",
+        "Accept a friendship request.",
+    )
+    .takes(&[must("id", Kind::Id, "Friendship ID")])
+    .early(),
+    tool(
+        Verb::Delete,
+        "buddyboss_remove_friend",
+        "/buddyboss/v1/friends/{id}",
+        "Friendship",
+        "End a friendship, or withdraw or reject a request for one.",
+    )
+    .takes(&[must("id", Kind::Id, "Friendship ID")])
+    .early()
+    .by(remove),
+];
+
+/// A confirmed friendship is ended by naming the friend. The platform says that it is done also where it is not, so it
+/// is looked for afterwards.
+fn remove<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let look = Asked::get(errand.path(errand.spec.route));
+        let friendship = errand.ask(&look).await?.body;
+        let friendship = if friendship.is_array() { &friendship[0] } else { &friendship };
+        let is_confirmed = friendship["is_confirmed"] == true || friendship["is_confirmed"] == 1;
+        if is_confirmed {
+            let (initiator, friend) = (&friendship["initiator_id"], &friendship["friend_id"]);
+            let other = if *initiator == errand.visitor.id { friend } else { initiator };
+            let ended = Asked::new(Method::DELETE, "/buddyboss/v1/friends");
+            errand.ask(&ended.with("friend_id", other)).await?;
+        } else {
+            errand.plain().await?;
+        }
+        match errand.try_ask(&look).await {
+            Err(Trouble::Refused(refusal)) if refusal.status == 404 => {
+                let body = json!({"deleted": true, "previous": friendship});
+                Ok(Answered { body, extent: None })
+            }
+            _ => Err(ToolError::failed(
+                "the site says that it is done, but the friendship is still there",
+            )),
+        }
+    })
+}

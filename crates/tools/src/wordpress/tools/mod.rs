@@ -1,0 +1,114 @@
+//! The pack `buddyboss-platform`: curated tools of the platform's routes, in sets that are offered or not.
+
+mod activity;
+mod errand;
+mod forums;
+mod friends;
+mod groups;
+mod members;
+mod messages;
+mod moderation;
+mod notifications;
+mod spec;
+mod xprofile;
+
+use std::sync::Arc;
+
+use creole::proto::wire::Raw;
+use creole::{BoxFuture, Context, Server, Tool, ToolError, ToolResult};
+use serde_json::Value;
+
+use self::spec::{Spec, Verb};
+use super::site::Site;
+
+/// The sets of tools, each with the phase that it belongs to.
+pub const SETS: &[(&str, &str)] = &[
+    ("members", "phase-1"),
+    ("groups", "phase-1"),
+    ("activity", "phase-1"),
+    ("messages", "phase-1"),
+    ("friends", "phase-1"),
+    ("notifications", "phase-1"),
+    ("xprofile", "phase-1"),
+    ("forums", "phase-2"),
+    ("moderation", "phase-2"),
+];
+
+/// The phases: names for several sets at once.
+pub const PHASES: &[&str] = &["phase-1", "phase-2"];
+
+/// The tools of a set.
+fn of(set: &str) -> &'static [Spec] {
+    match set {
+        "members" => members::TOOLS,
+        "groups" => groups::TOOLS,
+        "activity" => activity::TOOLS,
+        "messages" => messages::TOOLS,
+        "friends" => friends::TOOLS,
+        "notifications" => notifications::TOOLS,
+        "xprofile" => xprofile::TOOLS,
+        "forums" => forums::TOOLS,
+        "moderation" => moderation::TOOLS,
+        _ => &[],
+    }
+}
+
+/// Adds the pack: the tools of the sets that the site's settings name, themselves or by their phase.
+pub(crate) fn add(server: Server, site: &Site) -> Server {
+    let wanted = &site.shared.settings.sets;
+    let is_wanted = |names: [&str; 2]| wanted.iter().any(|name| names.contains(&name.as_str()));
+    let sets = SETS.iter().filter(|(set, phase)| is_wanted([set, phase]));
+    sets.flat_map(|(set, _)| of(set)).fold(server, |server, spec| server.tool(tool(spec, site)))
+}
+
+fn tool(spec: &'static Spec, site: &Site) -> Tool {
+    let site = Arc::new(site.clone());
+    let run = move |arguments: Value, context: Context| -> BoxFuture<'static, _> {
+        let site = Arc::clone(&site);
+        Box::pin(async move { run(spec, &site, arguments, &context).await })
+    };
+    let tool = Tool::raw(spec.name, spec.about, Raw::of(&spec.schema()), run);
+    tool.hints(|hints| {
+        hints.read_only_hint = Some(spec.verb == Verb::Get);
+        hints.destructive_hint = (spec.verb != Verb::Get).then_some(spec.is_destructive());
+        hints.idempotent_hint = (spec.verb == Verb::Put).then_some(true);
+    })
+}
+
+async fn run(
+    spec: &'static Spec,
+    site: &Site,
+    arguments: Value,
+    context: &Context,
+) -> Result<ToolResult, ToolError> {
+    let visitor = site.visitor(context.principal()).await?;
+    let Value::Object(arguments) = arguments else { return Err(ToolError::failed("no arguments")) };
+    errand::Errand { spec, site, visitor: &visitor, arguments: &arguments }.run().await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_tool_has_a_name_of_its_own_and_a_schema_that_holds() {
+        let mut names = BTreeSet::new();
+        for spec in SETS.iter().flat_map(|(set, _)| of(set)) {
+            assert!(spec.name.starts_with("buddyboss_") && spec.name.len() <= 48, "{}", spec.name);
+            assert!(names.insert(spec.name), "{} stands there twice", spec.name);
+            assert!(spec.about.ends_with('.'), "{}", spec.name);
+            let schema = spec.schema();
+            assert!(
+                creole::schema::Schema::new(schema.to_string()).validate(&Value::Null).is_err()
+            );
+            for part in spec.route.split('/').filter_map(|part| part.strip_prefix('{')) {
+                let name = part.trim_end_matches('}');
+                let argument = spec.arguments.iter().find(|argument| argument.name == name);
+                assert!(argument.is_some_and(|it| it.required), "{}: {name}", spec.name);
+            }
+        }
+        assert_eq!(names.len(), 54);
+    }
+}

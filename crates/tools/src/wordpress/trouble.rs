@@ -1,0 +1,171 @@
+//! What can go wrong between us and a site, in words for the model.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Longer messages of a site are cut.
+const LONGEST: usize = 2000;
+
+/// Why a site gave nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Trouble {
+    /// It could not be reached, or broke off; why.
+    Unreachable(String),
+    /// It took too long.
+    Late(Duration),
+    /// It answered something that is not JSON.
+    NotJson {
+        /// The status.
+        status: u16,
+        /// The media type that it said.
+        media_type: String,
+    },
+    /// It refused.
+    Refused(Refusal),
+}
+
+/// What WordPress says of a request that it refuses.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Refusal {
+    /// The status.
+    pub(super) status: u16,
+    /// WordPress's own word for it, such as `rest_invalid_param`.
+    pub(super) code: String,
+    /// A sentence, without markup.
+    pub(super) message: String,
+    /// What is wrong with each parameter.
+    pub(super) parameters: Vec<String>,
+    /// How many seconds to wait, where it says so.
+    pub(super) retry_after: Option<u64>,
+}
+
+impl Refusal {
+    /// Reads the body of a refusal.
+    pub(super) fn read(status: u16, body: &Value) -> Option<Self> {
+        let code = body["code"].as_str()?.to_owned();
+        let message = plain(body["message"].as_str().unwrap_or_default());
+        let parameters = match &body["data"]["params"] {
+            Value::Object(all) => {
+                let line = |(name, what): (&String, &Value)| {
+                    format!("{name}: {}", plain(what.as_str().unwrap_or_default()))
+                };
+                all.iter().map(line).collect()
+            }
+            Value::Array(names) => {
+                names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+            }
+            _ => Vec::new(),
+        };
+        Some(Self { status, code, message, parameters, retry_after: None })
+    }
+
+    /// Whether the site has no such route.
+    pub(super) fn is_no_route(&self) -> bool {
+        self.code == "rest_no_route"
+    }
+
+    /// Whether there is nothing of that id.
+    pub(super) fn is_unknown_id(&self) -> bool {
+        self.status == 404 && self.code.ends_with("_invalid_id")
+    }
+}
+
+impl Trouble {
+    /// What the model is told; a write that nobody answered may have been done all the same.
+    pub(super) fn told(&self, is_write: bool) -> String {
+        let doubt = if is_write { "; it may or may not have been done" } else { "" };
+        match self {
+            Self::Unreachable(why) => format!("could not reach WordPress: {why}{doubt}"),
+            Self::Late(patience) => {
+                let seconds = patience.as_secs();
+                format!("could not reach WordPress: timed out after {seconds} s{doubt}")
+            }
+            Self::NotJson { status: 300..400, .. } => {
+                "WordPress points to another address, which is not followed; name the site by the \
+                 address that it uses itself"
+                    .to_owned()
+            }
+            Self::NotJson { status, media_type } => {
+                format!("WordPress answered HTTP {status} with {media_type}, not JSON")
+            }
+            Self::Refused(refusal) => refusal.told(),
+        }
+    }
+}
+
+impl Refusal {
+    fn told(&self) -> String {
+        let message = self.message.trim_end_matches('.');
+        let mut told = match message.is_empty() {
+            true => format!("WordPress refused ({}, HTTP {})", self.code, self.status),
+            false => format!("{message} ({}, HTTP {})", self.code, self.status),
+        };
+        if !self.parameters.is_empty() {
+            told.push_str(": ");
+            told.push_str(&self.parameters.join("; "));
+        }
+        if let Some(seconds) = self.retry_after {
+            told.push_str(&format!("; try again in {seconds} s"));
+        }
+        told
+    }
+}
+
+/// A text of WordPress without its markup.
+pub(super) fn plain(text: &str) -> String {
+    let mut out = String::new();
+    let mut is_tag = false;
+    for letter in text.chars().take(LONGEST) {
+        match letter {
+            '<' => is_tag = true,
+            '>' if is_tag => is_tag = false,
+            letter if !is_tag => out.push(letter),
+            _ => {}
+        }
+    }
+    let entities = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#039;", "'"),
+        ("&#8217;", "’"),
+        ("&amp;", "&"),
+    ];
+    entities
+        .iter()
+        .fold(out, |text, (entity, letter)| text.replace(entity, letter))
+        .trim()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_without_markup_and_with_its_parameters() {
+        let body = json!({"code": "rest_invalid_param", "message": "Invalid parameter(s): per_page",
+            "data": {"status": 400, "params": {"per_page": "per_page must be between 1 and 100"}}});
+        let told = Trouble::Refused(Refusal::read(400, &body).unwrap()).told(false);
+        let expected = "Invalid parameter(s): per_page (rest_invalid_param, HTTP 400): per_page: per_page must \
+                        be between 1 and 100";
+        assert_eq!(told, expected);
+        let body = json!({"code": "existing_user_login", "data": null,
+            "message": "<strong>Error:</strong> Sorry, that username already exists &amp; more!"});
+        let told = Trouble::Refused(Refusal::read(500, &body).unwrap()).told(true);
+        let expected =
+            "Error: Sorry, that username already exists & more! (existing_user_login, HTTP 500)";
+        assert_eq!(told, expected);
+        assert_eq!(Refusal::read(200, &json!([])), None);
+    }
+
+    #[test]
+    fn of_a_write_without_an_answer_nobody_knows() {
+        let late = Trouble::Late(Duration::from_secs(30));
+        assert_eq!(late.told(false), "could not reach WordPress: timed out after 30 s");
+        assert!(late.told(true).ends_with("it may or may not have been done"));
+    }
+}

@@ -1,0 +1,218 @@
+//! Who callers are at the site: their own header is shown there, and the answer is remembered for a moment.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use creole::ToolError;
+use serde_json::Value;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::Instant;
+
+use super::proof::Proof;
+use super::site::{Asked, Site};
+use super::trouble::Trouble;
+
+/// How long somebody who was let in need not be looked up again; a password that is taken back works that long.
+const KNOWN: Duration = Duration::from_secs(60);
+/// How long somebody who was refused is refused without being looked up again.
+const REFUSED: Duration = Duration::from_secs(5);
+/// How long the calls of somebody who was let in may take to begin.
+const ADMITTED: Duration = Duration::from_secs(900);
+/// How many are remembered.
+const MOST: usize = 1024;
+/// How many are looked up at the same time.
+const AT_ONCE: usize = 16;
+
+/// Somebody whom the site knows and who has the capability that is asked for.
+#[derive(Debug)]
+pub(super) struct Visitor {
+    /// The id of the user at the site.
+    pub(super) id: u64,
+    /// Who it is for sessions and states.
+    pub(super) principal: Arc<str>,
+    /// What is shown to the site.
+    pub(super) proof: Proof,
+    /// Whether the platform sees who is logged in, once that was asked.
+    pub(super) is_early: OnceCell<bool>,
+}
+
+/// What the site says of somebody.
+#[derive(Clone, Debug)]
+pub(super) enum Verdict {
+    /// May come in.
+    Welcome(Arc<Visitor>),
+    /// Is not known.
+    Unknown,
+    /// Is known, and lacks the capability.
+    Forbidden,
+}
+
+/// What came of asking the site, and when; empty while it is asked.
+type Lookup = OnceCell<(Instant, Verdict)>;
+
+/// Who was let in last under a name, and when.
+type Admitted = (Instant, Arc<Visitor>);
+
+/// What is known of callers.
+pub(super) struct Visitors {
+    /// By what they showed.
+    shown: Mutex<HashMap<Vec<u8>, Arc<Lookup>>>,
+    /// Whose calls may be on their way, by their names for sessions and states.
+    admitted: Mutex<HashMap<Arc<str>, Admitted>>,
+    at_once: Semaphore,
+}
+
+impl Default for Visitors {
+    fn default() -> Self {
+        let (shown, admitted) = (Mutex::default(), Mutex::default());
+        Self { shown, admitted, at_once: Semaphore::new(AT_ONCE) }
+    }
+}
+
+impl Visitors {
+    /// Somebody who was let in a moment ago, by the name for sessions and states.
+    pub(super) fn of(&self, principal: &str) -> Option<Arc<Visitor>> {
+        lock(&self.admitted).get(principal).map(|(_, visitor)| Arc::clone(visitor))
+    }
+
+    fn admit(&self, visitor: &Arc<Visitor>) {
+        let mut admitted = lock(&self.admitted);
+        admitted.retain(|_, (since, _)| since.elapsed() < ADMITTED);
+        if admitted.len() >= MOST {
+            let oldest = admitted.iter().min_by_key(|(_, (since, _))| *since);
+            let oldest = oldest.map(|(principal, _)| Arc::clone(principal));
+            oldest.and_then(|principal| admitted.remove(&principal));
+        }
+        let value = (Instant::now(), Arc::clone(visitor));
+        admitted.insert(Arc::clone(&visitor.principal), value);
+    }
+
+    /// Whether it is known what the site says of whoever shows this.
+    pub(super) fn knows(&self, proof: &Proof) -> bool {
+        let shown = lock(&self.shown);
+        let cell = shown.get(proof.header().as_bytes());
+        cell.is_some_and(|cell| cell.get().is_some() && is_fresh(cell))
+    }
+
+    /// Has somebody looked up again the next time.
+    pub(super) fn forget(&self, visitor: &Visitor) {
+        lock(&self.shown).remove(visitor.proof.header().as_bytes());
+    }
+
+    fn cell(&self, proof: &Proof) -> Arc<Lookup> {
+        let mut shown = lock(&self.shown);
+        let key = proof.header().as_bytes();
+        if let Some(cell) = shown.get(key).filter(|cell| is_fresh(cell)) {
+            return Arc::clone(cell);
+        }
+        shown.retain(|_, cell| is_fresh(cell));
+        if shown.len() >= MOST {
+            let since = |cell: &Lookup| cell.get().map(|(since, _)| *since);
+            let oldest = shown.iter().min_by_key(|(_, cell)| since(cell));
+            let oldest = oldest.map(|(key, _)| key.clone());
+            oldest.and_then(|key| shown.remove(&key));
+        }
+        let cell = Arc::default();
+        shown.insert(key.to_vec(), Arc::clone(&cell));
+        cell
+    }
+}
+
+/// Whether what is known still holds; what is being looked up does.
+fn is_fresh(cell: &Lookup) -> bool {
+    cell.get().is_none_or(|(since, verdict)| {
+        let kept = if matches!(verdict, Verdict::Welcome(_)) { KNOWN } else { REFUSED };
+        since.elapsed() < kept
+    })
+}
+
+impl Site {
+    /// Says who shows this. Callers that show the same at the same time share one look-up.
+    pub(super) async fn identify(&self, proof: &Proof) -> Result<Verdict, Trouble> {
+        let cell = self.shared.visitors.cell(proof);
+        let look_up = || async {
+            // Nobody closes it.
+            let _place = self.shared.visitors.at_once.acquire().await;
+            self.look_up(proof).await.map(|verdict| (Instant::now(), verdict))
+        };
+        let (_, verdict) = cell.get_or_try_init(look_up).await?;
+        if let Verdict::Welcome(visitor) = verdict {
+            self.shared.visitors.admit(visitor);
+        }
+        Ok(verdict.clone())
+    }
+
+    /// Who calls: somebody who came in by the door, or the account of the configuration.
+    pub(super) async fn visitor(&self, principal: &str) -> Result<Arc<Visitor>, ToolError> {
+        if let Some(visitor) = self.shared.visitors.of(principal) {
+            return Ok(visitor);
+        }
+        let Some((user, password)) = &self.shared.settings.account else {
+            return Err(ToolError::failed(
+                "nobody is signed in at the site: call over HTTP with an Application Password, or configure `user` \
+                 and `password_file` in `[wordpress]`",
+            ));
+        };
+        let proof = Proof::new(user, &password.get()?);
+        let proof =
+            proof.ok_or_else(|| ToolError::failed("the configured account cannot be sent"))?;
+        match self.identify(&proof).await {
+            Ok(Verdict::Welcome(visitor)) => Ok(visitor),
+            Ok(Verdict::Unknown) => {
+                Err(ToolError::failed("the site does not know the configured account"))
+            }
+            Ok(Verdict::Forbidden) => Err(ToolError::failed("Insufficient permissions")),
+            Err(trouble) => Err(ToolError::failed(trouble.told(false))),
+        }
+    }
+
+    /// A wrong password is an anonymous visitor on public routes, so it is asked who "me" is.
+    async fn look_up(&self, proof: &Proof) -> Result<Verdict, Trouble> {
+        let me = Asked::get("/wp/v2/users/me").with("context", "edit");
+        let me = me.with("_fields", "id,capabilities");
+        let me = match self.ask(Some(proof), &me).await {
+            Ok(answered) => answered.body,
+            Err(Trouble::Refused(refusal)) if refusal.status == 401 => return Ok(Verdict::Unknown),
+            Err(Trouble::Refused(refusal)) if refusal.status == 403 => {
+                return Ok(Verdict::Forbidden);
+            }
+            Err(trouble) => return Err(trouble),
+        };
+        let Some(id) = me["id"].as_u64().filter(|id| *id > 0) else { return Ok(Verdict::Unknown) };
+        let capability = &self.shared.settings.capability;
+        let has = match capability.as_str() {
+            "" => true,
+            name if me["capabilities"][name] == Value::Bool(true) => true,
+            // Super administrators and plugins for roles: only the site itself can say.
+            "manage_options" => self.may_manage(proof).await?,
+            _ => false,
+        };
+        if !has {
+            return Ok(Verdict::Forbidden);
+        }
+        let principal = format!("wordpress:{id}").into();
+        let (proof, is_early) = (proof.clone(), OnceCell::new());
+        Ok(Verdict::Welcome(Arc::new(Visitor { id, principal, proof, is_early })))
+    }
+
+    async fn may_manage(&self, proof: &Proof) -> Result<bool, Trouble> {
+        let settings = Asked::get("/wp/v2/settings").with("_fields", "title");
+        match self.ask(Some(proof), &settings).await {
+            Ok(_) => Ok(true),
+            Err(Trouble::Refused(_)) => Ok(false),
+            Err(trouble) => Err(trouble),
+        }
+    }
+}
+
+impl fmt::Debug for Visitors {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Visitors").finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
