@@ -23,7 +23,7 @@
 //! of CONNECTIONS, with at least CROWD sessions open. ASKED is `echo`, another tool's name, or
 //! `list:N` for a list of N tools. `idle` opens COUNT `streams` or `sessions` and measures memory.
 //!
-//! `relay` is `http` for a gateway, which does not say where it listens: at ADDRESS, when it is ready. `memory`
+//! `relay` is `http` for a gateway, which does not say where it listens: at ADDRESS, which may have a path, when it is ready. `memory`
 //! measures what such a gateway holds while a result of SIZE bytes passes, which comes from `large`, a server with
 //! nothing else to say.
 //!
@@ -37,6 +37,7 @@ mod load;
 mod server;
 mod usage;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -103,7 +104,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
                 crowd: 0,
                 warmup: Duration::from_millis(number(warmup)?),
                 measure: Duration::from_millis(number(measure)?),
-                address: Some(address.parse().map_err(|_| format!("no address: `{address}`"))?),
+                address: Some(place(address)?),
             },
             &pinned((*core != "any").then_some(*core), command),
         ),
@@ -205,6 +206,16 @@ fn pinned(core: Option<&str>, command: &[String]) -> Vec<String> {
     }
     pinned.extend_from_slice(command);
     pinned
+}
+
+/// An address, whose path, if it has one, is where the endpoint is.
+fn place(text: &str) -> Result<SocketAddr, String> {
+    let (address, path) = text.split_once('/').map_or((text, None), |(it, path)| (it, Some(path)));
+    if let Some(path) = path {
+        // The only one of this run.
+        let _ = http::PATH.set(format!("/{path}"));
+    }
+    address.parse().map_err(|_| format!("no address: `{text}`"))
 }
 
 fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {

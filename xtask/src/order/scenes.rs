@@ -51,6 +51,13 @@ impl Stage<'_> {
         let mut running = self.start(scene, arguments)?;
         let mut stdin = running.stdin.take().ok_or("the program has no stdin")?;
         stdin.write_all(input.as_bytes()).map_err(|error| format!("{scene}: {error}"))?;
+        let stdout = running.stdout.take().ok_or("the program has no stdout")?;
+        // A client hears the answers before it goes.
+        let answers = input.lines().filter(|line| line.contains("\"id\"")).count();
+        let heard = BufReader::new(stdout).lines().map_while(Result::ok).take(answers).count();
+        if heard < answers {
+            return Err(format!("{scene}: {heard} answers to {answers} requests"));
+        }
         drop(stdin);
         self.finish(scene, running)
     }
@@ -82,7 +89,7 @@ impl Stage<'_> {
             .args(arguments)
             .current_dir(self.folder.join("empty"))
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| {

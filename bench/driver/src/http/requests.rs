@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 
 use crate::dialect::{self, Era};
 
@@ -38,6 +39,13 @@ pub struct Requests {
     body: Vec<u8>,
 }
 
+/// Where the endpoint is, if that is not `/mcp`: one run of this program asks one server.
+pub static PATH: OnceLock<String> = OnceLock::new();
+
+fn path() -> &'static str {
+    PATH.get().map_or("/mcp", String::as_str)
+}
+
 impl Requests {
     /// A client that has no session.
     pub fn new(era: Era, server: SocketAddr) -> Self {
@@ -71,7 +79,8 @@ impl Requests {
             return self.post(&headers, body.as_bytes());
         }
         let mut request = format!(
-            "GET /mcp HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n{VERSION_LEGACY}",
+            "GET {} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n{VERSION_LEGACY}",
+            path(),
             self.server
         );
         if let Some(session) = &self.session {
@@ -122,8 +131,9 @@ impl Requests {
         let session = self.session.as_ref();
         let session = session.map_or(String::new(), |id| format!("Mcp-Session-Id: {id}\r\n"));
         format!(
-            "POST /mcp HTTP/1.1\r\nHost: {}\r\nAccept: application/json, text/event-stream\r\n\
+            "POST {} HTTP/1.1\r\nHost: {}\r\nAccept: application/json, text/event-stream\r\n\
              Content-Type: application/json\r\n{headers}{session}Content-Length: ",
+            path(),
             self.server
         )
         .into_bytes()

@@ -64,6 +64,11 @@ impl Contender {
         if self.name == MCP_PROXY { "x/echo" } else { "echo" }
     }
 
+    /// Where its endpoint is, if that is not `/mcp`.
+    pub(super) fn path(&self) -> &'static str {
+        if self.name == MCP_PROXY { "/" } else { "" }
+    }
+
     /// The command that starts it; a configuration that it needs is written first.
     pub(super) fn command(
         &self,

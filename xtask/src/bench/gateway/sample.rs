@@ -67,7 +67,7 @@ impl Workplace<'_> {
         words.extend(times);
         words.push(core);
         if front == Way::Http && contender.name != DIRECT {
-            words.push(site.front.to_string());
+            words.push(format!("{}{}", site.front, contender.path()));
         }
         words
     }
