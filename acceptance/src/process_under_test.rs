@@ -353,3 +353,15 @@ impl Log {
         String::from_utf8_lossy(&said).into_owned()
     }
 }
+
+/// The text of a result, or of why there is none.
+#[track_caller]
+pub fn told(answer: &Value) -> Result<String, String> {
+    if let Some(message) = answer["error"]["message"].as_str() {
+        return Err(message.to_owned());
+    }
+    let result = &answer["result"];
+    let text = result["content"][0]["text"].as_str();
+    let text = text.unwrap_or_else(|| panic!("no text: {answer}")).to_owned();
+    if result["isError"] == true { Err(text) } else { Ok(text) }
+}

@@ -13,8 +13,7 @@ use std::fs;
 use std::path::Path;
 
 use creole_acceptance::peers::postgres::Postgres;
-use creole_acceptance::process_under_test::{Server, serve};
-use serde_json::Value;
+use creole_acceptance::process_under_test::{Server, serve, told};
 
 /// A server of PostgreSQL; nothing where there is none, which is said aloud and is a failure where `CI=true`.
 fn postgres() -> Option<Postgres> {
@@ -38,16 +37,4 @@ fn start_with(folder: &Path, configuration: &str, variables: &[(&str, &str)]) ->
     let mut command = serve(folder, &["creole.toml"]);
     command.envs(variables.iter().copied());
     Server::start_command(command).greeted()
-}
-
-/// The text of a result, or of why there is none.
-#[track_caller]
-fn told(answer: &Value) -> Result<String, String> {
-    if let Some(message) = answer["error"]["message"].as_str() {
-        return Err(message.to_owned());
-    }
-    let result = &answer["result"];
-    let text = result["content"][0]["text"].as_str();
-    let text = text.unwrap_or_else(|| panic!("no text: {answer}")).to_owned();
-    if result["isError"] == true { Err(text) } else { Ok(text) }
 }

@@ -21,7 +21,7 @@ mod service;
 use std::fs;
 use std::path::Path;
 
-use creole_acceptance::process_under_test::{Server, serve};
+use creole_acceptance::process_under_test::{Server, serve, told};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -57,16 +57,4 @@ impl Configured {
     fn call(&mut self, tool: &str, arguments: Value) -> Result<String, String> {
         told(&self.server.call(tool, &arguments))
     }
-}
-
-/// The text of a result, or of why there is none.
-#[track_caller]
-fn told(answer: &Value) -> Result<String, String> {
-    if let Some(message) = answer["error"]["message"].as_str() {
-        return Err(message.to_owned());
-    }
-    let result = &answer["result"];
-    let text = result["content"][0]["text"].as_str();
-    let text = text.unwrap_or_else(|| panic!("no text: {answer}")).to_owned();
-    if result["isError"] == true { Err(text) } else { Ok(text) }
 }

@@ -1,38 +1,25 @@
 //! A site that does what a test needs: the routes of WordPress that the door asks, a few members, and every fault that
 //! a site can have.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+pub(crate) use creole_acceptance::http::Asked;
 use serde_json::{Value, json};
 
 /// `admin:pass`, who manages options; `ed:pass` does not.
 pub(crate) const ADMIN: &str = "Basic YWRtaW46cGFzcw==";
 pub(crate) const ED: &str = "Basic ZWQ6cGFzcw==";
 
-/// What the site was asked.
-#[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    /// The method and the target, as they came.
-    pub(crate) line: String,
-    pub(crate) head: Vec<(String, String)>,
-    pub(crate) body: String,
-}
-
-impl Asked {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.head.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    fn user(&self) -> u64 {
-        match self.header("authorization") {
-            Some(ADMIN) => 1,
-            Some(ED) => 2,
-            _ => 0,
-        }
+/// Who asks, by the number that the site knows them under.
+fn user(asked: &Asked) -> u64 {
+    match asked.header("authorization") {
+        Some(ADMIN) => 1,
+        Some(ED) => 2,
+        _ => 0,
     }
 }
 
@@ -96,7 +83,7 @@ impl Mock {
 impl Shared {
     fn serve(&self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
-        let Some(asked) = read(&mut stream) else { return };
+        let Some(asked) = Asked::read(&mut stream) else { return };
         self.asked.lock().unwrap().push(asked.clone());
         let answer = (self.fault)(&asked).unwrap_or_else(|| self.answer(&asked));
         // Whoever asked may be gone.
@@ -108,7 +95,7 @@ impl Shared {
         let target = asked.line.split(' ').nth(1).unwrap_or_default();
         let path = target.split('?').next().unwrap_or_default();
         let route = path.strip_prefix("/wp-json").unwrap_or_default();
-        match (route, asked.user()) {
+        match (route, user(asked)) {
             ("/", _) if has_platform => ok(&json!({"namespaces": ["wp/v2", "buddyboss/v1"]})),
             ("/", _) => ok(&json!({"namespaces": ["wp/v2"]})),
             ("/wp/v2/users/me", 0) => refused(401, "rest_not_logged_in"),
@@ -173,30 +160,4 @@ pub(crate) fn answer(status: &str, head: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\n{head}{media}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
-}
-
-fn read(stream: &mut impl BufRead) -> Option<Asked> {
-    let mut lines = Vec::new();
-    loop {
-        let mut line = String::new();
-        if stream.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        match line.trim_end() {
-            "" => break,
-            text => lines.push(text.to_owned()),
-        }
-    }
-    let line = lines.remove(0);
-    let field = |line: &String| {
-        let (name, value) = line.split_once(": ")?;
-        Some((name.to_ascii_lowercase(), value.to_owned()))
-    };
-    let head: Vec<(String, String)> = lines.iter().filter_map(field).collect();
-    let mut asked = Asked { line, head, body: String::new() };
-    let length = asked.header("content-length").and_then(|it| it.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).ok()?;
-    asked.body = String::from_utf8(body).ok()?;
-    Some(asked)
 }

@@ -1,0 +1,49 @@
+//! A request as a stand-in for a service reads it.
+
+use std::io::BufRead;
+
+/// What a service was asked.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The method and the target, as they came.
+    pub line: String,
+    /// The fields of the head, in their order.
+    pub head: Vec<(String, String)>,
+    /// The body.
+    pub body: String,
+}
+
+impl Asked {
+    /// Reads one request; nothing where its sender left.
+    pub fn read(stream: &mut impl BufRead) -> Option<Self> {
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            if stream.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            match line.trim_end() {
+                "" => break,
+                text => lines.push(text.to_owned()),
+            }
+        }
+        let line = lines.remove(0);
+        let field = |line: &String| {
+            let (name, value) = line.split_once(": ")?;
+            Some((name.to_owned(), value.to_owned()))
+        };
+        let asked =
+            Self { line, head: lines.iter().filter_map(field).collect(), body: String::new() };
+        let length = asked.header("content-length").and_then(|it| it.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).ok()?;
+        Some(Self { body: String::from_utf8(body).ok()?, ..asked })
+    }
+
+    /// The value of a field of the head.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut fields = self.head.iter();
+        fields.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+}
