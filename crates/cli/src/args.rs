@@ -1,5 +1,6 @@
 //! The command line as types; its help is their documentation.
 
+mod late;
 mod verbs;
 
 pub(crate) use verbs::{
@@ -15,6 +16,7 @@ use creole::auth::Expiry;
 use creole_gateway::Source;
 use creole_gateway::config::words::LogFormat;
 use creole_gateway::plan::http::address;
+use late::Late;
 
 /// One MCP server that speaks every dialect.
 ///
@@ -43,31 +45,31 @@ A client such as Claude Desktop or Cursor starts Creole by itself; its configura
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve a configuration to MCP clients.
-    Serve(ServeArgs),
+    Serve(Late<ServeArgs>),
     /// Be a stdio server in front of another server, of any era and over any transport.
-    Connect(ConnectArgs),
+    Connect(Late<ConnectArgs>),
     /// List the tools, resources, templates and prompts of a server.
-    List(ListArgs),
+    List(Late<ListArgs>),
     /// Call a tool of a server.
-    Call(CallArgs),
+    Call(Late<CallArgs>),
     /// Read a resource of a server.
-    Read(ReadArgs),
+    Read(Late<ReadArgs>),
     /// Render a prompt of a server.
-    Prompt(PromptArgs),
+    Prompt(Late<PromptArgs>),
     /// Say how a server speaks, what each client gets of it, and what is wrong with its names and schemas.
-    Check(CheckArgs),
+    Check(Late<CheckArgs>),
     /// Make a configuration of the servers that another client has configured.
-    Import(ImportArgs),
+    Import(Late<ImportArgs>),
     /// Show, check and describe configurations.
     #[command(subcommand)]
-    Config(ConfigCommand),
+    Config(Late<ConfigCommand>),
     /// Add, change and take out users and keys.
-    Passwd(PasswdArgs),
+    Passwd(Late<PasswdArgs>),
     /// End the programs of a gateway that was killed. Started by the gateway itself.
     #[command(hide = true)]
     Guard,
     /// Show how tools changed that are withheld for it, and approve them.
-    Approve(ApproveArgs),
+    Approve(Late<ApproveArgs>),
 }
 
 /// `creole approve`.
