@@ -32,7 +32,7 @@ use creole_proto::model::{Ask, Question};
 use creole_proto::op::{Caller, Operation, Outcome};
 use creole_proto::revision::{Asking, Elicitation, Rules};
 use creole_proto::server::Answer;
-use creole_proto::wire::{Object, Raw, canonical};
+use creole_proto::wire::{Object, Raw, canonical, hex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn random_name() -> String {
     _ = getrandom::fill(&mut bytes);
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&bytes);
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 

@@ -8,7 +8,7 @@ type Allowed = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 /// The directions of ARCHITECTURE.md. What only tests use needs a reason but no place here.
 const ALLOWED: &[Allowed] = &[
-    ("creole-proto", &[], &["memchr", "serde", "serde_json", "simdutf8"]),
+    ("creole-proto", &[], &["memchr", "once_cell", "serde", "serde_json", "simdutf8"]),
     (
         "creole",
         &["creole-proto"],

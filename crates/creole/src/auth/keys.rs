@@ -3,12 +3,12 @@
 //! A key of 256 random bits cannot be guessed, so a fast hash is enough, and there is no key that is too
 //! short: people do not choose them.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use creole_proto::wire::hex;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 
 use super::error::AuthError;
@@ -39,11 +39,7 @@ impl NewKey {
     #[must_use]
     pub fn random() -> Self {
         let key = format!("creole_{}", URL_SAFE_NO_PAD.encode(random()));
-        let mut sha256 = String::with_capacity(64);
-        for byte in digest(key.as_bytes()) {
-            let _ = write!(sha256, "{byte:02x}");
-        }
-        Self { key: key.as_str().into(), sha256 }
+        Self { sha256: hex(&digest(key.as_bytes())), key: key.as_str().into() }
     }
 }
 

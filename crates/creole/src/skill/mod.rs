@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use creole_proto::model::{self, Definition};
-use creole_proto::wire::Raw;
+use creole_proto::wire::{Raw, hex};
 
 use crate::front_matter::{self, Members, Node};
 use crate::media;
@@ -142,9 +142,9 @@ impl SkillFile {
         let mut resource = Resource::new(&uri, name, read).mime_type(mime_type);
         resource.definition.description = about.map(str::to_owned);
         resource.definition.size = Some(bytes.len() as u64);
-        let hex: String = seal::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         let definition = Arc::new((&resource.definition).into());
-        Self { path, digest: format!("sha256:{hex}"), resource, definition }
+        let digest = String::from("sha256:") + &hex(&seal::digest(bytes));
+        Self { path, digest, resource, definition }
     }
 
     pub(crate) fn uri(&self) -> &str {

@@ -2,11 +2,11 @@
 //!
 //! The principal is part of a record's key, so the id of another caller's task is an unknown id.
 
-use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::wire::hex;
 use serde::{Deserialize, Serialize};
 
 use super::TaskLimits;
@@ -238,11 +238,7 @@ fn index_path(principal: &str) -> String {
 
 /// A principal as a part of keys: any text is as long as another, and none has a slash.
 fn owner(principal: &str) -> String {
-    digest(principal.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
-        // Writing into a string does not fail.
-        _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&digest(principal.as_bytes()))
 }
 
 fn decoded(value: &[u8]) -> Result<Record, Fault> {

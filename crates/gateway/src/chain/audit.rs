@@ -16,7 +16,7 @@ use creole::seal::digest;
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::moment;
 use creole_proto::op::{Operation, Outcome};
-use creole_proto::wire::{Raw, canonical};
+use creole_proto::wire::{Raw, canonical, hex};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -109,8 +109,7 @@ impl Audit {
             Arguments::None => None,
             Arguments::Digest => {
                 let digest = digest(canonical(arguments).as_bytes());
-                let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-                Some(("argumentsSha256", hex.into()))
+                Some(("argumentsSha256", hex(&digest).into()))
             }
             Arguments::Redacted(redactor) => {
                 let mut value = serde_json::from_str(arguments).ok()?;

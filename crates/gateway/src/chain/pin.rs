@@ -16,7 +16,7 @@ use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::op::{Operation, Outcome};
-use creole_proto::wire::{Raw, canonical};
+use creole_proto::wire::{Raw, canonical, hex};
 
 use super::edit::newest;
 pub use file::{Changed, approve, changes};
@@ -178,10 +178,6 @@ impl Drop for Pin {
             self.0.save();
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn raw(text: &str) -> Raw {

@@ -2,15 +2,33 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt;
+
+use once_cell::race::OnceBox;
 
 use super::{Prompt, Resource, ResourceTemplate, Skill, TaskSupport, Tool};
 use crate::adapt;
 use crate::revision::{Rules, Structured, Tasks};
+use crate::wire::Raw;
 
-/// A definition encoded once, so that a list of a thousand tools costs a copy and not an encoding.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A definition encoded once, so that a list of a thousand tools costs a copy and not an encoding. It is encoded when
+/// somebody asks for it: most servers are started for a few calls.
+#[derive(Clone, Default)]
 pub struct Definition {
     pub(super) name: String,
+    /// What its texts are made by, unless they were there from the beginning.
+    encoder: Option<Arc<Encoder>>,
+    texts: OnceBox<Texts>,
+    /// Whether its schema was put right.
+    mended: bool,
+}
+
+type Encoder = dyn Fn() -> Texts + Send + Sync;
+
+/// The texts of one definition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Texts {
     pub(super) newest: Box<str>,
     /// The text for sessions of the handshake era, where it differs.
     pub(super) handshake: Option<Box<str>>,
@@ -18,8 +36,6 @@ pub struct Definition {
     pub(super) unstructured: Option<Box<str>>,
     /// The text for revisions whose tools say that they run as tasks, for one that does.
     pub(super) tasked: Option<Box<str>>,
-    /// Whether its schema was put right.
-    pub(super) mended: bool,
 }
 
 /// All that decides which text of a definition a peer gets.
@@ -36,6 +52,17 @@ impl Wording {
 }
 
 impl Definition {
+    /// A definition whose texts are known.
+    pub(super) fn written(name: String, texts: Texts, mended: bool) -> Self {
+        Self { name, encoder: None, texts: OnceBox::with_value(Box::new(texts)), mended }
+    }
+
+    /// A definition whose texts are made when somebody asks for them.
+    fn later(name: &str, encoder: impl Fn() -> Texts + Send + Sync + 'static) -> Self {
+        let encoder: Arc<Encoder> = Arc::new(encoder);
+        Self { name: name.into(), encoder: Some(encoder), ..Self::default() }
+    }
+
     /// The name or uri it is found by.
     pub fn name(&self) -> &str {
         &self.name
@@ -48,7 +75,40 @@ impl Definition {
 
     /// The text for a peer with these rules.
     pub fn text(&self, rules: &Rules) -> &str {
-        let wording = Wording::of(rules);
+        self.texts().worded(Wording::of(rules))
+    }
+
+    /// The same item under this name, with each of its texts changed alike; `None` if one cannot be.
+    pub fn changed(&self, name: &str, change: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let change = |text: &str| change(text).map(String::into_boxed_str);
+        let older = |text: &Option<Box<str>>| {
+            text.as_deref().map(change).map_or(Some(None), |it| it.map(Some))
+        };
+        let texts = self.texts();
+        let changed = Texts {
+            newest: change(&texts.newest)?,
+            handshake: older(&texts.handshake)?,
+            unstructured: older(&texts.unstructured)?,
+            tasked: older(&texts.tasked)?,
+        };
+        Some(Self::written(name.into(), changed, self.mended))
+    }
+
+    pub(super) fn texts(&self) -> &Texts {
+        self.texts.get_or_init(|| {
+            let encoded = self.encoder.as_ref().map(|encode| encode());
+            Box::new(encoded.unwrap_or_default())
+        })
+    }
+}
+
+impl Texts {
+    /// One text for everybody.
+    pub(super) fn alike(newest: Box<str>) -> Self {
+        Self { newest, ..Self::default() }
+    }
+
+    fn worded(&self, wording: Wording) -> &str {
         if let (Tasks::Wanted, Some(tasked)) = (wording.tasks, &self.tasked) {
             return tasked;
         }
@@ -60,84 +120,85 @@ impl Definition {
         older.unwrap_or(&self.newest)
     }
 
-    /// The same item under this name, with each of its texts changed alike; `None` if one cannot be.
-    pub fn changed(&self, name: &str, change: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let change = |text: &str| change(text).map(String::into_boxed_str);
-        let older = |text: &Option<Box<str>>| {
-            text.as_deref().map(change).map_or(Some(None), |it| it.map(Some))
-        };
-        Some(Self {
-            name: name.into(),
-            newest: change(&self.newest)?,
-            handshake: older(&self.handshake)?,
-            unstructured: older(&self.unstructured)?,
-            tasked: older(&self.tasked)?,
-            mended: self.mended,
-        })
+    fn of_tool(tool: &Tool) -> Self {
+        if tool.task_support != TaskSupport::Forbidden {
+            return Self::of_task(tool);
+        }
+        let lowered = adapt::lower_tool(tool);
+        let (newest, handshake) = (encode(tool), lowered.as_ref().map(encode));
+        let unstructured = tool.output_schema.is_some().then(|| {
+            let mut plain = lowered.unwrap_or_else(|| tool.clone());
+            plain.output_schema = None;
+            encode(&plain)
+        });
+        Self { newest, handshake, unstructured, tasked: None }
     }
 
-    fn of<T: serde::Serialize>(name: &str, item: &T) -> Self {
-        Self {
-            name: name.into(),
-            newest: encode(item),
-            handshake: None,
-            unstructured: None,
-            tasked: None,
-            mended: false,
-        }
+    /// A tool that runs as a task: only some revisions have a member for that.
+    fn of_task(tool: &Tool) -> Self {
+        let plain = Tool { task_support: TaskSupport::Forbidden, ..tool.clone() };
+        let lowered = adapt::lower_tool(tool);
+        let tasked = Some(encode(lowered.as_ref().unwrap_or(tool)));
+        Self { tasked, ..Self::of_tool(&plain) }
     }
 }
 
-impl Definition {
-    /// A tool that runs as a task: only some revisions have a member for that.
-    fn tasked(tool: &Tool) -> Self {
-        let plain = Tool { task_support: TaskSupport::Forbidden, ..tool.clone() };
-        let lowered = adapt::lower_tool(tool);
-        Self { tasked: Some(encode(lowered.as_ref().unwrap_or(tool))), ..Self::from(&plain) }
+impl fmt::Debug for Definition {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts = self.texts();
+        formatter
+            .debug_struct("Definition")
+            .field("name", &self.name)
+            .field("texts", texts)
+            .finish()
+    }
+}
+
+impl PartialEq for Definition {
+    /// When they were encoded makes no difference.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.mended == other.mended && self.texts() == other.texts()
     }
 }
 
 impl From<&Tool> for Definition {
     fn from(tool: &Tool) -> Self {
-        if tool.task_support != TaskSupport::Forbidden {
-            return Self::tasked(tool);
-        }
-        let mut definition = Self::of(&tool.name, tool);
-        let lowered = adapt::lower_tool(tool);
-        definition.handshake = lowered.as_ref().map(encode);
-        if tool.output_schema.is_some() {
-            let mut plain = lowered.unwrap_or_else(|| tool.clone());
-            plain.output_schema = None;
-            definition.unstructured = Some(encode(&plain));
-        }
-        definition
+        let tool = tool.clone();
+        Self::later(&tool.name.clone(), move || Texts::of_tool(&compact(&tool)))
     }
 }
 
 impl From<&Resource> for Definition {
     fn from(resource: &Resource) -> Self {
-        Self::of(&resource.uri, resource)
+        Self::written(resource.uri.clone(), Texts::alike(encode(resource)), false)
     }
 }
 
 impl From<&ResourceTemplate> for Definition {
     fn from(template: &ResourceTemplate) -> Self {
-        Self::of(&template.name, template)
+        Self::written(template.name.clone(), Texts::alike(encode(template)), false)
     }
 }
 
 impl From<&Prompt> for Definition {
     fn from(prompt: &Prompt) -> Self {
-        Self::of(&prompt.name, prompt)
+        Self::written(prompt.name.clone(), Texts::alike(encode(prompt)), false)
     }
 }
 
 impl From<&Skill> for Definition {
     fn from(skill: &Skill) -> Self {
-        Self::of(&skill.uri, skill)
+        Self::written(skill.uri.clone(), Texts::alike(encode(skill)), false)
     }
 }
 
+/// The tool without the whitespace that makes its schemas readable where they are written: lists are sent often.
+fn compact(tool: &Tool) -> Tool {
+    let input_schema = tool.input_schema.compact();
+    let output_schema = tool.output_schema.as_ref().map(Raw::compact);
+    Tool { input_schema, output_schema, ..tool.clone() }
+}
+
 fn encode<T: serde::Serialize>(item: &T) -> Box<str> {
-    crate::wire::Raw::of(item).as_str().into()
+    Raw::of(item).as_str().into()
 }

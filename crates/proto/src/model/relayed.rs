@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::definition::Texts;
 use super::{Definition, ListKind, TaskSupport, ToolAnnotations};
 use crate::adapt::{lower_output, lower_schema, sound_schema};
 use crate::encode::foreign_member;
@@ -29,13 +30,13 @@ impl Definition {
         let name = new_name.map_or_else(|| name.into_owned(), String::from);
         Some(match kind {
             ListKind::Tools => relayed_tool(name, object, changes),
-            _ => Self { name, newest: spliced(object, &changes), ..Self::default() },
+            _ => Self::written(name, Texts::alike(spliced(object, &changes)), false),
         })
     }
 
     /// The raw text of a member, as the newest revision has it.
     pub fn member(&self, name: &str) -> Option<&str> {
-        Object::new(&self.newest)?.get(name)
+        Object::new(&self.texts().newest)?.get(name)
     }
 
     /// The text of a member, such as a template's `uriTemplate`.
@@ -46,7 +47,7 @@ impl Definition {
     /// Whether a tool says that it runs as a task; only servers of one revision do.
     pub fn task_support(&self) -> TaskSupport {
         let support = || {
-            let tool = Object::new(self.tasked.as_deref()?)?;
+            let tool = Object::new(self.texts().tasked.as_deref()?)?;
             let execution = tool.get("execution").and_then(Object::new)?;
             let word = execution.string("taskSupport").ok().flatten()?;
             let all = [TaskSupport::Optional, TaskSupport::Required];
@@ -95,14 +96,9 @@ fn relayed_tool<'a>(
     older.extend([("outputSchema", None), ("execution", None)]);
     let tasked = execution.map(|_| spliced(tool, &structured));
     structured.push(("execution", None));
-    Definition {
-        name,
-        newest,
-        handshake: differs.then(|| spliced(tool, &structured)),
-        unstructured: output.map(|_| spliced(tool, &older)),
-        tasked,
-        mended,
-    }
+    let handshake = differs.then(|| spliced(tool, &structured));
+    let unstructured = output.map(|_| spliced(tool, &older));
+    Definition::written(name, Texts { newest, handshake, unstructured, tasked }, mended)
 }
 
 /// The object with these members rewritten; the same text where none is.

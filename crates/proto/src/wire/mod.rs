@@ -5,6 +5,7 @@
 //! of it, and what is forwarded is forwarded byte for byte.
 
 pub mod canonical;
+pub mod hex;
 pub mod id;
 pub mod inside;
 pub mod object;
@@ -20,6 +21,7 @@ mod number;
 mod bad_input;
 
 pub use canonical::canonical;
+pub use hex::hex;
 pub use id::{Id, IdError};
 pub use inside::Inside;
 pub use object::{

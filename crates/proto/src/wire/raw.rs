@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::object::Object;
 use super::scan::{Limits, ScanError, check};
+use super::text::compact;
 
 /// JSON text known to be valid; clones share it. Two are equal if their texts are; see [`canonical`] for values.
 ///
@@ -25,6 +26,7 @@ pub struct Raw(Text);
 #[derive(Clone)]
 enum Text {
     Own(Arc<str>),
+    Program(&'static str),
     Within(Box<Part>),
 }
 
@@ -51,6 +53,15 @@ impl Raw {
             Ok(true) => Err(RawError::RepeatedKey),
             Err(error) => Err(RawError::Invalid(error)),
         }
+    }
+
+    /// JSON that is written in a program, which is neither copied nor checked each time the program starts.
+    ///
+    /// # Panics
+    /// In builds with debug assertions, if it is not what [`parse`](Self::parse) takes.
+    pub fn written(text: &'static str) -> Self {
+        debug_assert!(Self::parse(text).is_ok(), "what is written in a program is JSON: {text}");
+        Self(Text::Program(text))
     }
 
     /// The text of `value`. Serialising plain data cannot fail; a `Serialize` that does gives `null`.
@@ -99,8 +110,14 @@ impl Raw {
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Text::Own(text) => text,
+            Text::Program(text) => text,
             Text::Within(part) => &part.message[part.range.clone()],
         }
+    }
+
+    /// The same value without whitespace between its parts.
+    pub fn compact(&self) -> Self {
+        Self::trusted(&compact(self.as_str()))
     }
 
     /// A look into it, if it is an object.

@@ -44,6 +44,28 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace(['\n', '\r'], " "))
 }
 
+/// Validated JSON without the whitespace between its parts.
+pub(super) fn compact(text: &str) -> String {
+    let mut compact = String::with_capacity(text.len());
+    let mut quoted = false;
+    for part in text.split_inclusive('"') {
+        if quoted {
+            compact.push_str(part);
+            quoted = !ends_string(part);
+        } else {
+            part.split_ascii_whitespace().for_each(|word| compact.push_str(word));
+            quoted = true;
+        }
+    }
+    compact
+}
+
+/// Whether the quote at the end of a part of a string is its end: no odd number of backslashes before it.
+fn ends_string(part: &str) -> bool {
+    let inner = part.strip_suffix('"').unwrap_or(part);
+    (inner.len() - inner.trim_end_matches('\\').len()).is_multiple_of(2)
+}
+
 /// How many leading bytes may stand in a JSON string as they are.
 ///
 /// The run ends at a quote, a backslash, a control character or the end of `bytes`. Eight bytes
@@ -177,6 +199,12 @@ mod tests {
     fn a_token_without_escapes_is_borrowed() {
         assert!(matches!(unquote(r#""tools/call""#), Some(Cow::Borrowed("tools/call"))));
         assert!(matches!(unquote("\"\""), Some(Cow::Borrowed(""))));
+    }
+
+    #[test]
+    fn whitespace_is_left_out_between_parts_and_kept_within_them() {
+        let text = "{\n  \"a b\": \"c \\\" d\\\\\",\n  \"e\": [1, 2]\n}";
+        assert_eq!(compact(text), r#"{"a b":"c \" d\\","e":[1,2]}"#);
     }
 
     #[test]

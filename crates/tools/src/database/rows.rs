@@ -1,6 +1,6 @@
 //! Rows as JSON, with the columns in their order, within limits.
 
-use creole::proto::wire::{Raw, quote};
+use creole::proto::wire::{Raw, hex, quote};
 
 /// Rows that were read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -32,12 +32,5 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Bytes as text, in the form that PostgreSQL writes them in.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(2 + bytes.len() * 2);
-    text.push_str("\\x");
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        _ = write!(text, "{byte:02x}");
-    }
-    text
+    String::from("\\x") + &hex(bytes)
 }

@@ -3,11 +3,12 @@
 use creole::ask::{ElicitAction, Elicited, form, page, sample};
 use creole::proto::model::Question;
 use creole::proto::revision::Asking;
+use creole::proto::wire::Raw;
 use creole::{Context, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::define::{self, NO_ARGUMENTS, tool};
+use crate::define::{NO_ARGUMENTS, tool};
 
 const PROMPT: &str = r#"{
     "type": "object",
@@ -139,12 +140,12 @@ async fn elicitation(given: Elicitation, context: Context) -> Result<String, Too
 
 async fn defaults(_: Value, context: Context) -> Result<String, ToolError> {
     let question =
-        form("Please review and update the form fields with defaults", &define::json(DEFAULTS));
+        form("Please review and update the form fields with defaults", &Raw::written(DEFAULTS));
     completed(&context, question)
 }
 
 async fn choices(_: Value, context: Context) -> Result<String, ToolError> {
-    completed(&context, form("Please select options from the enum fields", &define::json(CHOICES)))
+    completed(&context, form("Please select options from the enum fields", &Raw::written(CHOICES)))
 }
 
 async fn url(_: Value, context: Context) -> Result<String, ToolError> {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use creole::ToolError;
 use creole::client::http::fetch::Sent;
+use creole::proto::wire::hex;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -253,10 +254,7 @@ impl Payload {
 fn multipart(fields: &[(String, String)], values: &Values) -> Result<(String, Bytes), ToolError> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|_| ToolError::failed("there is no randomness"))?;
-    let mut boundary = String::from("creole-");
-    for byte in random {
-        let _ = write!(boundary, "{byte:02x}");
-    }
+    let boundary = String::from("creole-") + &hex(&random);
     let mut body = String::new();
     for (argument, name) in fields {
         let Some(value) = given(values, argument) else { continue };

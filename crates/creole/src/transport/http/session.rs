@@ -1,7 +1,7 @@
 //! A session of the handshake generation: its calls outlive the connections that asked for them.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use creole_proto::http::{EventId, status};
 use creole_proto::server::Call;
-use creole_proto::wire::{Frame, ScanError};
+use creole_proto::wire::{Frame, ScanError, hex};
 use http::Response;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -371,9 +371,5 @@ fn responsible(owner: &str, id: &str) -> Arc<str> {
 fn new_id() -> Option<String> {
     let mut random = [0; 18];
     getrandom::fill(&mut random).ok()?;
-    let mut id = String::with_capacity(36);
-    for byte in random {
-        _ = write!(id, "{byte:02x}");
-    }
-    Some(id)
+    Some(hex(&random))
 }
