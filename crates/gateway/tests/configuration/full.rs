@@ -105,7 +105,7 @@ pub(crate) const FULL: &str = r#"
         [[server.chain]]
         kind = "script"
         file = "front.js"
-        compute_ms = 1
+        compute_ms = 1000
         memory_mb = 1
         concurrency = 1
         [[server.chain]]
@@ -332,7 +332,7 @@ pub(crate) const FULL: &str = r#"
         query = "SELECT 1"
         [tools.slug]
         description = "x"
-        script = { file = "slug.js", compute_ms = 1, memory_mb = 1, concurrency = 1 }
+        script = { file = "slug.js", compute_ms = 1000, memory_mb = 1, concurrency = 1 }
         [wordpress]
         url = "https://site.example"
         allow_http = false

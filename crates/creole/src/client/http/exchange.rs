@@ -40,12 +40,12 @@ pub(super) async fn call(
     over: oneshot::Receiver<()>,
 ) {
     wait_for(before).await;
-    let exchange = async {
+    // Pinned where it is made, since a variable before would be a second place for it in each call's task.
+    let mut exchange = std::pin::pin!(async {
         if let Err(fault) = post(&inner, call, head, body).await {
             inner.inbox.failed(call, fault);
         }
-    };
-    let mut exchange = std::pin::pin!(exchange);
+    });
     tokio::select! {
         biased;
         () = &mut exchange => {}

@@ -57,7 +57,7 @@ pub(super) enum Unreached {
 enum Sent {
     Answered(Response<Answer>),
     /// Nothing of it was sent.
-    Back(Request<Payload>),
+    Back(Box<Request<Payload>>),
 }
 
 impl Pool {
@@ -75,7 +75,7 @@ impl Pool {
     /// which nothing was sent is tried again, on another connection.
     pub(super) async fn send(
         &self,
-        mut request: Request<Payload>,
+        mut request: Box<Request<Payload>>,
     ) -> Result<Response<Answer>, Unreached> {
         loop {
             let multiplexed = self.lock().multiplexed.clone().filter(|sender| sender.is_ready());
@@ -101,16 +101,16 @@ impl Pool {
     async fn send_alone(
         &self,
         mut sender: Single,
-        mut request: Request<Payload>,
+        mut request: Box<Request<Payload>>,
     ) -> Result<Sent, Unreached> {
         request.headers_mut().insert(HOST, self.host.clone());
-        match sender.try_send_request(request).await {
+        match sender.try_send_request(*request).await {
             Ok(answer) => {
                 let lent = Some((sender, Weak::clone(&self.own)));
                 Ok(Sent::Answered(answer.map(|body| Answer { body, lent }.returned_if_empty())))
             }
             Err(mut error) => match error.take_message() {
-                Some(request) => Ok(Sent::Back(request)),
+                Some(request) => Ok(Sent::Back(Box::new(request))),
                 None => Err(Unreached::Lost(error.into_error())),
             },
         }
@@ -119,18 +119,18 @@ impl Pool {
     async fn send_beside(
         &self,
         mut sender: http2::SendRequest<Payload>,
-        mut request: Request<Payload>,
+        mut request: Box<Request<Payload>>,
     ) -> Result<Sent, Unreached> {
         // There the target names the host.
         request.headers_mut().remove(HOST);
         let path = request.uri().path_and_query().cloned();
         *request.uri_mut() = self.at(path.clone());
-        match sender.try_send_request(request).await {
+        match sender.try_send_request(*request).await {
             Ok(answer) => Ok(Sent::Answered(answer.map(|body| Answer { body, lent: None }))),
             Err(mut error) => match error.take_message() {
                 Some(mut request) => {
                     *request.uri_mut() = path.map_or_else(Uri::default, Uri::from);
-                    Ok(Sent::Back(request))
+                    Ok(Sent::Back(Box::new(request)))
                 }
                 None => Err(Unreached::Lost(error.into_error())),
             },
@@ -155,7 +155,7 @@ impl Pool {
     }
 
     /// Sends on a new connection.
-    async fn connect(&self, request: Request<Payload>) -> Result<Sent, Unreached> {
+    async fn connect(&self, request: Box<Request<Payload>>) -> Result<Sent, Unreached> {
         let mut connector = self.connector.clone();
         let ready = poll_fn(|context| connector.poll_ready(context)).await;
         ready.map_err(Unreached::Connect)?;

@@ -120,8 +120,14 @@ impl Target {
         Some(Self { path: path(&url), url, ..self.clone() })
     }
 
-    pub(super) fn request(&self, method: Method, head: HeaderMap, body: Bytes) -> Request<Payload> {
-        let mut request = Request::new(Payload::new(body));
+    /// A request; on the heap, because it is handed on a few times and each function on the way keeps a place for it.
+    pub(super) fn request(
+        &self,
+        method: Method,
+        head: HeaderMap,
+        body: Bytes,
+    ) -> Box<Request<Payload>> {
+        let mut request = Box::new(Request::new(Payload::new(body)));
         *request.method_mut() = method;
         *request.uri_mut() = self.path.clone();
         *request.headers_mut() = head;
@@ -132,13 +138,19 @@ impl Target {
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(super) async fn begin(&self, request: Request<Payload>) -> Result<Response<Answer>, Fault> {
+    pub(super) async fn begin(
+        &self,
+        request: Box<Request<Payload>>,
+    ) -> Result<Response<Answer>, Fault> {
         let sent = self.pool.send(request).await;
         sent.map_err(|error| fault::unreachable(&self.name, &error))
     }
 
     /// Sends a request whose answer comes soon or not at all.
-    pub(super) async fn send(&self, request: Request<Payload>) -> Result<Response<Answer>, Fault> {
+    pub(super) async fn send(
+        &self,
+        request: Box<Request<Payload>>,
+    ) -> Result<Response<Answer>, Fault> {
         match tokio::time::timeout(BRIEF, self.begin(request)).await {
             Ok(answer) => answer,
             Err(_) => {

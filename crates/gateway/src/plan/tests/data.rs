@@ -24,7 +24,7 @@ fn scripts() -> TempDir {
 
 const SCRIPTS: &str = r#"
     [server]
-    chain = [{ kind = "script", file = "layer.js", compute_ms = 5, memory_mb = 2, concurrency = 3 }]
+    chain = [{ kind = "script", file = "layer.js", compute_ms = 5000, memory_mb = 2, concurrency = 3 }]
     [upstreams.behind]
     command = ["x"]
     chain = [{ kind = "script", file = "layer.js" }]
