@@ -1,6 +1,6 @@
 //! The middle of a connection: the protocol machine, whom its happenings concern, and the link.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -48,9 +48,10 @@ pub(super) struct Hub {
 struct State {
     machine: Machine,
     outbox: Outbox,
-    calls: HashMap<CallKey, Desk>,
+    /// A tree, because keys are numbers of our own and few at a time: hashing them costs more than comparing.
+    calls: BTreeMap<CallKey, Desk>,
     /// Whose call a question belongs to.
-    questions: HashMap<QuestionKey, CallKey>,
+    questions: BTreeMap<QuestionKey, CallKey>,
     /// When the clock rings next.
     armed: Option<Duration>,
     noise: Meter,
@@ -69,8 +70,8 @@ impl Hub {
         let state = State {
             machine: Machine::new(setup.profile, setup.opening),
             outbox: Outbox::default(),
-            calls: HashMap::new(),
-            questions: HashMap::new(),
+            calls: BTreeMap::new(),
+            questions: BTreeMap::new(),
             armed: None,
             noise: Meter::default(),
         };

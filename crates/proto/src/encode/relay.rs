@@ -149,13 +149,13 @@ impl<'a> Relay<'a> {
             meta::RELATED_TASK => source.tasks == Tasks::Wanted,
             _ => false,
         };
-        let identity = self
-            .target
-            .identity
-            .filter(|_| target.identity_in_results && own.get(meta::SERVER_INFO).is_none());
-        let is_same = identity.is_none()
-            && self.target.related_task.is_none()
-            && !own.members().any(|(name, _)| goes(&name));
+        let (mut is_named, mut is_whole) = (false, true);
+        for (name, _) in own.members() {
+            is_named |= name == meta::SERVER_INFO;
+            is_whole &= !goes(&name);
+        }
+        let identity = self.target.identity.filter(|_| target.identity_in_results && !is_named);
+        let is_same = identity.is_none() && self.target.related_task.is_none() && is_whole;
         if is_same {
             return Some(Cow::Borrowed(value));
         }

@@ -17,8 +17,7 @@ pub type Header = (Cow<'static, str>, Cow<'static, str>);
 pub fn request_headers(frame: &[u8], rules: &Rules, mirrors: &[Mirror]) -> Vec<Header> {
     // The frame is our own, so there is nothing to check.
     let message = str::from_utf8(frame).ok().and_then(Object::new).unwrap_or(Object::EMPTY);
-    let [method, params] = message.pick(["method", "params"]);
-    let method = method.and_then(unquote).unwrap_or_default();
+    let method = message.get("method").and_then(unquote).unwrap_or_default();
     let version = (Cow::Borrowed(head::VERSION), Cow::Borrowed(rules.name));
     if rules.era == Era::Handshake {
         let has_version = rules.version_header && method != Method::Initialize.name();
@@ -29,7 +28,10 @@ pub fn request_headers(frame: &[u8], rules: &Rules, mirrors: &[Mirror]) -> Vec<H
         known.map_or_else(|| Cow::Owned(method.into_owned()), |known| Cow::Borrowed(known.name()));
     let mut headers = Vec::with_capacity(3 + mirrors.len());
     headers.extend([version, (Cow::Borrowed(head::METHOD), repeated)]);
-    let inside = |key: &str| params.and_then(Object::new)?.get(key);
+    let inside = |key: &str| {
+        let found = message.enter("params")?.find(|(name, _)| name == key);
+        found.map(|(_, value)| value)
+    };
     let subject = known.and_then(subject).and_then(inside).and_then(unquote);
     if let Some(subject) = subject {
         let value = field::encode(&subject).into_owned();

@@ -43,6 +43,20 @@ impl<'a> Object<'a> {
         self.members().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
+    /// The members of the object that a member is. Its end is not looked for, so that finding something at its
+    /// beginning costs nothing for the rest.
+    pub fn enter(self, key: &str) -> Option<Members<'a>> {
+        let mut items = Items::of(self.text);
+        loop {
+            let name = items.next_token(b',').and_then(as_key)?;
+            if name == key {
+                let value = self.text.get(items.next_start(b':')?..)?;
+                return value.starts_with('{').then(|| Members { items: Items::of(value) });
+            }
+            items.next_token(b':')?;
+        }
+    }
+
     /// The raw texts of several members, found in one walk.
     pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<&'a str>; N] {
         let mut found = [None; N];
@@ -130,17 +144,20 @@ impl<'a> Iterator for Members<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let key = self.items.next_token(b',')?;
         let value = self.items.next_token(b':')?;
-        // A key without a backslash is its own value; looking for one is cheaper than decoding.
-        let body = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'))?;
-        let key = match body.as_bytes().contains(&b'\\') {
-            false => Cow::Borrowed(body),
-            true => unquote(key)?,
-        };
-        Some((key, value))
+        Some((as_key(key)?, value))
     }
 }
 
 impl core::iter::FusedIterator for Members<'_> {}
+
+/// What a key says. One without a backslash is its own value; looking for one is cheaper than decoding.
+fn as_key(token: &str) -> Option<Cow<'_, str>> {
+    let body = token.strip_prefix('"').and_then(|token| token.strip_suffix('"'))?;
+    match body.as_bytes().contains(&b'\\') {
+        false => Some(Cow::Borrowed(body)),
+        true => unquote(token),
+    }
+}
 
 /// A member that is not what the method needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,6 +231,18 @@ impl<'a> Items<'a> {
 
     /// The next token, after a separator unless it is the first; at any surprise, none ever again.
     fn next_token(&mut self, separator: u8) -> Option<&'a str> {
+        let start = self.next_start(separator)?;
+        match value_end(self.text, start).and_then(|end| self.text.get(start..end)) {
+            Some(token) => {
+                self.at = start + token.len();
+                Some(token)
+            }
+            None => self.stop(),
+        }
+    }
+
+    /// Where the next token starts.
+    fn next_start(&mut self, separator: u8) -> Option<usize> {
         let first = self.at == 1;
         self.space();
         if !first {
@@ -223,15 +252,7 @@ impl<'a> Items<'a> {
             self.at += 1;
             self.space();
         }
-        match value_end(self.text, self.at)
-            .and_then(|end| self.text.get(self.at..end).zip(Some(end)))
-        {
-            Some((token, end)) => {
-                self.at = end;
-                Some(token)
-            }
-            None => self.stop(),
-        }
+        Some(self.at)
     }
 
     fn space(&mut self) {
@@ -239,7 +260,7 @@ impl<'a> Items<'a> {
         self.at += rest.iter().take_while(|&&byte| is_space(char::from(byte))).count();
     }
 
-    fn stop(&mut self) -> Option<&'a str> {
+    fn stop<T>(&mut self) -> Option<T> {
         self.at = self.text.len() + 1;
         None
     }
@@ -299,6 +320,16 @@ mod tests {
 
     fn object() -> Object<'static> {
         Object::new(TEXT).unwrap()
+    }
+
+    #[test]
+    fn a_member_is_entered_without_its_end_and_left_where_it_ends() {
+        let entered: Vec<_> = object().enter("args").unwrap().collect();
+        assert_eq!(entered, [("name".into(), "\"inner\""), ("}".into(), "\"{\"")]);
+        assert_eq!(object().enter("empty").unwrap().count(), 0);
+        for other in ["list", "none", "flag", "name", "missing"] {
+            assert!(object().enter(other).is_none(), "{other}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use old_sse::OldSseServer;
 pub(super) use probe::Heard;
 pub use target::Target;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -76,7 +76,7 @@ struct State {
     /// What was agreed on.
     agreed: Option<&'static Rules>,
     /// Calls that have a channel.
-    calls: HashMap<CallKey, Channel>,
+    calls: BTreeMap<CallKey, Channel>,
     /// Resolves when the last notification of the session was delivered: what follows must not overtake it.
     notified: Option<watch::Receiver<bool>>,
     /// The stream of what belongs to no call.
@@ -211,7 +211,8 @@ impl Inner {
         let mut state = self.lock();
         state.is_closed = true;
         let listening = state.listening.take();
-        let calls = state.calls.drain().filter_map(|(_, channel)| channel.task);
+        let calls = std::mem::take(&mut state.calls).into_values();
+        let calls = calls.filter_map(|channel| channel.task);
         calls.chain(listening).for_each(|task| task.abort());
     }
 
