@@ -1,10 +1,11 @@
 //! Finds the functions that every start and an ordinary call run, for the linker to lay side by side.
 //!
 //! `crates/cli/build.rs` says what for. The names come from callgrind, which watches the release program
-//! start, answer both eras on stdio and one call over HTTP, and end.
+//! start, answer both eras on stdio and over HTTP, and end.
 
 mod profile;
 mod scenes;
+mod visitor;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -63,10 +63,13 @@ fn only_names_of_this_machine_are_answered() {
 }
 
 #[test]
-fn only_pages_of_this_machine_may_call() {
+fn only_pages_of_this_server_may_call() {
     let bench = Bench::everything();
     let port = bench.server.address().port();
+    let neighbour = format!("http://localhost:{}", port ^ 1);
     let evil = [
+        neighbour.as_str(),
+        "http://localhost",
         "http://evil.example",
         "null",
         "http://localhost.evil",

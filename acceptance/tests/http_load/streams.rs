@@ -18,7 +18,7 @@ const STREAMS: u64 = 10_000;
 const AT_ONCE: usize = 32;
 
 /// The most memory of a server with that many streams.
-const MOST_MEMORY: u64 = 400 * MEBIBYTE;
+const MOST_MEMORY: u64 = 200 * MEBIBYTE;
 
 const CHANGED: &str = "notifications/tools/list_changed";
 

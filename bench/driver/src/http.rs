@@ -11,7 +11,7 @@ mod sessions;
 pub use idle::{Kind, idle};
 pub use load::{Load, load, percentile};
 pub use memory::memory;
-pub use requests::{Asked, PATH};
+pub use requests::{Asked, KEY, PATH};
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@
 //! bench-driver start ERA                            -- COMMAND [ARGUMENT…]
 //! bench-driver load  ERA WINDOW WARMUP MEASURE CORE -- COMMAND [ARGUMENT…]
 //! bench-driver batch ERA WINDOW COUNT               -- COMMAND [ARGUMENT…]
-//! bench-driver http  ERA ASKED CONNECTIONS CROWD WARMUP MEASURE CORE -- COMMAND [ARGUMENT…]
+//! bench-driver http  ERA ASKED CONNECTIONS CROWD WARMUP MEASURE CORE [KEY] -- COMMAND [ARGUMENT…]
 //! bench-driver idle  ERA KIND COUNT CORE            -- COMMAND [ARGUMENT…]
 //! bench-driver relay ERA ASKED CONNECTIONS WARMUP MEASURE CORE ADDRESS -- COMMAND [ARGUMENT…]
 //! bench-driver memory ERA SIZE CORE ADDRESS         -- COMMAND [ARGUMENT…]
@@ -21,7 +21,7 @@
 //!
 //! `http` measures throughput, latency, processor time and memory with a request in flight on each
 //! of CONNECTIONS, with at least CROWD sessions open. ASKED is `echo`, another tool's name, or
-//! `list:N` for a list of N tools. `idle` opens COUNT `streams` or `sessions` and measures memory.
+//! `list:N` for a list of N tools. KEY is what the server lets clients in by. `idle` opens COUNT `streams` or `sessions` and measures memory.
 //!
 //! `relay` is `http` for a gateway, which does not say where it listens: at ADDRESS, which may have a path, when it is ready. `memory`
 //! measures what such a gateway holds while a result of SIZE bytes passes, which comes from `large`, a server with
@@ -84,18 +84,26 @@ fn run(arguments: &[String]) -> Result<(), String> {
         ["batch", era, window, count] => {
             batch(Era::parse(era)?, number(window)?, number(count)?, command)
         }
-        ["http", era, asked, connections, crowd, warmup, measure, core] => http::load(
-            &http::Load {
-                era: Era::parse(era)?,
-                asked: http::Asked::parse(asked)?,
-                connections: number(connections)?,
-                crowd: number(crowd)?,
-                warmup: Duration::from_millis(number(warmup)?),
-                measure: Duration::from_millis(number(measure)?),
-                address: None,
-            },
-            &pinned((*core != "any").then_some(*core), command),
-        ),
+        ["http", era, asked, connections, crowd, warmup, measure, core, key @ ..]
+            if key.len() < 2 =>
+        {
+            if let Some(key) = key.first() {
+                // The only one of this run.
+                let _ = http::KEY.set((*key).to_owned());
+            }
+            http::load(
+                &http::Load {
+                    era: Era::parse(era)?,
+                    asked: http::Asked::parse(asked)?,
+                    connections: number(connections)?,
+                    crowd: number(crowd)?,
+                    warmup: Duration::from_millis(number(warmup)?),
+                    measure: Duration::from_millis(number(measure)?),
+                    address: None,
+                },
+                &pinned((*core != "any").then_some(*core), command),
+            )
+        }
         ["relay", era, asked, connections, warmup, measure, core, address] => http::load(
             &http::Load {
                 era: Era::parse(era)?,

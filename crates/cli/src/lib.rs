@@ -48,6 +48,7 @@ pub fn assemble(
             question: wanted.limits.question_timeout,
             ..Limits::default()
         })
+        .task_limits(wanted.limits.tasks)
         .log_payloads(plan.log.payloads)
         .cache(CACHE)
         .with(federation.layer());

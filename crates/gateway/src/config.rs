@@ -146,6 +146,14 @@ pub struct LimitsTable {
     pub calls_in_flight: Option<Within<1, 100_000>>,
     /// How long a question to the client may stay open, in seconds. Default: 600.
     pub question_timeout_seconds: Option<Within<1, 3600>>,
+    /// How many tasks, calls that go on after their answer, are kept at the same time. Default: 1000.
+    pub tasks: Option<Within<1, 1_000_000>>,
+    /// How many tasks of one caller are kept, those that are over included. Default: 100.
+    pub tasks_per_caller: Option<Within<1, 1_000_000>>,
+    /// How long a task is kept after its beginning when the client does not say, in seconds. Default: 900.
+    pub task_lifetime_seconds: Option<Placed<Within<1, 31_536_000>>>,
+    /// How long a client may have a task kept, in seconds. Default: 86400.
+    pub task_lifetime_max_seconds: Option<Placed<Within<1, 31_536_000>>>,
 }
 
 /// What is logged, and how.

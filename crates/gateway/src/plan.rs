@@ -8,6 +8,7 @@ mod errors;
 mod files;
 pub mod http;
 pub mod layer;
+mod limits;
 mod openapi;
 mod restart;
 mod script;
@@ -20,6 +21,7 @@ mod wordpress;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use creole::TaskLimits;
 use creole_proto::dialect::Dialect;
 use creole_tools::database::Address;
 use creole_tools::openapi::Api;
@@ -35,7 +37,7 @@ use crate::config::error::{ConfigError, Problem};
 use crate::config::nearest::suggestion;
 use crate::config::value::Placed;
 use crate::config::words::{LogFormat, LogLevel};
-use crate::config::{Config, LimitsTable, LogTable, ServerTable};
+use crate::config::{Config, LogTable, ServerTable};
 use crate::source::Source;
 
 pub use http::HttpPlan;
@@ -124,6 +126,8 @@ pub struct Limits {
     pub calls_in_flight: usize,
     /// How long a question to the client may stay open.
     pub question_timeout: Duration,
+    /// How much tasks may take.
+    pub tasks: TaskLimits,
 }
 
 /// What is logged, and how.
@@ -240,6 +244,7 @@ impl Default for Limits {
             call_timeout_max: Duration::from_secs(600),
             calls_in_flight: 1000,
             question_timeout: Duration::from_secs(600),
+            tasks: TaskLimits::default(),
         }
     }
 }
@@ -253,7 +258,7 @@ fn server(table: ServerTable, known: &servers::Known<'_>) -> Result<ServerPlan, 
         instructions: table.instructions,
         packs: packs(table.packs.unwrap_or_default(), known.packs)?,
         page_size: table.page_size.map_or(100, |size| count(size.get())),
-        limits: limits(&table.limits.unwrap_or_default())?,
+        limits: limits::resolve(&table.limits.unwrap_or_default())?,
         chain: chain::resolve(table.chain, known.folder)?,
         path: None,
         upstreams: None,
@@ -295,36 +300,6 @@ fn packs(written: Vec<Placed<String>>, known: &[&str]) -> Result<Vec<String>, Pr
         packs.push(name);
     }
     Ok(packs)
-}
-
-fn limits(table: &LimitsTable) -> Result<Limits, Problem> {
-    let usual = Limits::default();
-    let (idle, total) = (&table.call_timeout_seconds, &table.call_timeout_max_seconds);
-    let limits = Limits {
-        call_timeout: idle.as_ref().map_or(usual.call_timeout, |time| seconds(time.value.get())),
-        call_timeout_max: total
-            .as_ref()
-            .map_or(usual.call_timeout_max, |time| seconds(time.value.get())),
-        calls_in_flight: table
-            .calls_in_flight
-            .map_or(usual.calls_in_flight, |calls| count(calls.get())),
-        question_timeout: table
-            .question_timeout_seconds
-            .map_or(usual.question_timeout, |time| seconds(time.get())),
-    };
-    if limits.call_timeout <= limits.call_timeout_max {
-        return Ok(limits);
-    }
-    let problem = Problem::new(format!(
-        "`call_timeout_seconds` is {}, but `call_timeout_max_seconds` is {}",
-        limits.call_timeout.as_secs(),
-        limits.call_timeout_max.as_secs(),
-    ));
-    let problem = problem.help("a call cannot be silent for longer than it may take in all");
-    Err(match idle.as_ref().or(total.as_ref()) {
-        Some(written) => problem.at(written.span.clone()),
-        None => problem,
-    })
 }
 
 fn log(table: &LogTable, telemetry: bool) -> LogPlan {

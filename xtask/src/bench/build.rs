@@ -88,6 +88,23 @@ impl Workshop {
         Ok(folder)
     }
 
+    /// A configuration file with what a preset has, and more.
+    pub(super) fn preset_with(
+        &self,
+        preset: &str,
+        name: &str,
+        more: &str,
+    ) -> Result<PathBuf, String> {
+        let from = self.root.join(format!("crates/gateway/presets/{preset}.toml"));
+        let to = self.scratch().join(format!("{name}.toml"));
+        let explain =
+            |error| format!("cannot make {} of {}: {error}", to.display(), from.display());
+        let text = fs::read_to_string(&from).map_err(explain)?;
+        fs::create_dir_all(self.scratch()).map_err(explain)?;
+        fs::write(&to, format!("{text}\n{more}")).map_err(explain)?;
+        Ok(to)
+    }
+
     /// Builds a crate of `bench/` that is the product's library, with the versions that the product has.
     pub(super) fn build_ours(&self, folder: &str) -> Result<PathBuf, String> {
         let target = self.scratch();

@@ -19,7 +19,7 @@ use super::sample::{Driver, Era};
 
 pub(super) const USAGE: &str = "\
 usage: cargo xtask bench http [--quick] [--repetitions N] [--creole PATH]
-  --quick           about 2 minutes instead of about 8, with more noise and fewer idle clients
+  --quick           about 2 minutes instead of about 9, with more noise and fewer idle clients
   --repetitions N   take the medians of N repetitions, 1 to 100 (5, with --quick 3)
   --creole PATH     measure this binary as `PATH serve --http` instead of building creole";
 

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::profile;
+use super::visitor::Visitor;
 
-const HANDSHAKE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"order","version":"1"}}}
+pub(super) const HANDSHAKE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"order","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"ping"}
 {"jsonrpc":"2.0","id":3,"method":"tools/list"}
 {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello"}}}
 "#;
 
-const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"order","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+pub(super) const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"order","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
-const CALL: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"order","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+pub(super) const CALL: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"order","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
 /// The functions of the program that ran, each with the first scene that needs it, so that a server on stdio
 /// does not keep what only HTTP needs.
@@ -30,8 +30,12 @@ pub(super) fn functions(program: &Path, folder: &Path) -> Result<Vec<String>, St
     let mut on_stdio = stage.on_stdio("handshake", default, HANDSHAKE)?;
     on_stdio.extend(stage.on_stdio("stateless", default, &format!("{LIST}\n{CALL}\n"))?);
     let everything = &["serve", "--preset", "everything"];
-    let scenes =
-        [on_stdio, stage.on_stdio("everything", everything, HANDSHAKE)?, stage.over_http("http")?];
+    let scenes = [
+        on_stdio,
+        stage.on_stdio("everything", everything, HANDSHAKE)?,
+        stage.over_http("http", Visitor::stand_alone)?,
+        stage.over_http("session", Visitor::in_session)?,
+    ];
     let mut seen = BTreeSet::new();
     Ok(scenes.into_iter().flatten().filter(|name| seen.insert(name.clone())).collect())
 }
@@ -62,7 +66,11 @@ impl Stage<'_> {
         self.finish(scene, running)
     }
 
-    fn over_http(&self, scene: &str) -> Result<BTreeSet<String>, String> {
+    fn over_http(
+        &self,
+        scene: &str,
+        visit: fn(&Visitor) -> io::Result<()>,
+    ) -> Result<BTreeSet<String>, String> {
         let mut running = self.start(scene, &["serve", "--http", "127.0.0.1:0"])?;
         let stderr = running.stderr.take().ok_or("the program has no stderr")?;
         let address = BufReader::new(stderr)
@@ -70,9 +78,7 @@ impl Stage<'_> {
             .map_while(Result::ok)
             .find_map(|line| Some(line.split_once("http://")?.1.split('/').next()?.to_owned()))
             .ok_or("the program did not say where it listens")?;
-        for (method, name, body) in [("tools/list", "", LIST), ("tools/call", "echo", CALL)] {
-            ask(&address, method, name, body).map_err(|error| format!("{scene}: {error}"))?;
-        }
+        visit(&Visitor { address }).map_err(|error| format!("{scene}: {error}"))?;
         let pid = running.id().to_string();
         Command::new("kill")
             .arg(&pid)
@@ -112,23 +118,4 @@ impl Stage<'_> {
     fn profile(&self, scene: &str) -> PathBuf {
         self.folder.join(format!("{scene}.out"))
     }
-}
-
-/// One request on a connection of its own.
-fn ask(address: &str, method: &str, name: &str, body: &str) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(address)?;
-    let name = if name.is_empty() { String::new() } else { format!("Mcp-Name: {name}\r\n") };
-    write!(
-        stream,
-        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
-         Mcp-Method: {method}\r\n{name}Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    if answer.starts_with("HTTP/1.1 200 ") {
-        return Ok(());
-    }
-    Err(std::io::Error::other(format!("refused: {}", answer.lines().next().unwrap_or_default())))
 }

@@ -21,6 +21,7 @@ const ALLOWED: &[Allowed] = &[
             "getrandom",
             "http",
             "http-body",
+            "httpdate",
             "hyper",
             "hyper-rustls",
             "hyper-util",

@@ -42,6 +42,13 @@ pub struct Requests {
 /// Where the endpoint is, if that is not `/mcp`: one run of this program asks one server.
 pub static PATH: OnceLock<String> = OnceLock::new();
 
+/// What every request is let in by, if the server asks for a key.
+pub static KEY: OnceLock<String> = OnceLock::new();
+
+fn authorization() -> String {
+    KEY.get().map_or(String::new(), |key| format!("Authorization: Bearer {key}\r\n"))
+}
+
 fn path() -> &'static str {
     PATH.get().map_or("/mcp", String::as_str)
 }
@@ -79,9 +86,10 @@ impl Requests {
             return self.post(&headers, body.as_bytes());
         }
         let mut request = format!(
-            "GET {} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n{VERSION_LEGACY}",
+            "GET {} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n{}{VERSION_LEGACY}",
             path(),
-            self.server
+            self.server,
+            authorization(),
         );
         if let Some(session) = &self.session {
             request.push_str(&format!("Mcp-Session-Id: {session}\r\n"));
@@ -132,9 +140,10 @@ impl Requests {
         let session = session.map_or(String::new(), |id| format!("Mcp-Session-Id: {id}\r\n"));
         format!(
             "POST {} HTTP/1.1\r\nHost: {}\r\nAccept: application/json, text/event-stream\r\n\
-             Content-Type: application/json\r\n{headers}{session}Content-Length: ",
+             Content-Type: application/json\r\n{}{headers}{session}Content-Length: ",
             path(),
-            self.server
+            self.server,
+            authorization(),
         )
         .into_bytes()
     }

@@ -19,8 +19,8 @@ pub struct HttpTable {
     /// Names and addresses by which clients call the server, besides those of the machine itself; each with
     /// any port, unless one is written.
     pub hosts: Option<Vec<Placed<String>>>,
-    /// Origins whose pages may call the server, such as `https://app.example.com`, besides those of its own
-    /// hosts.
+    /// Origins whose pages may call the server, such as `https://app.example.com`, besides its own. A page of
+    /// another port is of another origin.
     pub origins: Option<Vec<Placed<String>>>,
     /// A certificate, with which the server speaks HTTPS instead of HTTP.
     pub tls: Option<TlsTable>,

@@ -70,6 +70,10 @@ fn everything_that_is_written_is_in_the_plan() {
         call_timeout_max_seconds = 6
         calls_in_flight = 8
         question_timeout_seconds = 9
+        tasks = 10
+        tasks_per_caller = 11
+        task_lifetime_seconds = 12
+        task_lifetime_max_seconds = 13
         [log]
         format = "json"
         level = "trace"
@@ -88,6 +92,13 @@ fn everything_that_is_written_is_in_the_plan() {
         call_timeout_max: Duration::from_secs(6),
         calls_in_flight: 8,
         question_timeout: Duration::from_secs(9),
+        tasks: TaskLimits {
+            total: 10,
+            per_principal: 11,
+            ttl: Duration::from_secs(12),
+            longest_ttl: Duration::from_secs(13),
+            ..TaskLimits::default()
+        },
     };
     assert_eq!(server.limits, limits);
     let log = LogPlan { format: LogFormat::Json, level: LogLevel::Trace, payloads: true };
@@ -289,6 +300,10 @@ fn each_refusal_names_the_place_and_what_is_wrong_there() {
         (
             "[server]\nlimits.call_timeout_seconds = 700",
             "2:31 `call_timeout_seconds` is 700, but `call_timeout_max_seconds` is 600",
+        ),
+        (
+            "[server]\nlimits.task_lifetime_max_seconds = 60",
+            "2:36 `task_lifetime_seconds` is 900, but `task_lifetime_max_seconds` is 60",
         ),
         ("[server]\n[log]\nformat = \"xml\"", "3:10 unknown word `xml`"),
         ("[server]\n[log]\nformat = 1", "3:10 expected a word in quotes"),

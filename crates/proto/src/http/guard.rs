@@ -47,8 +47,8 @@ pub enum Refusal {
 pub struct Unreadable;
 
 impl Guard {
-    /// The server is known as `localhost`, `127.0.0.1` and `[::1]`, whatever the port, and pages of the same
-    /// machine may call it.
+    /// The server is known as `localhost`, `127.0.0.1` and `[::1]`, whatever the port, and its own pages may
+    /// call it. Pages of other servers on the same machine may not: who knows what those serve.
     pub fn loopback() -> Self {
         let any_port = |host| Authority { host, port: None };
         let hosts = [
@@ -84,7 +84,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether a request may name this host.
+    /// Whether a request may name this host: gives its port back if it names one.
     ///
     /// `target` is the authority in the request's target (absolute form, or `:authority`), `headers` are all
     /// `Host` headers. HTTP/1 needs the header in any case (RFC 9112, 3.2), later versions either of both.
@@ -96,7 +96,7 @@ impl Guard {
         target: Option<&str>,
         mut headers: impl Iterator<Item = &'a [u8]>,
         header_needed: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<u16>, Refusal> {
         let header = headers.next();
         if headers.next().is_some() {
             return Err(Refusal::HostRepeated);
@@ -114,18 +114,20 @@ impl Guard {
             (None, None) => return Err(Refusal::HostMissing),
         };
         let known = self.hosts.iter().any(|rule| rule.admits(&named.host, named.port));
-        if known { Ok(()) } else { Err(Refusal::HostUnknown) }
+        if known { Ok(named.port) } else { Err(Refusal::HostUnknown) }
     }
 
     /// Whether a page of this origin may call: gives the origin back if there is one.
     ///
-    /// Programs that are no browsers send none. `headers` are all `Origin` headers.
+    /// Programs that are no browsers send none. `headers` are all `Origin` headers, `port` is that of the
+    /// [host](Self::host) that the request names.
     ///
     /// # Errors
     /// Why it may not.
     pub fn origin<'a>(
         &self,
         mut headers: impl Iterator<Item = &'a [u8]>,
+        port: Option<u16>,
     ) -> Result<Option<&'a str>, Refusal> {
         let Some(header) = headers.next() else { return Ok(None) };
         if headers.next().is_some() {
@@ -134,11 +136,8 @@ impl Guard {
         let text = core::str::from_utf8(header).map_err(|_| Refusal::OriginUnreadable)?;
         let origin = Origin::parse(text).ok_or(Refusal::OriginUnreadable)?;
         let listed = self.origins.iter().any(|allowed| allowed == text);
-        let same_host = || {
-            let port = Some(origin.port());
-            self.hosts.iter().any(|rule| rule.admits(&origin.authority.host, port))
-        };
-        if listed || same_host() { Ok(Some(text)) } else { Err(Refusal::OriginUnknown) }
+        let is_ours = || self.hosts.iter().any(|rule| rule.admits_page(&origin, port));
+        if listed || is_ours() { Ok(Some(text)) } else { Err(Refusal::OriginUnknown) }
     }
 }
 
@@ -205,6 +204,29 @@ impl Authority<String> {
             _ => false,
         };
         host && (self.port.is_none() || self.port == port)
+    }
+
+    /// Whether a page is this host's: of its port, or, where the rule has none, of the one that the request
+    /// names. A public name also has pages at the usual port, in front of which a proxy may stand that calls
+    /// us by another name.
+    fn admits_page(&self, origin: &Origin<'_>, named: Option<u16>) -> bool {
+        let port = origin.port();
+        let is_named = match named {
+            Some(named) => port == named,
+            None => origin.authority.port.is_none(),
+        };
+        let is_usual = || origin.authority.port.is_none() && !self.host.is_loopback();
+        self.admits(&origin.authority.host, Some(port))
+            && (self.port.is_some() || is_named || is_usual())
+    }
+}
+
+impl Host<String> {
+    fn is_loopback(&self) -> bool {
+        match self {
+            Self::Name(name) => name == "localhost",
+            Self::Address(address) => address.is_loopback(),
+        }
     }
 }
 

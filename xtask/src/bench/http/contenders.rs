@@ -17,6 +17,10 @@ pub(super) const TOWER_MCP: &str = "tower-mcp 0.25";
 /// The product, with its default preset.
 pub(super) const CREOLE: &str = "creole serve --http";
 
+/// A key that lets the load generator in, and its SHA-256.
+pub(super) const KEY: &str = "creole_bench";
+const KEY_DIGEST: &str = "538a305b7f8f0c19d0afc201a030a64d6e4bd7c8f5ac8d682e33e4cba787c91e";
+
 /// A server and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Server {
@@ -49,6 +53,10 @@ pub(super) struct Contender {
     pub(super) server: Server,
     /// What takes `--tools N`, if its list is measured.
     pub(super) lister: Option<Server>,
+    /// The same server, which lets only clients with a key in.
+    keyed: Option<Server>,
+    /// The same server, which logs every request.
+    logged: Option<Server>,
     /// Whether it has streams on which clients wait.
     has_streams: bool,
     /// Whether it keeps sessions for legacy clients.
@@ -57,7 +65,15 @@ pub(super) struct Contender {
 
 impl Contender {
     fn new(name: &'static str, server: Server) -> Self {
-        Self { name, server, lister: None, has_streams: false, has_sessions: false }
+        Self {
+            name,
+            server,
+            lister: None,
+            keyed: None,
+            logged: None,
+            has_streams: false,
+            has_sessions: false,
+        }
     }
 
     /// What is started to measure this, or nothing if it is not measured here.
@@ -71,6 +87,8 @@ impl Contender {
             Measure::FewTools if is_ours => lister.map(|server| server.with_tools(1)),
             Measure::ManyTools if is_ours => lister.map(|server| server.with_tools(MANY_TOOLS)),
             Measure::Crowded if is_ours && is_legacy => Some(self.server.clone()),
+            Measure::Keyed => self.keyed.clone(),
+            Measure::Logged => self.logged.clone(),
             Measure::Streams if self.has_streams => Some(self.server.clone()),
             Measure::Sessions if self.has_sessions && is_legacy => Some(self.server.clone()),
             _ => None,
@@ -85,7 +103,16 @@ pub(super) fn build(workshop: &Workshop, creole: Option<&Path>) -> Result<Vec<Co
     let rmcp_json = Server::new(&rmcp, &["json"]);
     let tower = Server::new(&workshop.build_bench("tower-mcp-http", "tower-mcp-http")?, &[]);
     let many = Server::new(&workshop.build_ours("creole-many-tools")?, &[]);
-    let creole = Server::new(&workshop.creole(creole)?, &["serve", "--http", "127.0.0.1:0"]);
+    let creole = workshop.creole(creole)?;
+    let configured = |name: &str, more: &str| -> Result<Server, String> {
+        let file = workshop.preset_with("default", name, more)?;
+        let file = file.to_string_lossy();
+        Ok(Server::new(&creole, &["serve", &*file, "--http", "127.0.0.1:0"]))
+    };
+    let key = format!("[[auth.keys]]\nname = \"bench\"\nsha256 = \"{KEY_DIGEST}\"\n");
+    let keyed = configured("keyed", &key)?;
+    let logged = configured("logged", "[log]\nlevel = \"info\"\nformat = \"json\"\n")?;
+    let creole = Server::new(&creole, &["serve", "--http", "127.0.0.1:0"]);
     Ok(vec![
         Contender { lister: Some(bare.clone()), has_streams: true, ..Contender::new(BARE, bare) },
         Contender { lister: Some(rmcp_json.clone()), ..Contender::new(RMCP_JSON, rmcp_json) },
@@ -102,6 +129,8 @@ pub(super) fn build(workshop: &Workshop, creole: Option<&Path>) -> Result<Vec<Co
         },
         Contender {
             lister: Some(many),
+            keyed: Some(keyed),
+            logged: Some(logged),
             has_streams: true,
             has_sessions: true,
             ..Contender::new(CREOLE, creole)

@@ -29,6 +29,7 @@ pub(super) fn write(
     let _ = write_head(&mut text, plan, driver, measurements, took);
     let _ = write_servers(&mut text, contenders);
     let _ = write_calls(&mut text, contenders, measurements);
+    let _ = write_additions(&mut text, measurements);
     let _ = write_lists(&mut text, contenders, measurements);
     let _ = write_idle(&mut text, plan, contenders, measurements);
     let _ = write_ratios(&mut text, contenders, measurements);
@@ -122,6 +123,35 @@ fn write_calls(
                 tenths(of(many, Figures::idle_memory)),
                 tenths(Spread::of(peaks).highest),
             )?;
+        }
+    }
+    writeln!(text)
+}
+
+/// What a call costs when more is done for it, or when there is more of everything.
+fn write_additions(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+    writeln!(
+        text,
+        "{:22}{:8}{:>16}{:>24}",
+        "creole, c=32", "era", "CPU µs/request", "ratio to without"
+    )?;
+    let plain = Measure::Connections;
+    let additions = [
+        ("with bearer keys", Measure::Keyed, plain),
+        ("with a log of calls", Measure::Logged, plain),
+        ("among many sessions", Measure::Crowded, plain),
+        ("among 10,000 tools", Measure::ManyTools, Measure::FewTools),
+    ];
+    for (name, with, without) in additions {
+        for era in Era::ALL {
+            let Spread { lowest, median: ratio, highest } =
+                targets::growth(measurements, era, with, without);
+            if !ratio.is_nan() {
+                let cost = measurements.figures(CREOLE, era, with, Figures::processor);
+                let ratio = format!("{ratio:.3} ({lowest:.3}-{highest:.3})");
+                let cost = tenths(median(cost));
+                writeln!(text, "{name:22}{:8}{cost:>16}{ratio:>24}", era.name())?;
+            }
         }
     }
     writeln!(text)

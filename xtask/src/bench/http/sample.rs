@@ -3,7 +3,7 @@
 pub(super) use super::super::figures::Figures;
 use super::super::sample::{Driver, Era};
 use super::Plan;
-use super::contenders::Server;
+use super::contenders::{KEY, Server};
 
 /// Connections under load.
 pub(super) const CONNECTIONS: usize = 32;
@@ -29,6 +29,10 @@ pub(super) enum Measure {
     ManyTools,
     /// Calls of `echo` on many connections, while there are many sessions.
     Crowded,
+    /// Calls of `echo` on many connections, each let in by a key.
+    Keyed,
+    /// Calls of `echo` on many connections, each written to the log with its method, its tool and its end.
+    Logged,
     /// Streams on which nothing happens.
     Streams,
     /// Sessions that nobody uses.
@@ -36,13 +40,16 @@ pub(super) enum Measure {
 }
 
 impl Measure {
-    pub(super) const ALL: [Self; 8] = [
+    /// What is compared with each other is measured right after each other.
+    pub(super) const ALL: [Self; 10] = [
         Self::OneConnection,
         Self::Connections,
+        Self::Crowded,
+        Self::Keyed,
+        Self::Logged,
         Self::List,
         Self::FewTools,
         Self::ManyTools,
-        Self::Crowded,
         Self::Streams,
         Self::Sessions,
     ];
@@ -92,6 +99,9 @@ fn words(plan: &Plan, core: &str, era: Era, measure: Measure) -> Vec<String> {
         vec!["http".to_owned(), era, measure.asked(), connections.to_string(), crowd.to_string()];
     words.extend(numbers.map(|number| number.to_string()));
     words.push(core);
+    if measure == Measure::Keyed {
+        words.push(KEY.to_owned());
+    }
     words
 }
 
@@ -153,6 +163,8 @@ mod tests {
         assert_eq!(said(Measure::List), "http legacy list:1000 1 0 50 250 0");
         assert_eq!(said(Measure::ManyTools), "http legacy tool_5000 32 0 50 250 0");
         assert_eq!(said(Measure::Crowded), "http legacy echo 32 2000 50 250 0");
+        assert_eq!(said(Measure::Logged), "http legacy echo 32 0 50 250 0");
+        assert_eq!(said(Measure::Keyed), "http legacy echo 32 0 50 250 0 creole_bench");
         assert_eq!(said(Measure::Sessions), "idle legacy sessions 2000 0");
     }
 

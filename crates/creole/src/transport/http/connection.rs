@@ -1,124 +1,106 @@
 //! One connection, from its first byte to its last.
 
 use std::convert::Infallible;
+use std::fmt::Display;
+use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::Arc;
 
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 
 use super::answer::{Answer, Peer, Refusal};
 use super::drain::{Stage, Watch};
-use super::limits::{
-    CONNECTION_WINDOW, GOODBYE, HEAD, LAST_CALL, LOCAL_RESETS, Limits, PENDING_RESETS, PIECE, PING,
-    SEND_BUFFER, STREAM_WINDOW, STREAMS,
-};
+use super::handover::{Handover, is_to_be_left};
+use super::opening::{Opening, Version};
 use super::outgoing::Outgoing;
-use super::pace::{Overdue, Pace};
+use super::pace::Pace;
 use super::router::Router;
-use super::streams::Streams;
+use super::speaker::Overseer;
+use super::versions::{One, Protocol, Two};
 use super::wire::Wire;
+use crate::chain::BoxFuture;
 use crate::guard::{CatchPanic, Panic};
 
-/// How connections are read and written, the same for all.
-pub(super) type Protocol = auto::Builder<Streams>;
-
-/// Both versions of HTTP, with their limits.
-///
-/// The reader's own timer for heads is off: it also runs while a connection rests between two requests, so
-/// [`Pace`] keeps the time.
-pub(super) fn protocol(limits: &Limits) -> Protocol {
-    let mut protocol = Protocol::new(Streams { patience: limits.write_timeout });
-    protocol.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEAD);
-    protocol
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
-        .max_pending_accept_reset_streams(PENDING_RESETS)
-        .max_local_error_reset_streams(LOCAL_RESETS)
-        .max_header_list_size(u32::try_from(HEAD).unwrap_or(u32::MAX))
-        .max_frame_size(u32::try_from(PIECE).unwrap_or(u32::MAX))
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_send_buf_size(SEND_BUFFER)
-        .keep_alive_interval(PING)
-        .keep_alive_timeout(PING);
-    protocol
+/// What a connection needs to be served.
+pub(super) struct Served<A> {
+    pub(super) router: Arc<Router<A>>,
+    pub(super) protocol: Arc<Protocol>,
+    pub(super) peer: Peer,
+    pub(super) pace: Arc<Pace>,
+    pub(super) watch: Watch,
+    /// Its place among the connections that there may be.
+    pub(super) place: OwnedSemaphorePermit,
 }
 
 /// Serves one connection until it ends, takes too long, or the server does.
-pub(super) async fn serve<A: Answer, T>(
-    stream: T,
-    peer: Peer,
-    pace: Arc<Pace>,
-    router: Arc<Router<A>>,
-    protocol: &Protocol,
-    mut watch: Watch,
-) where
+pub(super) fn serve<A: Answer, T>(stream: T, served: Served<A>) -> impl Future<Output = ()> + Send
+where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let wire = TokioIo::new(Wire::new(stream, Arc::clone(&pace)));
-    let requests = Arc::clone(&pace);
+    // On the heap, so that a response that lasts does not keep the room of what came before it.
+    let spoken = Box::pin(speak(stream, served));
+    async move {
+        if let Some(lasting) = spoken.await {
+            lasting.await;
+        }
+    }
+}
+
+/// Speaks until the connection ends, or until there is nothing more to do on it but to write one response.
+async fn speak<A: Answer, T>(stream: T, served: Served<A>) -> Option<BoxFuture<'static, ()>>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Served { router, protocol, peer, pace, mut watch, place } = served;
+    let mut overseer = Overseer {
+        pace: Arc::clone(&pace),
+        watch: &mut watch,
+        timer: pin!(sleep_until(Instant::now())),
+        stage: Stage::Serving,
+        concluding: false,
+    };
+    let mut opening = Opening::new(Wire::new(stream, Arc::clone(&pace)));
+    let opened = overseer.listen(&mut opening).await?;
+    let (version, wire) = whole(opened)??;
+    let wire = TokioIo::new(wire);
+    let handover = Handover::new();
+    let (requests, left) = (Arc::clone(&pace), Arc::clone(&handover));
     let service = service_fn(move |request: Request<Incoming>| {
-        let (router, running) = (Arc::clone(&router), requests.begin());
+        let (router, left, running) = (Arc::clone(&router), Arc::clone(&left), requests.begin());
         let (mut head, body) = request.into_parts();
         async move {
             let answered = CatchPanic(pin!(router.answer(&mut head, body, peer))).await;
-            let response = answered.unwrap_or_else(broken_down);
             // The request counts as running until its answer is complete.
-            Ok::<_, Infallible>(response.map(|body| body.holding(running)))
+            let response = answered.unwrap_or_else(broken_down).map(|body| body.holding(running));
+            if !is_to_be_left(&head, &response) {
+                return Ok::<_, Infallible>(response);
+            }
+            left.put(head.version, response);
+            pending().await
         }
     });
-    let mut connection = pin!(protocol.serve_connection(wire, service));
-    let mut stage = Stage::Serving;
-    let mut closing = false;
-    let mut timer = pin!(sleep_until(Instant::now()));
-    loop {
-        tokio::select! {
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::debug!(target: "creole::http", %error, "a connection broke off");
-                }
-                return;
-            }
-            reached = watch.beyond(stage) => {
-                stage = reached;
-                if stage == Stage::Ended {
-                    return;
-                }
-                if pace.is_idle() {
-                    // A request may be on its way already.
-                    timer.as_mut().reset(Instant::now() + LAST_CALL);
-                } else {
-                    closing = true;
-                    connection.as_mut().graceful_shutdown();
-                }
-            }
-            () = timer.as_mut() => {
-                let now = Instant::now();
-                let late = match pace.check(now) {
-                    Ok(_) if stage == Stage::Draining && !closing => Overdue::Idle,
-                    Ok(next) => {
-                        timer.as_mut().reset(next);
-                        continue;
-                    }
-                    Err(late) => late,
-                };
-                if closing || late != Overdue::Idle {
-                    tracing::debug!(target: "creole::http", ?late, "a connection was closed");
-                    return;
-                }
-                closing = true;
-                connection.as_mut().graceful_shutdown();
-                timer.as_mut().reset(now + GOODBYE);
-            }
-        }
+    if version == Version::Two {
+        let mut two = Two(Box::pin(protocol.two.serve_connection(wire, service)));
+        whole(overseer.listen(&mut two).await?);
+        return None;
     }
+    let connection = protocol.one.serve_connection(wire, service);
+    let mut one = One { connection, handover, pace };
+    whole(overseer.listen(&mut one).await?)?;
+    let lasting = one.taken_over()?;
+    Some(Box::pin(lasting.run(watch, place)))
+}
+
+/// What came of something on a connection, unless that broke off.
+fn whole<V, E: Display>(ended: Result<V, E>) -> Option<V> {
+    let told = |error| tracing::debug!(target: "creole::http", %error, "a connection broke off");
+    ended.map_err(told).ok()
 }
 
 /// What is answered in place of an answer that could not be made.

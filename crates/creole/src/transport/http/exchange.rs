@@ -39,7 +39,7 @@ pub(super) struct Exchange {
     timer: Option<Pin<Box<Sleep>>>,
     /// When the stream says that it is there.
     sign: Instant,
-    _listening: Option<Listening>,
+    listening: Option<Listening>,
     over: bool,
 }
 
@@ -60,15 +60,7 @@ impl Exchange {
         }
         let reader = conversation.attach(COMMON, None)?;
         let sign = conversation.started() + PATIENCE;
-        Some(Self {
-            conversation,
-            reader,
-            pending,
-            timer: None,
-            sign,
-            _listening: listening,
-            over: false,
-        })
+        Some(Self { conversation, reader, pending, timer: None, sign, listening, over: false })
     }
 
     /// The answer, if it is there already and nothing comes before it.
@@ -90,7 +82,10 @@ impl Exchange {
             First::Nothing => reply::empty(202),
             First::Events => {
                 self.sign = Instant::now() + KEEP_ALIVE;
-                reply::events(self)
+                match self.listening {
+                    Some(_) => reply::lasting_events(self),
+                    None => reply::events(self),
+                }
             }
         }
     }

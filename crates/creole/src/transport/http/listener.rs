@@ -10,13 +10,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::answer::{Answer, Peer};
-use super::connection::{self, Protocol};
+use super::connection::{self, Served};
 use super::drain::{Drain, Stage, Watch};
 use super::limits::{ACCEPT_PAUSE, GOODBYE, LAST_CALL, Limits};
 use super::pace::Pace;
 use super::router::Router;
 use super::socket::Socket;
 use super::tls::Certificates;
+use super::versions::Protocol;
 
 /// A listener that is bound and not yet served.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Listener {
         let drain = router.drain().clone();
         let limits = self.limits;
         let host = Arc::new(Host {
-            protocol: connection::protocol(&limits),
+            protocol: Arc::new(Protocol::new(&limits)),
             router: Arc::new(router),
             certificates: self.certificates,
             limits,
@@ -67,7 +68,7 @@ impl Listener {
 
 /// What connections share.
 struct Host<A> {
-    protocol: Protocol,
+    protocol: Arc<Protocol>,
     router: Arc<Router<A>>,
     certificates: Option<Arc<Certificates>>,
     limits: Limits,
@@ -129,39 +130,32 @@ fn spawn<A: Answer>(
     watch: Watch,
 ) {
     prepare(&stream, &host.limits);
-    let host = Arc::clone(host);
     let pace = Pace::new(host.limits);
     let socket = Socket::new(stream, Arc::clone(&pace));
-    let peer = Peer(address);
+    let (router, protocol) = (Arc::clone(&host.router), Arc::clone(&host.protocol));
+    let served = Served { router, protocol, peer: Peer(address), pace, watch, place };
     if host.certificates.is_some() {
-        tokio::spawn(async move {
-            host.encrypted(socket, peer, pace, watch).await;
-            drop(place);
-        });
+        let host = Arc::clone(host);
+        tokio::spawn(async move { host.encrypted(socket, served).await });
     } else {
         // Apart from the other, so that what idles is as small as it can be.
-        tokio::spawn(async move {
-            let router = Arc::clone(&host.router);
-            connection::serve(socket, peer, pace, router, &host.protocol, watch).await;
-            drop(place);
-        });
+        tokio::spawn(connection::serve(socket, served));
     }
 }
 
 impl<A: Answer> Host<A> {
-    async fn encrypted(&self, socket: Socket, peer: Peer, pace: Arc<Pace>, mut watch: Watch) {
+    async fn encrypted(&self, socket: Socket, mut served: Served<A>) {
         let Some(certificates) = &self.certificates else { return };
         // A handshake has more on its mind than a connection that rests.
         let handshake = Box::pin(timeout(self.limits.header_timeout, certificates.accept(socket)));
         let shaken = tokio::select! {
             shaken = handshake => shaken,
-            _ = watch.beyond(Stage::Draining) => return,
+            _ = served.watch.beyond(Stage::Draining) => return,
         };
         match shaken {
             Ok(Ok(stream)) => {
-                pace.restart();
-                let (stream, router) = (Box::new(stream), Arc::clone(&self.router));
-                connection::serve(stream, peer, pace, router, &self.protocol, watch).await;
+                served.pace.restart();
+                connection::serve(Box::new(stream), served).await;
             }
             Ok(Err(error)) => {
                 tracing::debug!(target: "creole::http", %error, "a TLS handshake failed");

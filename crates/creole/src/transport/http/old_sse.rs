@@ -28,7 +28,7 @@ pub(super) fn open(endpoint: &Endpoint, path: &str, principal: Arc<str>) -> Resp
         return endpoint.refused(Refused::Full);
     }
     let reading = Reading::new(&session, COMMON, reader).opening(opening.into_bytes());
-    reply::events(reading)
+    reply::lasting_events(reading)
 }
 
 /// Takes a message; its answer goes to the stream.

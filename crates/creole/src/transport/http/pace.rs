@@ -1,5 +1,6 @@
 //! Where one connection is, and since when: what its limits of time are measured by.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
@@ -11,6 +12,8 @@ use super::limits::Limits;
 pub(super) struct Pace {
     limits: Limits,
     marks: Mutex<Marks>,
+    /// Whether something was written that is not flushed.
+    unwritten: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -42,7 +45,7 @@ impl Pace {
     pub(super) fn new(limits: Limits) -> Arc<Self> {
         let marks =
             Marks { in_flight: 0, served: false, quiet: Instant::now(), head: None, blocked: None };
-        Arc::new(Self { limits, marks: Mutex::new(marks) })
+        Arc::new(Self { limits, marks: Mutex::new(marks), unwritten: AtomicBool::new(false) })
     }
 
     /// Time begins anew: what came before, such as a handshake, had its own.
@@ -71,6 +74,21 @@ impl Pace {
     /// The client takes nothing, or takes something again.
     pub(super) fn blocked(&self, blocked: bool) {
         self.marks().blocked = blocked.then(Instant::now);
+    }
+
+    /// Something is written, or everything is flushed.
+    pub(super) fn unwritten(&self, unwritten: bool) {
+        self.unwritten.store(unwritten, Ordering::Release);
+    }
+
+    /// Whether everything was flushed. hyper flushes its stream only when it has nothing left to write to it.
+    pub(super) fn is_flushed(&self) -> bool {
+        !self.unwritten.load(Ordering::Acquire)
+    }
+
+    /// When a client that takes nothing has done so for too long.
+    pub(super) fn writer_deadline(&self) -> Option<Instant> {
+        self.marks().blocked.map(|since| since + self.limits.write_timeout)
     }
 
     /// What is overdue, or when to ask again.

@@ -10,6 +10,8 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_A
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 
+use super::handover::Lasts;
+
 /// The body of a response.
 pub struct Body(Kind);
 
@@ -83,6 +85,13 @@ pub(super) fn events(events: impl Events + 'static) -> Response<Body> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
+    response
+}
+
+/// A stream of events that goes on for as long as its client wants.
+pub(super) fn lasting_events(source: impl Events + 'static) -> Response<Body> {
+    let mut response = events(source);
+    response.extensions_mut().insert(Lasts);
     response
 }
 

@@ -121,9 +121,9 @@ impl<A: Answer> Router<A> {
         let named = uri.authority().map(http::uri::Authority::as_str);
         let hosts = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
         let header_needed = *version < Version::HTTP_2;
-        self.guard.host(named, hosts, header_needed).map_err(forbidden)?;
+        let port = self.guard.host(named, hosts, header_needed).map_err(forbidden)?;
         let origins = headers.get_all(ORIGIN).iter().map(HeaderValue::as_bytes);
-        let origin = self.guard.origin(origins).map_err(forbidden)?;
+        let origin = self.guard.origin(origins, port).map_err(forbidden)?;
         Ok(origin.and_then(|_| headers.get(ORIGIN)).cloned())
     }
 

@@ -204,9 +204,9 @@ impl Session {
         });
         let common = || self.conversation.attach(COMMON, None);
         match resumed {
-            Some(reading) => reply::events(reading),
+            Some(reading) => reply::lasting_events(reading),
             None => match common() {
-                Some(reader) => reply::events(Reading::new(self, COMMON, reader)),
+                Some(reader) => reply::lasting_events(Reading::new(self, COMMON, reader)),
                 None => reply::empty(404),
             },
         }

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::{Buf, Bytes};
 use creole_proto::http::screen::Screen;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -22,6 +23,8 @@ pub(super) struct Wire<T> {
     inner: T,
     pace: Arc<Pace>,
     screen: Screen,
+    /// What was read and given back.
+    ahead: Bytes,
     /// Whether the screen was inside a head after the last read.
     in_head: bool,
     /// What is left of the poison, once something was refused.
@@ -44,7 +47,20 @@ enum End {
 impl<T> Wire<T> {
     pub(super) fn new(inner: T, pace: Arc<Pace>) -> Self {
         let screen = Screen::new();
-        Self { inner, pace, screen, in_head: false, poison: None, end: End::Open }
+        Self {
+            inner,
+            pace,
+            screen,
+            ahead: Bytes::new(),
+            in_head: false,
+            poison: None,
+            end: End::Open,
+        }
+    }
+
+    /// Gives back bytes that were read, to be read again before all others.
+    pub(super) fn give_back(&mut self, bytes: Bytes) {
+        self.ahead = bytes;
     }
 
     /// Looks at the bytes behind `from`, and takes back those that are refused.
@@ -85,6 +101,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for Wire<T> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.ahead.is_empty() {
+            let now = self.ahead.len().min(buffer.remaining());
+            buffer.put_slice(&self.ahead[..now]);
+            self.ahead.advance(now);
+            return Poll::Ready(Ok(()));
+        }
         if self.poison.is_some() {
             // Behind the poison is the end: nothing that follows refused bytes is ever read as a request.
             self.give_poison(buffer);
@@ -103,6 +125,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<T> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.pace.unwritten(true);
         Pin::new(&mut self.inner).poll_write(context, bytes)
     }
 
@@ -111,6 +134,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<T> {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.pace.unwritten(true);
         Pin::new(&mut self.inner).poll_write_vectored(context, slices)
     }
 
@@ -119,7 +143,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
+        let flushed = ready!(Pin::new(&mut self.inner).poll_flush(context));
+        self.pace.unwritten(false);
+        Poll::Ready(flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -57,7 +57,7 @@ fn everything_that_is_written_about_http_is_in_the_plan() {
         assert!(admits(&plan, host), "{host}");
     }
     assert!(!admits(&plan, "ann.example") && !admits(&plan, "192.0.2.8"));
-    assert!(plan.guard().origin([&b"https://app.example.com"[..]].into_iter()).is_ok());
+    assert!(plan.guard().origin([&b"https://app.example.com"[..]].into_iter(), None).is_ok());
     let limits = plan.limits;
     assert_eq!((limits.body, limits.connections, limits.sessions), (2048, 3, 4));
     assert_eq!(limits.header_timeout, Duration::from_secs(5));

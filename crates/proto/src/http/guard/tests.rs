@@ -5,11 +5,15 @@ use proptest::prelude::*;
 use super::*;
 
 fn host(text: &str) -> Result<(), Refusal> {
-    Guard::loopback().host(None, [text.as_bytes()].into_iter(), true)
+    Guard::loopback().host(None, [text.as_bytes()].into_iter(), true).map(drop)
 }
 
 fn origin(guard: &Guard, text: &str) -> Result<(), Refusal> {
-    guard.origin([text.as_bytes()].into_iter()).map(|seen| assert_eq!(seen, Some(text)))
+    page(guard, text, None)
+}
+
+fn page(guard: &Guard, text: &str, port: Option<u16>) -> Result<(), Refusal> {
+    guard.origin([text.as_bytes()].into_iter(), port).map(|seen| assert_eq!(seen, Some(text)))
 }
 
 #[test]
@@ -93,10 +97,10 @@ fn there_is_exactly_one_host() {
     assert_eq!(check(None, &[], true), Err(Refusal::HostMissing));
     assert_eq!(check(None, &[], false), Err(Refusal::HostMissing));
     assert_eq!(check(Some("localhost"), &[], true), Err(Refusal::HostMissing));
-    assert_eq!(check(Some("localhost"), &[], false), Ok(()));
+    assert_eq!(check(Some("localhost"), &[], false), Ok(None));
     assert_eq!(check(None, &["localhost", "localhost"], true), Err(Refusal::HostRepeated));
     assert_eq!(check(None, &["localhost", "evil.example"], true), Err(Refusal::HostRepeated));
-    assert_eq!(check(Some("localhost:1"), &["LOCALHOST:1"], true), Ok(()));
+    assert_eq!(check(Some("localhost:1"), &["LOCALHOST:1"], true), Ok(Some(1)));
     for (target, header) in [
         ("localhost", "127.0.0.1"),
         ("localhost:1", "localhost:2"),
@@ -118,7 +122,7 @@ fn a_configured_host_is_known_too_and_keeps_its_port() {
     guard.allow_host("MCP.example.com").unwrap();
     guard.allow_host("ports.example.com:8443").unwrap();
     guard.allow_address("10.0.0.7".parse().unwrap());
-    let check = |text: &str| guard.host(None, [text.as_bytes()].into_iter(), true);
+    let check = |text: &str| guard.host(None, [text.as_bytes()].into_iter(), true).map(drop);
     for text in ["mcp.example.com", "mcp.EXAMPLE.com:9", "ports.example.com:8443", "10.0.0.7:80"] {
         assert_eq!(check(text), Ok(()), "{text}");
     }
@@ -130,13 +134,48 @@ fn a_configured_host_is_known_too_and_keeps_its_port() {
 }
 
 #[test]
-fn pages_of_the_machine_itself_and_programs_may_call() {
+fn pages_of_the_server_itself_and_programs_may_call() {
     let guard = Guard::loopback();
-    assert_eq!(guard.origin([].into_iter()), Ok(None));
-    for text in ["http://localhost", "https://localhost:6274", "http://127.0.0.1:1", "http://[::1]"]
-    {
-        assert_eq!(origin(&guard, text), Ok(()), "{text}");
+    assert_eq!(guard.origin([].into_iter(), Some(80)), Ok(None));
+    for (text, port) in [
+        ("http://localhost", None),
+        ("https://[::1]", None),
+        ("http://localhost", Some(80)),
+        ("https://localhost", Some(443)),
+        ("http://127.0.0.1:8080", Some(8080)),
+        ("https://localhost:8080", Some(8080)),
+    ] {
+        assert_eq!(page(&guard, text, port), Ok(()), "{text} {port:?}");
     }
+}
+
+#[test]
+fn pages_of_other_servers_on_the_same_machine_may_not_call() {
+    let guard = Guard::loopback();
+    for (text, port) in [
+        ("http://localhost:6274", None),
+        ("http://localhost", Some(8080)),
+        ("http://localhost:6274", Some(8080)),
+        ("http://127.0.0.1:1", Some(8080)),
+        ("https://localhost", Some(80)),
+    ] {
+        assert_eq!(page(&guard, text, port), Err(Refusal::OriginUnknown), "{text} {port:?}");
+    }
+}
+
+#[test]
+fn a_public_name_has_pages_at_the_usual_port_whatever_a_proxy_calls_us() {
+    let mut guard = Guard::loopback();
+    guard.allow_host("mcp.example.com").unwrap();
+    for (text, port) in [
+        ("https://mcp.example.com", Some(8080)),
+        ("https://mcp.example.com", None),
+        ("https://mcp.example.com:8443", Some(8443)),
+    ] {
+        assert_eq!(page(&guard, text, port), Ok(()), "{text} {port:?}");
+    }
+    let other = page(&guard, "https://mcp.example.com:9000", Some(8443));
+    assert_eq!(other, Err(Refusal::OriginUnknown));
 }
 
 #[test]
@@ -174,8 +213,11 @@ fn other_pages_may_not_call() {
         assert_eq!(origin(&guard, text), Err(Refusal::OriginUnreadable), "{text}");
     }
     let two = ["http://localhost".as_bytes(), b"http://localhost"];
-    assert_eq!(guard.origin(two.into_iter()), Err(Refusal::OriginRepeated));
-    assert_eq!(guard.origin([&b"http://\xff"[..]].into_iter()), Err(Refusal::OriginUnreadable));
+    assert_eq!(guard.origin(two.into_iter(), None), Err(Refusal::OriginRepeated));
+    assert_eq!(
+        guard.origin([&b"http://\xff"[..]].into_iter(), None),
+        Err(Refusal::OriginUnreadable)
+    );
 }
 
 #[test]
@@ -246,7 +288,7 @@ proptest! {
     fn an_origin_is_let_in_exactly_when_its_host_is(name in "[a-z]{1,9}(\\.[a-z]{1,9}){0,2}", port in 1..=u16::MAX) {
         let guard = Guard::loopback();
         let authority = alloc::format!("{name}:{port}");
-        let seen = origin(&guard, &alloc::format!("https://{authority}")).is_ok();
+        let seen = page(&guard, &alloc::format!("https://{authority}"), Some(port)).is_ok();
         prop_assert_eq!(seen, host(&authority).is_ok());
     }
 
@@ -254,6 +296,6 @@ proptest! {
     fn bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
         let guard = Guard::loopback();
         let _ = guard.host(None, [&bytes[..]].into_iter(), true);
-        let _ = guard.origin([&bytes[..]].into_iter());
+        let _ = guard.origin([&bytes[..]].into_iter(), None);
     }
 }

@@ -60,6 +60,7 @@ async fn a_foreign_page_is_refused_on_every_path_and_learns_nothing() {
             "http://evil.example",
             "null",
             "http://localhost.evil",
+            "http://localhost:6274",
             "HTTP://LOCALHOST",
             "garbage",
             "http://localhost\r\nOrigin: http://localhost",
@@ -81,7 +82,7 @@ async fn a_foreign_page_is_refused_on_every_path_and_learns_nothing() {
 #[tokio::test]
 async fn an_allowed_page_may_ask_what_it_may_do_and_read_the_answers() {
     let server = start(Limits::default()).await;
-    let origin = "Host: localhost\r\nOrigin: http://localhost:6274\r\n";
+    let origin = "Host: localhost:6274\r\nOrigin: http://localhost:6274\r\n";
     let asked = format!(
         "{origin}Access-Control-Request-Method: POST\r\n\
          Access-Control-Request-Headers: content-type, MCP-Protocol-Version, mcp-param-x, cookie\r\n"

@@ -5,6 +5,7 @@ mod draining;
 mod encrypted;
 mod framing;
 mod guards;
+mod lasting;
 mod multiplexed;
 mod support;
 mod waiting;

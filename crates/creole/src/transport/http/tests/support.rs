@@ -17,9 +17,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::super::body::{self, BodyLimits};
+use super::super::handover::Lasts;
 use super::super::{
     Answer, Drain, Gate, Guard, Limits, Listener, Peer, Refusal, Route, Router, tls::Certificates,
 };
@@ -36,6 +37,8 @@ pub(super) struct Echo {
     /// What requests that wait are waiting for.
     pub(super) release: Arc<Notify>,
     pub(super) limits: BodyLimits,
+    /// Where the parts of answers that last come from.
+    pub(super) lasting: Arc<Mutex<Vec<mpsc::Sender<Bytes>>>>,
 }
 
 impl Answer for Echo {
@@ -54,6 +57,8 @@ impl Answer for Echo {
             Some("wait") => self.release.notified().await,
             Some("panic") => panic!("on purpose"),
             Some("stream") => return Response::new(endless()),
+            Some("last") => return lasting(self.last()),
+            Some("last and stream") => return lasting(endless()),
             Some("large") => return Response::new(Bytes::from(vec![b'x'; 8 << 20]).into()),
             _ => {}
         }
@@ -65,6 +70,32 @@ impl Echo {
     pub(super) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
+
+    /// The parts of an answer that a test gives.
+    fn last(&self) -> Pieces {
+        let (sender, parts) = mpsc::channel(1);
+        self.lasting.lock().unwrap().push(sender);
+        Pieces(parts)
+    }
+
+    /// Waits for an answer that lasts; gives what its parts are sent by.
+    pub(super) async fn begun(&self) -> mpsc::Sender<Bytes> {
+        let begun = async {
+            loop {
+                if let Some(sender) = self.lasting.lock().unwrap().pop() {
+                    return sender;
+                }
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, begun).await.expect("a request")
+    }
+}
+
+fn lasting(body: Pieces) -> Response<Pieces> {
+    let mut response = Response::new(body);
+    response.extensions_mut().insert(Lasts);
+    response
 }
 
 /// A body in parts.
@@ -98,6 +129,10 @@ impl Body for Pieces {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.0.poll_recv(context).map(|part| part.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_closed() && self.0.is_empty()
     }
 }
 

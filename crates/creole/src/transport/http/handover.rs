@@ -1,0 +1,80 @@
+//! Hands a response that lasts from the request that made it to the connection that it is written to.
+//!
+//! hyper keeps two buffers of 8 KiB for a connection of HTTP/1, also while it has nothing to do for hours. So
+//! a request with such a response does not give it to hyper: it leaves it here and never ends, and the
+//! connection takes its wire back and goes on [without hyper](super::lasting).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::header::EXPECT;
+use http::request::Parts;
+use http::{Method, Response, Version};
+
+/// A mark in the extensions of a response that may go on for as long as its client wants.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lasts;
+
+/// A response on its way from its request to its connection.
+pub(super) struct Handover<B> {
+    is_left: AtomicBool,
+    left: Mutex<Option<(Version, Response<B>)>>,
+}
+
+impl<B> Handover<B> {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { is_left: AtomicBool::new(false), left: Mutex::new(None) })
+    }
+
+    /// Leaves a response to a request of that version.
+    pub(super) fn put(&self, version: Version, response: Response<B>) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, response));
+        self.is_left.store(true, Ordering::Release);
+    }
+
+    /// Whether there is something to take.
+    pub(super) fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::Acquire)
+    }
+
+    /// Takes what was left, with the version of the request.
+    pub(super) fn take(&self) -> Option<(Version, Response<B>)> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Whether a response is written without hyper. HTTP/2 has other requests beside it; the rules of `HEAD` and of
+/// `Expect` are left to hyper.
+pub(super) fn is_to_be_left<B>(request: &Parts, response: &Response<B>) -> bool {
+    response.extensions().get::<Lasts>().is_some()
+        && matches!(request.version, Version::HTTP_10 | Version::HTTP_11)
+        && request.method != Method::HEAD
+        && !request.headers.contains_key(EXPECT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    #[test]
+    fn only_marked_responses_to_plain_requests_of_http_1_are_left() {
+        let plain = || Request::get("/").body(()).unwrap();
+        let mut head = plain();
+        *head.method_mut() = Method::HEAD;
+        let mut expecting = plain();
+        expecting.headers_mut().insert(EXPECT, http::HeaderValue::from_static("100-continue"));
+        let mut multiplexed = plain();
+        *multiplexed.version_mut() = Version::HTTP_2;
+        let mut response = Response::new(());
+        let is_left = |request: Request<()>, response: &Response<()>| {
+            is_to_be_left(&request.into_parts().0, response)
+        };
+        assert!(!is_left(plain(), &response));
+        response.extensions_mut().insert(Lasts);
+        assert!(is_left(plain(), &response));
+        for request in [head, expecting, multiplexed] {
+            assert!(!is_left(request, &response));
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Answers that last are written without hyper, in the way that hyper would.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::Sender;
+use tokio::time::{sleep, timeout};
+
+use super::super::connection::{Served, serve};
+use super::super::lasting::Lasting;
+use super::super::pace::Pace;
+use super::super::socket::Socket;
+use super::super::versions::Protocol;
+use super::super::{Body, Drain, Guard, Limits, Peer, Router};
+use super::support::{Echo, PATIENCE, Running, one, post, start, status, to_end, with};
+
+const SHORT: Duration = Duration::from_millis(300);
+
+const CLOSES: &str = "connection: close\r\n";
+
+/// A request whose answer lasts.
+fn lasting() -> String {
+    with("X-Do: last\r\n", "listen")
+}
+
+/// Asks for an answer that lasts.
+async fn listen(server: &Running) -> (TcpStream, Sender<Bytes>) {
+    let mut stream = server.connect().await;
+    stream.write_all(lasting().as_bytes()).await.unwrap();
+    (stream, server.echo.begun().await)
+}
+
+async fn say(sender: &Sender<Bytes>, text: &'static str) {
+    sender.send(Bytes::from_static(text.as_bytes())).await.unwrap();
+}
+
+/// Reads until this was read.
+async fn until(stream: &mut TcpStream, end: &str) -> String {
+    let mut bytes = Vec::new();
+    let read = async {
+        while !bytes.ends_with(end.as_bytes()) {
+            assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0, "{end:?} comes");
+        }
+    };
+    timeout(PATIENCE, read).await.expect("it comes");
+    String::from_utf8(bytes).unwrap()
+}
+
+async fn assert_given_up(sender: &Sender<Bytes>) {
+    timeout(PATIENCE, sender.closed()).await.expect("nobody waits for more");
+}
+
+#[tokio::test]
+async fn the_head_comes_at_once_then_the_parts_as_chunks_then_the_end() {
+    let server = start(Limits::default()).await;
+    let (mut stream, sender) = listen(&server).await;
+    let head = until(&mut stream, "GMT\r\n\r\n").await;
+    let first = format!("HTTP/1.1 200 OK\r\n{CLOSES}transfer-encoding: chunked\r\ndate: ");
+    assert!(head.starts_with(&first), "{head}");
+    say(&sender, "one").await;
+    assert_eq!(until(&mut stream, "one\r\n").await, "3\r\none\r\n");
+    say(&sender, "and a longer part").await;
+    drop(sender);
+    assert_eq!(to_end(&mut stream).await, "11\r\nand a longer part\r\n0\r\n\r\n");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_of_http_1_0_gets_the_parts_as_they_are() {
+    let server = start(Limits::default()).await;
+    let mut stream = server.connect().await;
+    let request = lasting().replace("HTTP/1.1", "HTTP/1.0");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let sender = server.echo.begun().await;
+    say(&sender, "one").await;
+    say(&sender, "two").await;
+    drop(sender);
+    let answer = to_end(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
+    assert!(answer.contains(CLOSES) && !answer.contains("chunked"), "{answer}");
+    assert!(answer.ends_with("GMT\r\n\r\nonetwo"), "{answer}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_answered_before_arrives_whole_and_what_is_sent_behind_is_not_answered() {
+    let server = start(Limits::default()).await;
+    let mut stream = server.connect().await;
+    let large = with("X-Do: large\r\n", "before");
+    let all = format!("{large}{}{}", lasting(), post("behind"));
+    stream.write_all(all.as_bytes()).await.unwrap();
+    let speak = async {
+        let sender = server.echo.begun().await;
+        say(&sender, "one").await;
+    };
+    let (answer, ()) = tokio::join!(to_end(&mut stream), speak);
+    assert_eq!(answer.matches('x').count(), 8 << 20);
+    let last = answer.rsplit_once('x').unwrap().1;
+    assert!(last.starts_with("\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nconnection: close"), "{last:?}");
+    assert!(last.ends_with("\r\n\r\n3\r\none\r\n0\r\n\r\n"), "{last:?}");
+    assert_eq!(server.echo.seen(), ["before", "listen"]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_is_noticed() {
+    let server = start(Limits::default()).await;
+    let (stream, sender) = listen(&server).await;
+    drop(stream);
+    assert_given_up(&sender).await;
+    let (mut half, sender) = listen(&server).await;
+    half.shutdown().await.unwrap();
+    assert_given_up(&sender).await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_sends_something_is_heard_out_but_not_for_ever() {
+    let server = start(Limits::default()).await;
+    let (mut stream, sender) = listen(&server).await;
+    stream.write_all(post("more").as_bytes()).await.unwrap();
+    say(&sender, "one").await;
+    until(&mut stream, "one\r\n").await;
+    let behind = post("behind").repeat(10_000);
+    // The connection may be cut in the middle.
+    let _ = stream.write_all(behind.as_bytes()).await;
+    assert_given_up(&sender).await;
+    assert_eq!(server.echo.seen(), ["listen"]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_cut_off_and_one_to_whom_nothing_is_said_is_not() {
+    let limits = Limits {
+        header_timeout: SHORT,
+        idle_timeout: SHORT,
+        write_timeout: SHORT,
+        ..Limits::default()
+    };
+    let server = start(limits).await;
+    let (mut silent, sender) = listen(&server).await;
+    let mut stalled = server.connect().await;
+    stalled.write_all(with("X-Do: last and stream\r\n", "x").as_bytes()).await.unwrap();
+    sleep(SHORT * 4).await;
+    let mut rest = Vec::new();
+    let read = timeout(PATIENCE, stalled.read_to_end(&mut rest)).await.expect("it was cut");
+    assert!(read.is_err() || !rest.ends_with(b"0\r\n\r\n"), "{}", rest.len());
+    say(&sender, "one").await;
+    until(&mut silent, "\r\n\r\n3\r\none\r\n").await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_server_waits_for_the_end_of_the_answer() {
+    let server = start(Limits::default()).await;
+    let (mut stream, sender) = listen(&server).await;
+    server.drain.begin();
+    sleep(SHORT).await;
+    assert!(!server.ended.is_finished());
+    say(&sender, "goodbye").await;
+    drop(sender);
+    let answer = to_end(&mut stream).await;
+    assert!(answer.ends_with("7\r\ngoodbye\r\n0\r\n\r\n"), "{answer}");
+    timeout(PATIENCE, server.ended).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_end_is_cut_when_the_server_does() {
+    let limits = Limits { drain_timeout: SHORT, ..Limits::default() };
+    let server = start(limits).await;
+    let (mut stream, sender) = listen(&server).await;
+    server.drain.begin();
+    assert_given_up(&sender).await;
+    assert!(!to_end(&mut stream).await.contains("0\r\n\r\n"));
+    timeout(PATIENCE, server.ended).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn hyper_answers_a_client_that_waits_for_permission() {
+    let server = start(Limits::default()).await;
+    let mut stream = server.connect().await;
+    let request = with("X-Do: last\r\nExpect: 100-continue\r\n", "listen");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    drop(server.echo.begun().await);
+    let answer = until(&mut stream, "\r\n\r\n0\r\n\r\n").await;
+    assert!(answer.contains("HTTP/1.1 200 OK\r\n") && !answer.contains(CLOSES), "{answer}");
+    stream.write_all(post("next").as_bytes()).await.unwrap();
+    assert_eq!(status(&one(&mut stream).await), 200);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_waits_for_long_is_small() {
+    let server = start(Limits::default()).await;
+    let (limits, drain) = (Limits::default(), Drain::new());
+    let pace = Pace::new(limits);
+    let socket = Socket::new(server.connect().await, Arc::clone(&pace));
+    let task = serve(
+        socket,
+        Served {
+            router: Arc::new(Router::<Echo>::new(Guard::loopback(), drain.clone())),
+            protocol: Arc::new(Protocol::new(&limits)),
+            peer: Peer(server.address),
+            pace,
+            watch: drain.watch(),
+            place: Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap(),
+        },
+    );
+    let sizes = (size_of_val(&task), size_of::<Lasting<Socket, Body>>());
+    assert!(sizes.0 <= 64 && sizes.1 <= 768, "{sizes:?}");
+    server.stop().await;
+}
