@@ -15,7 +15,7 @@ use super::Show;
 /// How long a test waits for anything: only a gateway that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server of the handshake era. What a [`Show`] answers it answers by itself, all else is a [`Visit`].
+/// A server with a port. What a [`Show`] answers it answers by itself, all else is a [`Visit`].
 pub struct Site {
     port: u16,
     visits: Receiver<Visit>,
@@ -26,6 +26,8 @@ type Fields = Vec<(String, String)>;
 
 /// A request that the test has to answer.
 pub struct Visit {
+    /// Its method, such as `POST`.
+    pub method: String,
     /// The message in it.
     pub message: Value,
     /// Its header fields, names in lower case.
@@ -34,9 +36,19 @@ pub struct Visit {
 }
 
 impl Site {
-    /// Waits for requests.
+    /// Waits for requests; has no streams besides those that answer.
     #[must_use]
     pub fn new(show: Show) -> Self {
+        Self::start(show, &["POST"])
+    }
+
+    /// Waits for requests, also for those that want a stream.
+    #[must_use]
+    pub fn with_streams(show: Show) -> Self {
+        Self::start(show, &["POST", "GET"])
+    }
+
+    fn start(show: Show, methods: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its number").port();
         let (tells, visits) = channel();
@@ -44,7 +56,7 @@ impl Site {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (show, tells, sessions) = (show.clone(), tells.clone(), Arc::clone(&sessions));
-                thread::spawn(move || receive(stream, &show, &tells, &sessions));
+                thread::spawn(move || receive(stream, methods, &show, &tells, &sessions));
             }
         });
         Self { port, visits }
@@ -100,9 +112,21 @@ impl Visit {
 
     /// Answers with a text, as a tool does.
     pub fn text(&mut self, text: &str) {
-        let result = json!({"content": [{"type": "text", "text": text}]});
+        self.result(json!({"content": [{"type": "text", "text": text}]}));
+    }
+
+    /// Answers with a result.
+    pub fn result(&mut self, result: Value) {
         let answer = json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result});
         self.respond("200 OK", "Content-Type: application/json\r\n", &answer.to_string());
+    }
+
+    /// Refuses the request with an error.
+    pub fn error(&mut self, code: i64, message: &str) {
+        let error = json!({"code": code, "message": message});
+        let answer = json!({"jsonrpc": "2.0", "id": self.message["id"], "error": error});
+        let head = "Content-Type: application/json\r\n";
+        self.respond("400 Bad Request", head, &answer.to_string());
     }
 
     /// Begins a stream of events.
@@ -128,9 +152,15 @@ fn respond(stream: &mut TcpStream, status: &str, head: &str, body: &str) {
 }
 
 /// Reads one request and answers it, or has the test do so.
-fn receive(mut stream: TcpStream, show: &Show, tells: &Sender<Visit>, sessions: &AtomicU64) {
+fn receive(
+    mut stream: TcpStream,
+    methods: &[&str],
+    show: &Show,
+    tells: &Sender<Visit>,
+    sessions: &AtomicU64,
+) {
     let Some((method, fields, message)) = read(&stream) else { return };
-    if method != "POST" {
+    if !methods.contains(&&*method) {
         return respond(&mut stream, "405 Method Not Allowed", "", "");
     }
     match show.answer(&message) {
@@ -152,7 +182,7 @@ fn receive(mut stream: TcpStream, show: &Show, tells: &Sender<Visit>, sessions: 
             respond(&mut stream, "200 OK", &head, &answer.to_string());
         }
         // Nobody who tests any more has nothing to answer.
-        None => _ = tells.send(Visit { message, fields, stream }),
+        None => _ = tells.send(Visit { method, message, fields, stream }),
     }
 }
 

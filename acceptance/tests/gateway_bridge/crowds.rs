@@ -1,7 +1,12 @@
 //! Many questions of one caller, and what others notice of them.
 
-use creole_acceptance::gateway::{Heard, Modern};
+use std::fs;
+
+use creole::seal::digest;
+use creole_acceptance::gateway::{Heard, Modern, Site};
+use creole_acceptance::http::Listening;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{A_MOMENT, ALICE, BOB, Bridge, asking, form, named, only_key, text};
 
@@ -129,4 +134,74 @@ fn dies_under(bridge: &Bridge, client: &Modern) -> Value {
 
 fn is_refused(told: &Value) -> bool {
     told["error"]["message"].as_str().is_some_and(|words| words.contains("tried again in"))
+}
+
+/// Callers whose calls wait for answers at once.
+const CALLERS: usize = 8;
+
+/// A key of a caller.
+fn key(number: usize) -> String {
+    format!("the-key-of-caller-{number}-of-the-test")
+}
+
+/// A gateway before the site that lets these callers in.
+fn before(site: &Site) -> (Listening, TempDir) {
+    let keys = (0..CALLERS).map(|number| {
+        let digest = digest(key(number).as_bytes()).map(|byte| format!("{byte:02x}")).concat();
+        format!("{{ name = \"caller-{number}\", sha256 = \"{digest}\" }}")
+    });
+    let keys: Vec<_> = keys.collect();
+    let head = format!("[server]\nname = \"gateway\"\n[auth]\nkeys = [{}]\n", keys.join(", "));
+    let most = CALLERS * MOST;
+    let upstream = format!("url = \"{}\"\nprefix = \"\"\nmost_waiting = {most}\n", site.url());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    fs::write(&file, format!("{head}[upstreams.site]\n{upstream}")).unwrap();
+    (Listening::start(&[&file.display().to_string()]).unwrap(), folder)
+}
+
+#[test]
+fn many_calls_wait_for_answers_while_others_are_answered() {
+    let site = Site::new(asking());
+    let (gateway, _folder) = before(&site);
+    let plain = Modern::new(gateway.address());
+    let client = plain.that_can(json!({"elicitation": {}}));
+    let mut waiting = Vec::new();
+    let before = gateway.weight();
+    for number in 0..CALLERS * MOST {
+        let client = client.with_key(&key(number / MOST));
+        let mut call = client.begin_call("ask", json!({"number": number}));
+        let mut visit = site.hears("tools/call");
+        visit.stream();
+        for question in [1, 2] {
+            let (id, params) = (format!("{number}-{question}"), form("Who?"));
+            let method = "elicitation/create";
+            visit.event(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        }
+        let asked = call.answer()["result"].clone();
+        assert_eq!(asked["inputRequests"].as_object().unwrap().len(), 2, "{asked}");
+        waiting.push((client, visit, asked));
+    }
+    let grown = gateway.weight().memory.saturating_sub(before.memory);
+    assert!(grown < 64 * 1024 * 1024, "{grown} bytes for {} calls", waiting.len());
+    // Who asks nothing is answered as ever.
+    let mut call = plain.with_key(&key(0)).begin_call("ask", json!({}));
+    site.hears("tools/call").text("plain");
+    assert_eq!(text(&call.answer()), "plain");
+    // The first and the last are still there.
+    for place in [0, CALLERS * MOST - 1] {
+        let (client, visit, asked) = &mut waiting[place];
+        let keys = asked["inputRequests"].as_object().unwrap().keys();
+        let answers: serde_json::Map<_, _> = keys.map(|key| (key.clone(), named("Ann"))).collect();
+        let (arguments, state) = (json!({"number": place}), &asked["requestState"]);
+        let mut again = client.begin_again("ask", arguments, state, json!(answers));
+        for _ in 0..2 {
+            let mut answered = site.next();
+            assert_eq!(answered.message["result"], named("Ann"), "{}", answered.message);
+            answered.respond("202 Accepted", "", "");
+        }
+        let result = json!({"content": [{"type": "text", "text": "done"}]});
+        visit.event(&json!({"jsonrpc": "2.0", "id": visit.message["id"], "result": result}));
+        assert_eq!(text(&again.answer()), "done");
+    }
 }

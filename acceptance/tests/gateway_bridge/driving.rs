@@ -161,7 +161,8 @@ fn a_page_has_a_name_for_a_client_of_2025_11_25_and_is_asked_for_once() {
     bridge.puppets.hears("tools/call").result(asks.clone());
     let question = answering.message();
     assert_eq!(question["params"]["url"], page["url"], "{question}");
-    assert!(question["params"]["elicitationId"].is_string(), "{question}");
+    let name = question["params"]["elicitationId"].clone();
+    assert!(name.as_str().is_some_and(|name| name.len() > 16), "{question}");
     client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}));
     // It was not visited yet: the server says so, and nobody is asked a second time.
     let again = bridge.puppets.hears("tools/call");
@@ -169,7 +170,38 @@ fn a_page_has_a_name_for_a_client_of_2025_11_25_and_is_asked_for_once() {
     again.result(asks);
     bridge.puppets.hears("tools/call").result(complete("signed in"));
     let (before, answer) = answering.all();
-    assert_eq!((before.len(), text(&answer)), (0, "signed in"));
+    assert_eq!(text(&answer), "signed in");
+    let over = json!({
+        "jsonrpc": "2.0", "method": "notifications/elicitation/complete",
+        "params": {"elicitationId": name},
+    });
+    assert_eq!(before, [over], "the server waited for the visit, and no longer does");
+}
+
+#[test]
+fn a_visit_that_a_server_of_2025_11_25_says_is_over_is_over_for_its_client() {
+    let bridge = Bridge::new(Show::new("2025-11-25", json!({"tools": {}}), &["ask"]));
+    let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {"url": {}}}));
+    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    let called = bridge.puppets.hears("tools/call");
+    let page = json!({
+        "mode": "url", "url": "https://a.example/", "message": "Sign in", "elicitationId": "e1",
+    });
+    called.by.asks(json!(1), "elicitation/create", page.clone());
+    let question = answering.message();
+    assert_eq!(question["params"], page);
+    client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}));
+    assert_eq!(bridge.puppets.next().message["result"], json!({"action": "accept"}));
+    // Of a visit that nobody here was asked to make nobody is told.
+    for name in ["of-another", "e1"] {
+        let params = json!({"elicitationId": name});
+        called.by.tells("notifications/elicitation/complete", &params);
+    }
+    let told = answering.message();
+    assert_eq!(told["method"], "notifications/elicitation/complete", "{told}");
+    assert_eq!(told["params"], json!({"elicitationId": "e1"}));
+    called.text("signed in");
+    assert_eq!(text(&answering.answer()), "signed in");
 }
 
 #[test]

@@ -1,9 +1,18 @@
 //! Nobody sees, answers or spoils what belongs to somebody else.
 
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use creole_acceptance::gateway::{Heard, Legacy, Modern, Show};
 use serde_json::{Value, json};
 
-use crate::{A_MOMENT, ALICE, BOB, Bridge, asking, form, named, only_key, text};
+use crate::{A_MOMENT, ALICE, BOB, Bridge, KEYS, asking, form, named, only_key, text};
+
+/// What is known of Alice's key, and another key for her.
+const ALICES_DIGEST: &str = "fdedecbe137a31fb1ee084b0a8a53f3a6247bff209ab14e288af55aac40e5ed8";
+const NEW_KEY: &str = "alice-newer-key-of-the-test";
+const NEW_DIGEST: &str = "1d7c3a68546d6045ae80065d02a2336f524a15f2dba38f3a505d638779102e1a";
 
 /// Alice has called and is asked.
 fn asked_alice(bridge: &Bridge) -> (Modern, Heard, Value) {
@@ -168,4 +177,86 @@ fn the_same_id_and_the_same_token_of_two_callers_do_not_collide() {
             (&json!(7), &json!(number.to_string()))
         );
     }
+}
+
+#[test]
+fn another_key_of_the_same_caller_goes_on_with_a_call_and_that_of_another_does_not() {
+    let upstream = "[upstreams.behind]\nprefix = \"\"\n";
+    let bridge = Bridge::configured(asking(), &format!("{KEYS}{upstream}"));
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let (alice, bob) = (client.with_key(ALICE), client.with_key(BOB));
+    let mut call = alice.begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    called.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let asked = call.answer()["result"].clone();
+    // Alice is given a new key while the server waits for her.
+    let command = json!(bridge.puppets.command());
+    let renewed = KEYS.replace(ALICES_DIGEST, NEW_DIGEST);
+    bridge.rewrite(&format!("{renewed}{upstream}command = {command}\n"));
+    let renewed = client.with_key(NEW_KEY);
+    let began = Instant::now();
+    while renewed.request("tools/list", json!({})).get("result").is_none() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{}", bridge.gateway.log());
+        thread::sleep(A_MOMENT / 10);
+    }
+    let answers = || json!({only_key(&asked): named("Ann")});
+    let state = &asked["requestState"];
+    assert_eq!(bob.again("ask", json!({}), state, answers())["error"]["code"], -32602);
+    let mut again = renewed.begin_again("ask", json!({}), state, answers());
+    let answered = bridge.puppets.next();
+    assert_eq!((answered.by.pid, &answered.message["result"]), (called.by.pid, &named("Ann")));
+    called.text("Hello, Ann!");
+    assert_eq!(text(&again.answer()), "Hello, Ann!");
+}
+
+#[test]
+fn where_each_call_has_a_conversation_of_its_own_no_two_meet() {
+    let upstream = "[upstreams.behind]\nprefix = \"\"\naffinity = \"request\"\n";
+    let bridge = Bridge::configured(asking(), &format!("{KEYS}{upstream}"));
+    let mut seen = Vec::new();
+    for client in [bridge.modern(), bridge.modern().that_can(json!({"elicitation": {}}))] {
+        for key in [ALICE, ALICE, BOB] {
+            let mut call = client.with_key(key).begin_call("ask", json!({}));
+            let called = bridge.puppets.hears("tools/call");
+            called.text("done");
+            assert_eq!(text(&call.answer()), "done");
+            assert!(!seen.contains(&called.by.pid), "used before");
+            seen.push(called.by.pid);
+        }
+    }
+}
+
+#[test]
+fn state_outlives_one_change_of_the_key_and_not_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys");
+    let change = |digits: &str| {
+        let fresh = folder.path().join("fresh");
+        fs::write(&fresh, digits.repeat(32)).unwrap();
+        fs::rename(fresh, &keys).unwrap();
+    };
+    change("01");
+    let state = format!("[state]\nkeys_file = {}\n", json!(keys));
+    let upstream = "[upstreams.behind]\nprefix = \"\"\n";
+    let bridge = Bridge::configured(asking(), &format!("{KEYS}{state}{upstream}"));
+    // Each change is told in the log.
+    let told = || bridge.gateway.log().matches("was read again").count();
+    let changed = |digits: &str| {
+        let before = told();
+        change(digits);
+        let began = Instant::now();
+        while told() == before {
+            assert!(began.elapsed() < Duration::from_secs(30), "{}", bridge.gateway.log());
+            thread::sleep(A_MOMENT / 10);
+        }
+    };
+    let (alice, called, asked) = asked_alice(&bridge);
+    changed("02");
+    is_still_answered(&bridge, &alice, &called, &asked);
+    let (alice, _called, asked) = asked_alice(&bridge);
+    changed("03");
+    changed("04");
+    let answers = json!({only_key(&asked): named("Alice")});
+    let refused = alice.again("ask", json!({"a": 1, "b": [2.0]}), &asked["requestState"], answers);
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }

@@ -10,13 +10,16 @@ mod discretion;
 mod driving;
 mod errands;
 mod isolation;
+mod kinds;
 mod lacking;
 mod parking;
 mod patience;
 mod pipes;
 mod replicas;
 mod rounds;
+mod routes;
 mod sharing;
+mod sites;
 mod slow;
 mod tasks;
 mod telling;
@@ -51,7 +54,7 @@ keys = [
 struct Bridge {
     puppets: Puppeteer,
     gateway: Listening,
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 impl Bridge {
@@ -60,7 +63,7 @@ impl Bridge {
         let puppets = Puppeteer::new(show);
         let command = puppets.command();
         let gateway = Listening::start(&["--", &command[0], &command[1]]).unwrap();
-        Self { puppets, gateway, _folder: None }
+        Self { puppets, gateway, folder: None }
     }
 
     /// A gateway that lets Alice and Bob in.
@@ -76,7 +79,20 @@ impl Bridge {
         let file = folder.path().join("gateway.toml");
         fs::write(&file, format!("{configuration}command = {command}\n")).unwrap();
         let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
-        Self { puppets, gateway, _folder: Some(folder) }
+        Self { puppets, gateway, folder: Some(folder) }
+    }
+
+    /// Changes the configuration, in one step, as careful editors do.
+    fn rewrite(&self, configuration: &str) {
+        self.write("gateway.toml", configuration);
+    }
+
+    /// Writes a file beside the configuration, in one step.
+    fn write(&self, name: &str, text: &str) {
+        let folder = self.folder.as_ref().expect("it has a configuration").path();
+        let fresh = folder.join(format!("{name}.new"));
+        fs::write(&fresh, text).unwrap();
+        fs::rename(fresh, folder.join(name)).unwrap();
     }
 
     fn modern(&self) -> Modern {

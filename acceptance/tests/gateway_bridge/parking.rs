@@ -339,31 +339,70 @@ fn more_calls_than_may_wait_are_refused_and_the_others_go_on() {
 
 #[test]
 fn a_server_that_asks_for_folders_at_once_is_told_them_before_it_is_called() {
-    let bridge = Bridge::new(asking());
-    assert_eq!(
-        bridge.modern().request("tools/list", json!({}))["result"]["tools"][0]["name"],
-        "ask"
-    );
-    let client = bridge.modern().that_can(json!({"roots": {}}));
-    let before = bridge.puppets.children().len();
-    let mut call = client.begin_call("ask", json!({}));
-    // The puppet asks as soon as it is there.
-    let child = loop {
-        if let Some(child) = bridge.puppets.children().get(before).cloned() {
-            break child;
-        }
-        thread::yield_now();
-    };
-    child.asks(json!(1), "roots/list", json!({}));
+    let bridge = Bridge::new(asking().leaving("ping"));
+    let listed = bridge.modern().request("tools/list", json!({}));
+    assert_eq!(listed["result"]["tools"][0]["name"], "ask", "nothing to wait for");
+    // Who has no folders is not asked for any.
+    let mut call = bridge.modern().begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
+    let told = called.by.told();
+    let opened = told.iter().find(|it| it["method"] == "initialize").unwrap();
+    assert!(opened["params"]["capabilities"].get("roots").is_none(), "{opened}");
+    called.text("without");
+    assert_eq!(text(&call.answer()), "without");
+    let client = bridge.modern().that_can(json!({"roots": {}}));
+    let mut call = client.begin_call("ask", json!({"n": 1}));
+    // The puppet asks as soon as the conversation is open, and answers afterwards.
+    let looked = bridge.puppets.hears("ping");
+    looked.by.asks(json!(1), "roots/list", json!({}));
+    looked.result(json!({}));
     let asked = call.answer()["result"].clone();
     let key = only_key(&asked);
     assert_eq!(asked["inputRequests"][&key]["method"], "roots/list");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "it is not called before it knows");
     let roots = json!({"roots": [{"uri": "file:///home"}]});
-    let mut again =
-        client.begin_again("ask", json!({}), &asked["requestState"], json!({key: roots.clone()}));
+    let mut again = client.begin_again(
+        "ask",
+        json!({"n": 1}),
+        &asked["requestState"],
+        json!({key: roots.clone()}),
+    );
     let answered = bridge.puppets.next();
-    assert_eq!(answered.message["result"], roots);
+    assert_eq!((&answered.message["id"], &answered.message["result"]), (&json!(1), &roots));
+    let called = bridge.puppets.hears("tools/call");
+    assert_eq!(called.by.pid, looked.by.pid);
+    assert_eq!(called.message["params"]["arguments"], json!({"n": 1}));
     called.text("rooted");
     assert_eq!(text(&again.answer()), "rooted");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "one call is one call");
+}
+
+#[test]
+fn a_server_that_asks_nothing_at_first_is_called_at_once() {
+    let bridge = Bridge::new(asking());
+    let client = bridge.modern().that_can(json!({"roots": {}}));
+    let mut call = client.begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    called.text("at once");
+    assert_eq!(text(&call.answer()), "at once");
+}
+
+#[test]
+fn a_call_that_was_never_begun_is_not_begun_when_nobody_answers() {
+    let bridge = Bridge::new(asking().leaving("ping"));
+    let client = bridge.modern().that_can(json!({"roots": {}}));
+    let call = client.begin_call("ask", json!({}));
+    let looked = bridge.puppets.hears("ping");
+    call.hang_up();
+    looked.by.asks(json!(1), "roots/list", json!({}));
+    looked.result(json!({}));
+    let mut told = Vec::new();
+    while told.len() < 2 {
+        told.extend(bridge.puppets.within(A_MOMENT).map(|heard| heard.message));
+        assert!(told.iter().all(|it| it["method"] != "tools/call"), "{told:?}");
+        if told.iter().any(|it| it["id"] == 1 && it.get("error").is_some()) {
+            break;
+        }
+    }
+    assert!(bridge.puppets.within(A_MOMENT).is_none_or(|it| it.message["method"] != "tools/call"));
 }

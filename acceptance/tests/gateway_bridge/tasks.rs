@@ -74,6 +74,25 @@ fn a_tool_that_needs_a_task_is_a_call_for_who_has_none_and_may_ask() {
 }
 
 #[test]
+fn a_call_that_becomes_a_task_after_its_question_was_answered_is_followed_to_its_end() {
+    let bridge = Bridge::new(working());
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let mut call = client.begin_call("job", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    called.by.asks(json!(1), "elicitation/create", form("Really?"));
+    let asked = call.answer()["result"].clone();
+    let answers = json!({only_key(&asked): named("Ann")});
+    let mut again = client.begin_again("job", json!({}), &asked["requestState"], answers);
+    assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
+    called.result(json!({"task": task("working")}));
+    let looked = bridge.puppets.hears("tasks/get");
+    assert_eq!(looked.by.pid, called.by.pid, "a task is known where it was made");
+    looked.result(task("completed"));
+    bridge.puppets.hears("tasks/result").text("done");
+    assert_eq!(text(&again.answer()), "done");
+}
+
+#[test]
 fn a_task_is_followed_in_the_conversation_in_which_it_was_made() {
     let bridge = Bridge::new(working());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));

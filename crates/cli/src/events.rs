@@ -15,6 +15,8 @@ pub(crate) fn tell(event: Event) {
             let data: Value = data.decode().unwrap_or(Value::Null);
             output::talk(&log_line(level.name(), logger.as_deref(), &data));
         }
+        // Whoever visited a page here knows.
+        Event::Visited(_) => {}
     }
 }
 

@@ -303,7 +303,12 @@ async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer, patience: Du
         }
         let (mut asks, state) = match next.call(again).await {
             Outcome::NeedInput { asks, state } => (asks, state),
-            done => return done,
+            done => {
+                if matches!(done, Outcome::Complete(_)) {
+                    visits.tell_over(&call.context).await;
+                }
+                return done;
+            }
         };
         round = round.after(state);
         if caller.rules.asking == Asking::Reentrant {

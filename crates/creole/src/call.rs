@@ -95,6 +95,8 @@ struct Shared {
     outlet: Arc<dyn Outlet>,
     /// The connection or session that the call came on, of clients that have one.
     conversation: Option<Arc<str>>,
+    /// Whether the call came as a request that stands alone also for its transport.
+    stands_alone: bool,
     debug: bool,
     /// The task that the call runs as.
     task: Option<Box<str>>,
@@ -111,6 +113,7 @@ impl Context {
         debug: bool,
     ) -> Self {
         let Origin { principal, conversation } = origin;
+        let stands_alone = conversation.is_none();
         // A caller whose requests stand alone is not tied to what else came the same way.
         let conversation = conversation.filter(|_| caller.rules.era == Era::Handshake);
         Self::of(Shared {
@@ -119,6 +122,7 @@ impl Context {
             principal,
             outlet,
             conversation,
+            stands_alone,
             debug,
             task: None,
             is_cancelled: AtomicBool::new(false),
@@ -134,6 +138,7 @@ impl Context {
             principal: Arc::clone(&self.shared.principal),
             outlet,
             conversation: self.shared.conversation.clone(),
+            stands_alone: self.shared.stands_alone,
             debug: self.shared.debug,
             task: Some(id.into()),
             is_cancelled: AtomicBool::new(false),
@@ -174,6 +179,11 @@ impl Context {
     /// The connection or session that the call came on; nothing for clients whose requests stand alone.
     pub fn conversation(&self) -> Option<&Arc<str>> {
         self.shared.conversation.as_ref()
+    }
+
+    /// Whether nothing else comes the same way as the call, as with requests over HTTP without a session.
+    pub(crate) fn stands_alone(&self) -> bool {
+        self.shared.stands_alone
     }
 
     /// What the endpoint handed out with its questions, when the call is made again with the answers.

@@ -56,7 +56,7 @@ mod uri_template;
 pub use call::{Call, Canceller, Context, Origin, Outlet};
 pub use chain::{BoxFuture, Endpoint, Middleware, Next};
 pub use prompt::Prompt;
-pub use registry::{Offer, Registry, Remote, Source, WeakRegistry};
+pub use registry::{Abilities, Audience, Offer, Registry, Remote, Source, WeakRegistry};
 pub use resource::{Resource, Template};
 pub use server::{Server, Service};
 pub use skill::{Skill, SkillError};

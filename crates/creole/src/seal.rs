@@ -96,6 +96,12 @@ impl Sealer {
         }
     }
 
+    /// Seals with the newest of these secrets from now on. Texts of the one before it still open, also if only this
+    /// sealer knows it.
+    pub fn renew(&self, secrets: &Secrets) {
+        secrets.0.iter().rev().for_each(|secret| self.rotate(secret));
+    }
+
     /// Seals `plain` for `purpose` and for whatever `binding` names, until `expires_at_ms`.
     ///
     /// # Panics
@@ -186,6 +192,39 @@ impl Error for SealError {}
 #[must_use]
 pub fn digest(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
+}
+
+/// Secrets of a sealer as a file has them, which several machines may share.
+pub struct Secrets(Vec<[u8; 32]>);
+
+impl Secrets {
+    /// One or two secrets, each in 64 hexadecimal digits on a line of its own, the newest first. Empty lines and those
+    /// that begin with `#` are passed over.
+    ///
+    /// # Errors
+    /// What is wrong, and in which line, but not what stands there.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let lines = text.lines().map(str::trim).enumerate();
+        let written = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let secrets = written.map(|(number, line)| {
+            secret_of_hex(line)
+                .ok_or_else(|| format!("line {}: this is not 64 hexadecimal digits", number + 1))
+        });
+        match secrets.collect::<Result<Vec<_>, _>>()? {
+            none if none.is_empty() => {
+                Err("there is no key; `openssl rand -hex 32` makes one".to_owned())
+            }
+            some if some.len() <= 2 => Ok(Self(some)),
+            _ => Err("there are more than two keys: the newest and the one before".to_owned()),
+        }
+    }
+}
+
+fn secret_of_hex(text: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u8> = text.chars().map_while(|it| it.to_digit(16)).map(|it| it as u8).collect();
+    let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+    (text.len() == 64).then_some(())?;
+    bytes.try_into().ok()
 }
 
 struct Keys {
@@ -403,6 +442,25 @@ mod tests {
                 let opened = sealer().open(Purpose::State, &[], NOW, &text);
                 prop_assert_eq!(opened, Err(SealError::Invalid));
             }
+        }
+    }
+
+    #[test]
+    fn keys_are_read_the_newest_first_and_mistakes_are_named() {
+        let (old, new) = ("aB".repeat(32), "02".repeat(32));
+        let sealer = Sealer::random();
+        sealer.renew(&Secrets::parse(&format!("{old}\n")).unwrap());
+        let before = sealer.seal(Purpose::State, &[], u64::MAX, b"x");
+        sealer.renew(&Secrets::parse(&format!("# newest first\n{new}\n\n{old}\n")).unwrap());
+        assert!(sealer.open(Purpose::State, &[], 0, &before).is_ok());
+        let elsewhere = Sealer::random();
+        elsewhere.renew(&Secrets::parse(&format!("{new}\n{old}")).unwrap());
+        assert!(elsewhere.open(Purpose::State, &[], 0, &before).is_ok());
+        sealer.renew(&Secrets::parse(&"03".repeat(32)).unwrap());
+        assert_eq!(sealer.open(Purpose::State, &[], 0, &before), Err(SealError::Invalid));
+        let (short, odd) = ("02".repeat(31), format!("{}zz", "02".repeat(31)));
+        for wrong in [String::new(), "#".to_owned(), short, odd, format!("{new}\n{new}\n{new}")] {
+            assert!(Secrets::parse(&wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use creole::call::Call;
+use creole::call::{Call, Context};
 use creole::chain::{BoxFuture, Middleware, Next};
-use creole::proto::fault::Fault;
+use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::ListKind;
 use creole::proto::op::{Operation, Outcome};
 use creole::{Registry, Source, WeakRegistry};
@@ -107,6 +107,20 @@ impl Federation {
     fn is_stale(&self, kind: ListKind) -> bool {
         self.upstreams().iter().any(|upstream| upstream.is_stale(kind))
     }
+
+    /// Looks what the servers list for this caller, where nobody has yet.
+    async fn look_for(&self, kind: ListKind, context: &Context) {
+        let mut looking = JoinSet::new();
+        for upstream in self.upstreams().iter().filter(|it| it.is_unseen(kind, context)) {
+            let (upstream, context) = (Arc::clone(upstream), context.clone());
+            looking.spawn(async move { upstream.look_for(kind, &context).await });
+        }
+        looking.join_all().await;
+    }
+
+    fn is_unseen(&self, kind: ListKind, context: &Context) -> bool {
+        self.upstreams().iter().any(|upstream| upstream.is_unseen(kind, context))
+    }
 }
 
 /// Asks the layers around everything whether they let something else be listed, while somebody needs the servers.
@@ -176,24 +190,47 @@ struct Awaken {
 impl Middleware for Awaken {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if self.federation.upstreams().iter().all(|upstream| upstream.is_ready()) {
-            return match call.operation {
-                // Further pages belong to the list that the first one came from.
-                Operation::List(kind, None) if self.federation.is_stale(kind) => {
-                    Box::pin(async move {
-                        self.federation.refresh(kind).await;
-                        next.call(call).await
-                    })
-                }
-                _ => next.call(call),
-            };
+            return self.pass(call, next);
         }
         Box::pin(async move {
             let reached = self.federation.ready(&call).await;
             match (reached, &call.operation) {
                 // Whoever opens a conversation is told at once that there is nothing behind it.
                 (Err(fault), Operation::Discover) => fault.into(),
-                _ => next.call(call).await,
+                _ => self.pass(call, next).await,
             }
         })
+    }
+}
+
+impl Awaken {
+    /// Passes a call on when the servers behind are there. Most calls wait for nothing here.
+    fn pass<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        let federation = &self.federation;
+        match call.operation {
+            // Further pages belong to the list that the first one came from.
+            Operation::List(kind, None)
+                if federation.is_stale(kind) || federation.is_unseen(kind, &call.context) =>
+            {
+                Box::pin(async move {
+                    federation.refresh(kind).await;
+                    federation.look_for(kind, &call.context).await;
+                    next.call(call).await
+                })
+            }
+            Operation::CallTool { .. } if federation.is_unseen(ListKind::Tools, &call.context) => {
+                Box::pin(async move {
+                    let outcome = next.call(call.clone()).await;
+                    let is_unknown = matches!(&outcome, Outcome::Fail(fault) if fault.kind == FaultKind::UnknownTool);
+                    if !is_unknown {
+                        return outcome;
+                    }
+                    // A server may have it for those who can be asked for something.
+                    federation.look_for(ListKind::Tools, &call.context).await;
+                    next.call(call).await
+                })
+            }
+            _ => next.call(call),
+        }
     }
 }

@@ -64,6 +64,8 @@ pub struct Plan {
     pub auth: Option<AuthPlan>,
     /// The file that tasks and sessions are kept in; without one, they live as long as the process.
     pub state: Option<PathBuf>,
+    /// The file with the keys of what passes through clients.
+    pub seal_keys: Option<PathBuf>,
     /// The log.
     pub log: LogPlan,
     /// The folder of the pack `skills`, where that is offered; there is one.
@@ -173,6 +175,7 @@ impl Plan {
             http: self.http.map(|http| http.within(folder)),
             auth: self.auth.map(|auth| auth.within(folder)),
             state: self.state.map(|file| folder.join(file)),
+            seal_keys: self.seal_keys.map(|file| folder.join(file)),
             ..self
         }
     }
@@ -185,7 +188,8 @@ impl Plan {
         let of_tools = self.recipes.iter().filter_map(Recipe::script);
         let scripts = of_layers.chain(of_tools).map(|script| script.file().to_owned());
         let documents = self.recipes.iter().filter_map(Recipe::api).filter_map(Api::file);
-        let mut files: Vec<PathBuf> = scripts.chain(documents.map(Path::to_owned)).collect();
+        let others = documents.map(Path::to_owned).chain(self.seal_keys.clone());
+        let mut files: Vec<PathBuf> = scripts.chain(others).collect();
         files.sort();
         files.dedup();
         files
@@ -213,7 +217,9 @@ impl Plan {
         let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
         let auth = config.auth.map(auth::resolve).transpose()?;
-        let state = config.state.map(|table| file("file", table.file)).transpose()?;
+        let (state, seal_keys) = config.state.map_or((None, None), |it| (it.file, it.keys_file));
+        let state = state.map(|written| file("file", written)).transpose()?;
+        let seal_keys = seal_keys.map(|written| file("keys_file", written)).transpose()?;
         let packs: Vec<String> = all().flat_map(|server| server.packs.clone()).collect();
         let skills = skills::folder(config.skills, &packs, folder)?;
         let tasks = database::tasks(config.tasks, &packs, folder)?;
@@ -225,6 +231,7 @@ impl Plan {
             http,
             auth,
             state,
+            seal_keys,
             log,
             skills,
             tasks,

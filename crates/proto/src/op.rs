@@ -390,6 +390,8 @@ pub enum Event {
         /// What.
         data: Raw,
     },
+    /// A page that the client was asked to visit has done its part; this is the name of the visit.
+    Visited(String),
 }
 
 /// What happens to a server, whoever is calling.

@@ -6,33 +6,57 @@
 use std::collections::BTreeMap;
 
 use creole_proto::model::{Ask, Question};
+use creole_proto::op::Event;
 use creole_proto::wire::Raw;
 
-use super::Answers;
+use super::{Answers, random_name};
+use crate::call::Context;
 
 /// The pages of one call.
 #[derive(Default)]
 pub(super) struct Visits {
-    /// The answers that agreed, by page.
-    agreed: BTreeMap<String, Raw>,
-    /// The pages of the questions that are being asked, by key.
-    asked: BTreeMap<String, String>,
+    /// The visits that were agreed to, by page.
+    agreed: BTreeMap<String, Visit>,
+    /// The pages of the questions that are being asked and the names of the visits, by key.
+    asked: BTreeMap<String, (String, String)>,
+}
+
+/// A visit that was agreed to.
+struct Visit {
+    id: String,
+    answer: Raw,
+    /// Whether the server said that it was not over.
+    is_awaited: bool,
 }
 
 impl Visits {
-    /// Takes the questions out that were agreed to before, and gives their answers.
+    /// Takes the questions out that were agreed to before, and gives their answers. The others get a name for the
+    /// visit where the server has none.
     pub(super) fn take_known(&mut self, asks: &mut Vec<Ask>) -> Answers {
         let mut known = Answers::new();
         self.asked.clear();
-        asks.retain(|Ask { key, question }| {
-            let Question::Url { url, .. } = question else { return true };
-            match self.agreed.get(url) {
-                Some(answer) => _ = known.insert(key.clone(), answer.clone()),
-                None => _ = self.asked.insert(key.clone(), url.clone()),
+        asks.retain_mut(|Ask { key, question }| {
+            let Question::Url { url, id, .. } = question else { return true };
+            if let Some(visit) = self.agreed.get_mut(url) {
+                visit.is_awaited = true;
+                known.insert(key.clone(), visit.answer.clone());
+                return false;
             }
-            !known.contains_key(key)
+            if id.is_empty() {
+                *id = random_name();
+            }
+            self.asked.insert(key.clone(), (url.clone(), id.clone()));
+            true
         });
         known
+    }
+
+    /// Tells the client which visits are over, when the call is: those that the server had waited for. To agree to
+    /// a visit is not to make it, so nothing is known of the others.
+    pub(super) async fn tell_over(self, context: &Context) {
+        for visit in self.agreed.into_values().filter(|visit| visit.is_awaited) {
+            context.event(Event::Visited(visit.id)).await;
+        }
     }
 
     /// Notes which of the pages were agreed to.
@@ -40,9 +64,10 @@ impl Visits {
         for (key, answer) in answers {
             let is_agreed = answer.object().and_then(|it| it.string("action").ok().flatten());
             if is_agreed.is_some_and(|action| action == "accept")
-                && let Some(url) = self.asked.remove(key)
+                && let Some((url, id)) = self.asked.remove(key)
             {
-                self.agreed.insert(url, answer.clone());
+                let visit = Visit { id, answer: answer.clone(), is_awaited: false };
+                self.agreed.insert(url, visit);
             }
         }
     }

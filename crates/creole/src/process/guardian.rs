@@ -4,11 +4,17 @@
 //! for what they started, a guardian is told of every group; when we are gone, it ends those that are left. The
 //! kernel's own death signal would reach only the children themselves, and would be sent as well when nothing but
 //! the thread that started them ends (prctl(2), `PR_SET_PDEATHSIG`).
+//!
+//! We may be killed after a child was started and before the guardian was told. So children carry a mark in their
+//! environment, and the guardian looks for it. Until a child runs its program it holds our end of the guardian's
+//! input too: when that ends, every child can be recognised.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -18,7 +24,14 @@ use super::group::{Group, LOOK};
 
 /// The guardian of our children. Clones are the same one; it ends when the last of them is dropped.
 #[derive(Clone, Debug)]
-pub struct Guardian(Arc<Mutex<Process>>);
+pub struct Guardian {
+    process: Arc<Mutex<Process>>,
+    /// What children carry in their environment.
+    mark: Option<Arc<str>>,
+}
+
+/// The variable of children that has their guardian's mark.
+const MARK: &str = "CREOLE_GUARDED";
 
 #[derive(Debug)]
 struct Process(Child);
@@ -35,22 +48,32 @@ impl Guardian {
         let mut command = Command::new(command);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // A group of its own: what a terminal tells us is not for it.
-        let child = command.process_group(0).spawn()?;
-        Ok(Self(Arc::new(Mutex::new(Process(child)))))
+        let child = command.env_remove(MARK).process_group(0).spawn()?;
+        let mark: Option<Arc<str>> = crate::task::random_id().ok().map(Into::into);
+        let guardian = Self { process: Arc::new(Mutex::new(Process(child))), mark };
+        if let Some(mark) = &guardian.mark {
+            guardian.say(&format!("={mark}\n"));
+        }
+        Ok(guardian)
+    }
+
+    /// The entry of a child's environment by which it can be recognised.
+    pub(super) fn mark(&self) -> Option<(&'static str, &str)> {
+        self.mark.as_deref().map(|mark| (MARK, mark))
     }
 
     pub(super) fn watch(&self, group: Group) {
-        self.tell('+', group);
+        self.say(&format!("+{}\n", group.number()));
     }
 
     pub(super) fn forget(&self, group: Group) {
-        self.tell('-', group);
+        self.say(&format!("-{}\n", group.number()));
     }
 
-    fn tell(&self, sign: char, group: Group) {
-        let mut process = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn say(&self, line: &str) {
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stdin) = &mut process.0.stdin
-            && let Err(error) = stdin.write_all(format!("{sign}{}\n", group.number()).as_bytes())
+            && let Err(error) = stdin.write_all(line.as_bytes())
         {
             tracing::warn!("the guardian of child processes is gone: {error}");
             process.0.stdin = None;
@@ -69,8 +92,12 @@ impl Drop for Process {
 /// Guards what it is told of until the input ends, and then ends what is left: by asking, and after `patience`
 /// by force. The `main` of a guardian.
 pub fn guard(input: impl BufRead, patience: Duration) {
-    let mut groups = HashSet::new();
+    let (mut groups, mut mark) = (HashSet::new(), None);
     for line in input.lines().map_while(Result::ok) {
+        if let Some(told) = line.strip_prefix('=') {
+            mark = Some(told.to_owned());
+            continue;
+        }
         let number = line.get(1..).and_then(|number| number.parse().ok());
         match (line.as_bytes().first(), number.and_then(Group::led_by)) {
             (Some(b'+'), Some(group)) => _ = groups.insert(group),
@@ -78,10 +105,57 @@ pub fn guard(input: impl BufRead, patience: Duration) {
             _ => {}
         }
     }
+    groups.extend(mark.iter().flat_map(|mark| marked(mark)));
     groups.iter().for_each(|group| group.ask());
     let end = Instant::now() + patience;
     while groups.iter().any(|group| !group.is_empty()) && Instant::now() < end {
         thread::sleep(LOOK);
     }
     groups.iter().for_each(|group| group.kill());
+}
+
+/// The groups of all children that carry the mark, as Linux tells it; nothing elsewhere.
+fn marked(mark: &str) -> Vec<Group> {
+    let wanted = format!("{MARK}={mark}");
+    let is_marked = |process: &Path| {
+        let environment = fs::read(process.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().map_while(Result::ok);
+    let numbered = processes.filter_map(|process| {
+        Some((process.file_name().to_str()?.parse::<u32>().ok()?, process.path()))
+    });
+    let ours = numbered.filter(|(number, process)| is_marked(process) && leads(*number, process));
+    ours.filter_map(|(number, _)| Group::led_by(number)).collect()
+}
+
+/// Whether a process leads a group, and not a session: what left on purpose is not ours (proc_pid_stat(5)).
+fn leads(number: u32, process: &Path) -> bool {
+    let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+    // The name may hold anything; after it come the state, the parent, the group and the session.
+    let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
+    let mut numbers = after.split(' ').skip(2).map(|text| text.parse().ok());
+    let (group, session) = (numbers.next().flatten(), numbers.next().flatten());
+    group == Some(number) && session != Some(number)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn a_child_that_nobody_told_of_is_recognised_by_its_mark() {
+        let start = |mark: &str| {
+            let mut command = Command::new("sleep");
+            command.arg("60").env(MARK, mark).process_group(0).spawn().unwrap()
+        };
+        let (mut own, mut other) = (start("own-mark-of-the-test"), start("another"));
+        guard("=own-mark-of-the-test\n".as_bytes(), Duration::from_millis(50));
+        assert!(own.wait().unwrap().signal().is_some());
+        assert!(other.try_wait().unwrap().is_none(), "it is somebody else's");
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
 }

@@ -95,6 +95,9 @@ impl Program {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
+        if let Some((name, mark)) = self.guardian.as_ref().and_then(Guardian::mark) {
+            command.env(name, mark);
+        }
         command
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use creole_proto::http::Mirror;
+use creole_proto::http::{Mirror, MirrorError};
 use creole_proto::model::{Definition, Items, ListKind};
-use creole_proto::revision::{Era, Revision, Rules};
-use creole_proto::wire::Object;
+use creole_proto::revision::Rules;
 
+use super::audience::{Abilities, Audience, Viewer};
 use crate::chain::{self, Middleware};
 use crate::cursor::Position;
 
@@ -26,8 +26,10 @@ pub(super) struct Catalogue<T> {
     /// Where those are that clients know by other names than their own.
     aliases: HashMap<String, usize>,
     offered: bool,
-    /// The first page, which is mostly the only one, in each wording that somebody has asked for.
-    fronts: Mutex<Vec<Items>>,
+    /// Whether some items are not for everybody.
+    varies: bool,
+    /// The first page, which is mostly the only one, for all who asked for it in some wording.
+    fronts: Mutex<Vec<(Viewer, Items)>>,
 }
 
 struct Entry<T> {
@@ -36,14 +38,23 @@ struct Entry<T> {
     definition: Arc<Definition>,
     /// As clients see it; nothing if they do not.
     shown: Option<Shown>,
+    /// Which clients it is for.
+    audience: Audience,
     item: Arc<T>,
+}
+
+impl<T> Entry<T> {
+    fn is_seen_by(&self, viewer: Viewer) -> bool {
+        let is_usable = |shown: &Shown| !viewer.repeats || shown.mirrors().is_ok();
+        self.audience.has(viewer.abilities) && self.shown.as_ref().is_some_and(is_usable)
+    }
 }
 
 /// An item as clients see it.
 struct Shown {
     definition: Arc<Definition>,
-    /// Arguments that requests over HTTP repeat in headers.
-    mirrors: OnceLock<Option<Arc<[Mirror]>>>,
+    /// Arguments that requests over HTTP repeat in headers; an error where clients have to refuse the tool.
+    mirrors: OnceLock<Result<Arc<[Mirror]>, MirrorError>>,
 }
 
 impl Shown {
@@ -51,13 +62,8 @@ impl Shown {
         self.definition.name() == name
     }
 
-    fn mirrors(&self) -> Option<Arc<[Mirror]>> {
-        let found = self.mirrors.get_or_init(|| {
-            let text = self.definition.text(Revision::newest(Era::Stateless).rules());
-            let mirrors = Mirror::all(Object::new(text)?.get("inputSchema")?).ok()?;
-            (!mirrors.is_empty()).then(|| mirrors.into())
-        });
-        found.clone()
+    fn mirrors(&self) -> &Result<Arc<[Mirror]>, MirrorError> {
+        self.mirrors.get_or_init(|| self.definition.mirrors().map(Into::into))
     }
 }
 
@@ -71,6 +77,7 @@ impl<T> Catalogue<T> {
             places: BTreeMap::new(),
             aliases: HashMap::new(),
             offered: false,
+            varies: false,
             fronts: Mutex::default(),
         }
     }
@@ -84,7 +91,7 @@ impl<T> Catalogue<T> {
     pub(super) fn insert(&mut self, definition: Definition, item: T) {
         self.offered = true;
         let place = self.places.get(definition.name()).copied();
-        let entry = self.entry(0, definition, item);
+        let entry = Self::entry(0, definition, Audience::EVERYBODY, item);
         match place {
             Some(place) if self.entries[place].rank == 0 => {
                 self.entries[place] = entry;
@@ -101,24 +108,29 @@ impl<T> Catalogue<T> {
     }
 
     /// Replaces all items of one rank; those whose name somebody else has are left out, and named.
-    pub(super) fn replace(&mut self, rank: u32, items: Vec<(Definition, T)>) -> Vec<String> {
+    pub(super) fn replace(
+        &mut self,
+        rank: u32,
+        items: Vec<(Definition, Audience, T)>,
+    ) -> Vec<String> {
         self.offered |= !items.is_empty();
         self.entries.retain(|entry| entry.rank != rank);
         self.forget_fronts();
         self.number();
         let start = self.entries.partition_point(|other| other.rank <= rank);
         let (mut entries, mut refused) = (Vec::with_capacity(items.len()), Vec::new());
-        for (definition, item) in items {
+        for (definition, audience, item) in items {
             // Where it will be is noted below; here it only counts that the name is taken.
             if self.places.contains_key(definition.name()) {
                 refused.push(definition.name().to_owned());
                 continue;
             }
             self.places.insert(definition.name().to_owned(), usize::MAX);
-            entries.push(self.entry(rank, definition, item));
+            entries.push(Self::entry(rank, definition, audience, item));
         }
         let end = start + entries.len();
         self.entries.splice(start..start, entries);
+        self.varies = self.entries.iter().any(|entry| entry.audience != Audience::EVERYBODY);
         // Once for all of them: noting it for each would take the square of their number.
         self.number();
         (start..end).for_each(|place| self.show(place));
@@ -131,16 +143,19 @@ impl<T> Catalogue<T> {
             self.offered = true;
             if !self.places.contains_key(entry.definition.name()) {
                 let (definition, item) = (Arc::clone(&entry.definition), Arc::clone(&entry.item));
-                self.push(Entry { rank, definition, shown: None, item });
+                let audience = entry.audience;
+                self.varies |= audience != Audience::EVERYBODY;
+                self.push(Entry { rank, definition, shown: None, audience, item });
             }
         }
     }
 
     /// Whether clients see the same items in the same order.
     pub(super) fn looks_like(&self, other: &Self) -> bool {
-        let seen = |list: &Self| -> Vec<Arc<Definition>> {
-            let shown = list.entries.iter().filter_map(|entry| entry.shown.as_ref());
-            shown.map(|shown| Arc::clone(&shown.definition)).collect()
+        let seen = |list: &Self| -> Vec<(Audience, Arc<Definition>)> {
+            let shown =
+                list.entries.iter().filter_map(|entry| Some((entry, entry.shown.as_ref()?)));
+            shown.map(|(entry, shown)| (entry.audience, Arc::clone(&shown.definition))).collect()
         };
         seen(self) == seen(other)
     }
@@ -150,8 +165,9 @@ impl<T> Catalogue<T> {
         self.offered = true;
     }
 
-    fn entry(&self, rank: u32, definition: Definition, item: T) -> Entry<T> {
-        Entry { rank, definition: Arc::new(definition), shown: None, item: Arc::new(item) }
+    fn entry(rank: u32, definition: Definition, audience: Audience, item: T) -> Entry<T> {
+        let (definition, item) = (Arc::new(definition), Arc::new(item));
+        Entry { rank, definition, shown: None, audience, item }
     }
 
     /// Lets an item be seen as the chain wants it, unless another one is seen by its name already.
@@ -200,7 +216,8 @@ impl<T> Catalogue<T> {
 
     /// The arguments of a tool that requests over HTTP repeat in headers, by the name that clients know.
     pub(super) fn mirrors(&self, name: &str) -> Option<Arc<[Mirror]>> {
-        self.entries[self.place_of_shown(name)?].shown.as_ref()?.mirrors()
+        let shown = self.entries[self.place_of_shown(name)?].shown.as_ref()?;
+        shown.mirrors().as_ref().ok().filter(|mirrors| !mirrors.is_empty()).cloned()
     }
 
     /// Adds an entry after those of its rank.
@@ -247,16 +264,20 @@ impl<T> Catalogue<T> {
         self.entries.iter().map(|entry| &entry.item)
     }
 
-    /// At most `size` items after the position, and where they end if there are more.
+    /// At most `size` items that the viewer sees after the position, and where they end if there are more.
     pub(super) fn page(
         &self,
         after: Option<&Position>,
         size: usize,
         rules: &Rules,
+        viewer: Viewer,
     ) -> (Items, Option<Position>) {
+        // Who sees the same is shown the same bytes.
+        let abilities = if self.varies { viewer.abilities } else { Abilities::NONE };
+        let viewer = Viewer { abilities, ..viewer };
         let start = after.map_or(0, |position| self.resume(position));
         let rest = self.entries.get(start..).unwrap_or_default();
-        let shown = || rest.iter().enumerate().filter(|(_, entry)| entry.shown.is_some());
+        let shown = || rest.iter().enumerate().filter(|(_, entry)| entry.is_seen_by(viewer));
         let has_more = shown().nth(size).is_some();
         let last = if has_more { shown().nth(size - 1) } else { None };
         let next = last.map(|(index, entry)| {
@@ -264,22 +285,24 @@ impl<T> Catalogue<T> {
             Position { index: start + index + 1, after }
         });
         let items = || {
-            let seen = rest.iter().filter_map(|entry| entry.shown.as_ref()).take(size);
+            let seen = shown().filter_map(|(_, entry)| entry.shown.as_ref()).take(size);
             seen.map(|shown| Arc::clone(&shown.definition)).collect()
         };
-        (if start == 0 { self.front(items, rules) } else { items() }, next)
+        (if start == 0 { self.front(items, rules, viewer) } else { items() }, next)
     }
 
     /// The first page as it was written the last time, or as it is written from now on. The number of items on
     /// it is the same each time.
-    fn front(&self, items: impl FnOnce() -> Items, rules: &Rules) -> Items {
+    fn front(&self, items: impl FnOnce() -> Items, rules: &Rules, viewer: Viewer) -> Items {
         // What is cached is whole, whoever broke down.
         let mut fronts = self.fronts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = fronts.iter().find(|known| known.is_joined_for(rules)) {
+        let is_known =
+            |(who, known): &&(Viewer, Items)| *who == viewer && known.is_joined_for(rules);
+        if let Some((_, known)) = fronts.iter().find(is_known) {
             return known.clone();
         }
         let items = items().joined(rules);
-        fronts.push(items.clone());
+        fronts.push((viewer, items.clone()));
         items
     }
 

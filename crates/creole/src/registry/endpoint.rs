@@ -13,6 +13,7 @@ use creole_proto::wire::Raw;
 use serde_json::{Value, json};
 
 use super::Registry;
+use super::audience::Viewer;
 use super::remote::Held;
 use crate::call::{Call, Context};
 use crate::chain::{BoxFuture, Endpoint};
@@ -150,13 +151,13 @@ impl Registry {
         let size = if settings.dialect.paging { settings.page_size } else { usize::MAX };
         let (sealer, principal, list) = (&settings.sealer, context.principal(), kind.member());
         let after = self.position(cursor, context, list)?;
-        let (state, rules) = (self.read(), context.caller().rules);
+        let (state, rules, viewer) = (self.read(), context.caller().rules, Viewer::of(context));
         let (items, next) = match kind {
-            ListKind::Tools => state.tools.page(after.as_ref(), size, rules),
-            ListKind::Resources => state.resources.page(after.as_ref(), size, rules),
-            ListKind::Templates => state.templates.page(after.as_ref(), size, rules),
-            ListKind::Prompts => state.prompts.page(after.as_ref(), size, rules),
-            ListKind::Skills => state.shelf.skills.page(after.as_ref(), size, rules),
+            ListKind::Tools => state.tools.page(after.as_ref(), size, rules, viewer),
+            ListKind::Resources => state.resources.page(after.as_ref(), size, rules, viewer),
+            ListKind::Templates => state.templates.page(after.as_ref(), size, rules, viewer),
+            ListKind::Prompts => state.prompts.page(after.as_ref(), size, rules, viewer),
+            ListKind::Skills => state.shelf.skills.page(after.as_ref(), size, rules, viewer),
         };
         let next = next.map(|position| position.seal(sealer, principal, list));
         Ok(Page { kind, items, next, cache: settings.cache })

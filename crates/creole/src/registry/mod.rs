@@ -1,5 +1,6 @@
 //! What a server has: tools, resources, templates and prompts, which may come and go while it runs.
 
+mod audience;
 mod catalogue;
 mod endpoint;
 mod remote;
@@ -35,6 +36,7 @@ use catalogue::{Catalogue, Layers};
 use remote::Held;
 use shelf::Shelf;
 
+pub use audience::{Abilities, Audience};
 pub use remote::{Offer, Remote, Source};
 
 /// Changes that a slow connection may lag behind before it is told of everything.

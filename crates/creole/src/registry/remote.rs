@@ -11,6 +11,7 @@ use creole_proto::op::{Change, Operation, Outcome};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::{Object, unquote};
 
+use super::audience::Audience;
 use super::{PreparedTool, Registry, State, WeakRegistry};
 use crate::call::{Call, Context};
 use crate::chain::Endpoint;
@@ -33,6 +34,8 @@ pub struct Remote {
     pub task_support: TaskSupport,
     /// Whether its server decides in each call whether it becomes a task, so that it is called in place first.
     pub decides: bool,
+    /// Which clients it is for.
+    pub audience: Audience,
 }
 
 /// What another server has to offer besides its lists.
@@ -223,7 +226,7 @@ impl State {
             .into_iter()
             .map(|remote| {
                 let behind = Behind::of(&remote, are_checked);
-                (remote.definition, behind)
+                (remote.definition, remote.audience, behind)
             })
             .collect();
         match kind {
@@ -237,15 +240,20 @@ impl State {
     }
 }
 
-fn held<T>(items: Vec<(Definition, Behind)>) -> Vec<(Definition, Held<T>)> {
-    items
-        .into_iter()
-        .map(|(definition, behind)| (definition, Held::Remote(Box::new(behind))))
-        .collect()
+/// Items of a list, and whom they are for.
+type Items<T> = Vec<(Definition, Audience, T)>;
+
+fn held<T>(items: Items<Behind>) -> Items<Held<T>> {
+    let held =
+        |(definition, audience, behind)| (definition, audience, Held::Remote(Box::new(behind)));
+    items.into_iter().map(held).collect()
 }
 
-fn own<T>(items: Vec<T>, definition: impl Fn(&T) -> Definition) -> Vec<(Definition, Held<T>)> {
-    items.into_iter().map(|item| (definition(&item), Held::Own(item))).collect()
+fn own<T>(items: Vec<T>, definition: impl Fn(&T) -> Definition) -> Items<Held<T>> {
+    items
+        .into_iter()
+        .map(|item| (definition(&item), Audience::EVERYBODY, Held::Own(item)))
+        .collect()
 }
 
 impl Source {

@@ -178,6 +178,7 @@ impl Redactor {
                     *data = Raw::of(&value);
                 }
             }
+            Event::Visited(_) => {}
         }
         event
     }

@@ -47,6 +47,7 @@ fn shortened(mut event: Event, limit: usize) -> Event {
                 *data = Raw::of(&words);
             }
         }
+        Event::Visited(_) => {}
     }
     event
 }

@@ -47,6 +47,8 @@ pub struct UpstreamTable {
     pub timeout_seconds: Option<Within<1, 86_400>>,
     /// How long it may take to be ready, in seconds. Default: 30.
     pub startup_seconds: Option<Within<1, 3600>>,
+    /// How many of its calls may wait for answers of callers that come back with them. Default: 1024.
+    pub most_waiting: Option<Within<1, 100_000>>,
     /// Whether it is used at all. Default: true.
     pub enabled: Option<bool>,
     /// Layers around its calls, the first one outermost.

@@ -340,6 +340,8 @@ pub enum Affinity {
     Principal,
     /// All callers: only for upstreams that keep nothing of one that another must not see.
     Shared,
+    /// Nobody: each call has one of its own, for upstreams that must keep nothing from one call to the next.
+    Request,
 }
 
 /// What an argument of a tool is.

@@ -13,7 +13,7 @@ impl Plan {
         let changed = servers(self).zip(servers(running)).find_map(|(new, old)| fixed(&new, &old));
         let parts = [
             ("`[http]`", self.http != running.http),
-            ("`[state]`", self.state != running.state),
+            ("`[state]`", self.state != running.state || self.seal_keys != running.seal_keys),
             ("`[log]`", self.log != running.log),
             ("`[wordpress]`", self.wordpress != running.wordpress),
             ("whether there is `[auth]`", self.auth.is_some() != running.auth.is_some()),

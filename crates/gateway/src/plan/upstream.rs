@@ -22,6 +22,9 @@ use crate::presets;
 const SEPARATOR: &str = "__";
 /// The longest name and the longest prefix, in characters.
 const LONGEST_NAME: usize = 64;
+/// How many calls of a server may wait for answers, unless said otherwise.
+const MOST_WAITING: usize = 1024;
+
 /// Headers that the transport writes itself.
 const OWN_HEADERS: [&str; 12] = [
     "accept",
@@ -61,6 +64,8 @@ pub struct UpstreamPlan {
     pub timeout: Duration,
     /// How long it may take to be ready.
     pub startup: Duration,
+    /// How many of its calls may wait for answers.
+    pub most_waiting: usize,
     /// Layers around its calls, outermost first.
     pub chain: Vec<LayerPlan>,
 }
@@ -137,6 +142,7 @@ fn upstream(
         interactive: table.interactive.unwrap_or(true),
         timeout: time(table.timeout_seconds.map(Within::get), 60),
         startup: time(table.startup_seconds.map(Within::get), 30),
+        most_waiting: most_waiting(table.most_waiting),
         chain: chain::resolve(table.chain.clone(), folder)?,
         reached: reached(table)?,
         name,
@@ -144,6 +150,10 @@ fn upstream(
 }
 
 /// The name of an upstream: a word in which the separator cannot be found.
+fn most_waiting(written: Option<Within<1, 100_000>>) -> usize {
+    written.and_then(|most| usize::try_from(most.get()).ok()).unwrap_or(MOST_WAITING)
+}
+
 fn own_name(written: Placed<String>) -> Result<String, Problem> {
     let Placed { value: name, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);

@@ -20,6 +20,9 @@ pub enum Affinity {
     Single,
     /// All share one: for servers that keep nothing of those who call.
     Shared,
+    /// Each call has its own: for servers that must not remember the call before. A server of the stateless era is
+    /// believed to do so by itself.
+    Request,
 }
 
 impl Upstream {
@@ -74,6 +77,13 @@ impl Upstream {
         let is_single = self.settings.affinity == Affinity::Single;
         if is_single && (!asks || Asks::of(capabilities) == self.main_key().asks) {
             return main();
+        }
+        if self.settings.affinity == Affinity::Request {
+            let (asks, told) = match asks {
+                true => (Asks::of(capabilities), Arc::clone(capabilities)),
+                false => (Asks::default(), nothing),
+            };
+            return (Key { owner: principal(), asks, exclusive: true, lane: 0 }, told);
         }
         if !asks {
             return (

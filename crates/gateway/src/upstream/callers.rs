@@ -154,6 +154,12 @@ impl Asides {
         self.with_own(|own| own.asides.pop_front())?
     }
 
+    /// Whether the server asked something that was not taken yet.
+    pub(super) fn has_question(&self) -> bool {
+        let is_question = |aside: &Aside| matches!(aside, Aside::Asked(_));
+        self.with_own(|own| own.asides.iter().any(is_question)).unwrap_or(false)
+    }
+
     fn poll(&self, context: &Context<'_>) -> Poll<Option<Aside>> {
         let polled = self.with_own(|own| match own.asides.pop_front() {
             Some(aside) => Poll::Ready(Some(aside)),

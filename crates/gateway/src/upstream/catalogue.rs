@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use creole::Remote;
 use creole::chain::Endpoint;
 use creole::client::Connection;
 use creole::proto::client::Request;
@@ -12,6 +11,7 @@ use creole::proto::http::Mirror;
 use creole::proto::model::{CacheHints, Definition, ListKind, ServerCapabilities, TaskSupport};
 use creole::proto::op::{Operation, Outcome, Payload};
 use creole::proto::revision::{Era, Revision};
+use creole::{Audience, Remote};
 
 use super::names::{Naming, Taken};
 
@@ -67,13 +67,13 @@ pub(super) async fn fetch(connection: &Connection, kind: ListKind) -> Result<Lis
 pub(super) fn remotes(
     server: &str,
     kind: ListKind,
-    items: &[Arc<Definition>],
+    items: &[(Arc<Definition>, Audience)],
     naming: &Naming,
     endpoint: &Arc<dyn Endpoint>,
     decides: bool,
 ) -> Vec<Remote> {
     let mut taken = Taken::default();
-    let named = items.iter().filter_map(|item| {
+    let named = items.iter().filter_map(|(item, audience)| {
         let there = address(kind, item);
         let here = match kind {
             ListKind::Tools | ListKind::Prompts => naming.here(item.name()),
@@ -88,6 +88,7 @@ pub(super) fn remotes(
                 endpoint: Arc::clone(endpoint),
                 task_support: support(item, decides),
                 decides,
+                audience: *audience,
             }),
             Err(why) => {
                 tracing::warn!(target: "creole", upstream = server, %why, "left out");
@@ -106,7 +107,7 @@ fn renamed(kind: ListKind, item: &Definition, name: &str) -> Definition {
 }
 
 /// What an item is asked for by: its name, its uri, or its uri template.
-fn address(kind: ListKind, item: &Definition) -> String {
+pub(super) fn address(kind: ListKind, item: &Definition) -> String {
     let template = item.text_member("uriTemplate").filter(|_| kind == ListKind::Templates);
     template.map_or_else(|| item.name().to_owned(), std::borrow::Cow::into_owned)
 }
@@ -127,7 +128,7 @@ pub(super) struct Callable {
 }
 
 impl Callable {
-    pub(super) fn of(items: &[Arc<Definition>]) -> Self {
+    pub(super) fn of<'a>(items: impl IntoIterator<Item = &'a Arc<Definition>>) -> Self {
         let mut callable = Self::default();
         for item in items {
             let mirrors = item.mirrors().unwrap_or_default();

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use creole::Offer;
 use creole::chain::Endpoint;
-use creole::client::{Connection, Notice};
+use creole::client::{Connection, Notice, Way};
 use creole::proto::fault::Fault;
-use creole::proto::model::ListKind;
+use creole::proto::model::{Definition, ListKind};
 use creole::proto::op::Change;
-use creole::proto::revision::Tasks;
+use creole::proto::revision::{Era, Tasks};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{sleep, timeout};
 
@@ -21,7 +21,7 @@ use super::catalogue::{self, Callable, LISTS};
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// How long whoever asks for a list waits for it to be fetched again.
-const REFRESH: Duration = Duration::from_secs(2);
+pub(super) const REFRESH: Duration = Duration::from_secs(2);
 
 /// How often the layers are asked whether they let something else be listed.
 const LOOK: Duration = Duration::from_secs(2);
@@ -160,7 +160,7 @@ impl Upstream {
         }
     }
 
-    fn stale(&self, fault: &Fault) -> bool {
+    pub(super) fn stale(&self, fault: &Fault) -> bool {
         let reason = &*fault.detail;
         tracing::warn!(target: "creole", upstream = self.name(), reason, "a list was not fetched again");
         false
@@ -185,6 +185,25 @@ impl Upstream {
         _ = timeout(REFRESH, again).await;
     }
 
+    /// Fetches the tools again, because the headers of a call were wrong by what was known of them; tells whether
+    /// they are known anew, thanks to this call or another one.
+    pub(super) async fn learn_again(&self, known: &Arc<Callable>) -> bool {
+        let Some(this) = self.this.upgrade() else { return false };
+        let again = async {
+            let _alone = self.refreshing.lock().await;
+            if !Arc::ptr_eq(known, &self.callable()) {
+                return true;
+            }
+            let Ok(connection) = self.main().await else { return false };
+            let changed = this.fill(&connection, ListKind::Tools).await;
+            if matches!(changed, Ok(true)) {
+                self.announce(Change::List(ListKind::Tools));
+            }
+            changed.map_or_else(|fault| self.stale(&fault), |_| true)
+        };
+        timeout(self.settings.startup, again).await.unwrap_or(false)
+    }
+
     /// Fetches a list; tells whether it is another than before.
     async fn fill(
         self: &Arc<Self>,
@@ -196,21 +215,53 @@ impl Upstream {
             Err(_) if kind == ListKind::Templates => return Ok(false),
             listed => listed?,
         };
-        if kind == ListKind::Tools {
-            self.set_callable(Callable::of(&listed.items));
-        }
         let changed = self.fresh.note(kind, &listed.items, listed.cache);
+        let decides = connection.greeting().rules.tasks == Tasks::Extension
+            && connection.greeting().card.capabilities.tasks;
+        self.decides.store(decides, Ordering::Release);
+        self.kinds.set_usual(kind, self.usable(kind, listed.items, connection));
+        self.publish(kind);
+        Ok(changed)
+    }
+
+    /// Lists what the server has for anybody.
+    pub(super) fn publish(self: &Arc<Self>, kind: ListKind) {
+        let items = self.kinds.all(kind);
+        if kind == ListKind::Tools {
+            self.set_callable(Callable::of(items.iter().map(|(item, _)| item)));
+        }
         let (naming, endpoint) = (&self.settings.naming, self.endpoint());
         let chain = &self.settings.chain;
-        let shaped: Vec<_> =
-            listed.items.into_iter().filter_map(|item| chain.shape(kind, item)).collect();
-        let greeting = connection.greeting();
-        let decides = greeting.rules.tasks == Tasks::Extension && greeting.card.capabilities.tasks;
+        let shape = |(item, audience)| Some((chain.shape(kind, item)?, audience));
+        let shaped: Vec<_> = items.into_iter().filter_map(shape).collect();
+        let decides = self.decides.load(Ordering::Acquire);
         let remotes = catalogue::remotes(self.name(), kind, &shaped, naming, &endpoint, decides);
         for name in self.source().set(kind, remotes) {
             tracing::warn!(target: "creole", upstream = self.name(), name, "left out: another server has this name");
         }
-        Ok(changed)
+    }
+
+    /// Leaves out the tools that a client over HTTP has to refuse, because their schema names headers wrongly
+    /// (2026-07-28 basic/transports/streamable-http, schema extension).
+    pub(super) fn usable(
+        &self,
+        kind: ListKind,
+        mut items: Vec<Arc<Definition>>,
+        connection: &Connection,
+    ) -> Vec<Arc<Definition>> {
+        let refuses = matches!(self.settings.way, Way::Http(_))
+            && connection.greeting().rules.era == Era::Stateless;
+        if kind == ListKind::Tools && refuses {
+            items.retain(|tool| match tool.mirrors() {
+                Ok(_) => true,
+                Err(why) => {
+                    let (upstream, tool) = (self.name(), tool.name());
+                    tracing::warn!(target: "creole", upstream, tool, %why, "left out");
+                    false
+                }
+            });
+        }
+        items
     }
 
     /// Notes that the conversation is over.

@@ -9,12 +9,7 @@ pub(super) enum Kept {
     /// The server ended the call with its questions: it is called again with the answers and its own state.
     Relay(Option<String>),
     /// The server still waits for the answers, in a call that is parked here.
-    Park {
-        /// Which.
-        id: String,
-        /// How often it had asked before.
-        round: u32,
-    },
+    Park(Parked),
     /// The server refused until a page is visited: it is called again once that was done.
     Again,
     /// The server made a task of the call.
@@ -24,6 +19,17 @@ pub(super) enum Kept {
         /// Which of its caller's conversations it belongs to.
         lane: usize,
     },
+}
+
+/// A call that is parked here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Parked {
+    /// Which.
+    pub(super) id: String,
+    /// How often it had asked before.
+    pub(super) round: u32,
+    /// Which of its caller's conversations it is made in.
+    pub(super) lane: usize,
 }
 
 impl Kept {
@@ -47,7 +53,7 @@ mod tests {
         let all = [
             Kept::Relay(None),
             Kept::Relay(Some("a\u{e9}\"b".to_owned())),
-            Kept::Park { id: "x".to_owned(), round: 3 },
+            Kept::Park(Parked { id: "x".to_owned(), round: 3, lane: 1 }),
             Kept::Again,
             Kept::Task { id: "t".to_owned(), lane: 2 },
         ];

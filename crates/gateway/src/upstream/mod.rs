@@ -12,6 +12,7 @@ mod dial;
 mod fresh;
 mod keeper;
 mod kept;
+mod kinds;
 mod names;
 mod park;
 mod planned;
@@ -52,8 +53,9 @@ use catalogue::Callable;
 use dial::Dialer;
 use fresh::Freshness;
 use keeper::Status;
-use kept::Kept;
-use park::Parking;
+use kept::{Kept, Parked};
+use kinds::Kinds;
+use park::{Beginning, Parking};
 use pool::{Key, Lease, Pool};
 use watch::Watching;
 
@@ -83,6 +85,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How long a caller may take to come back with answers.
     pub patience: Duration,
+    /// The most calls that wait for answers at once.
+    pub waiting: usize,
     /// The most conversations at once.
     pub sessions: usize,
     /// The layers around its calls.
@@ -105,6 +109,7 @@ impl Settings {
             startup: Duration::from_secs(30),
             limits: Limits::default(),
             patience: Duration::from_secs(600),
+            waiting: 1024,
             sessions: 64,
             chain: Chain::default(),
             plan: None,
@@ -135,6 +140,9 @@ pub struct Upstream {
     awake: signal::Sender<bool>,
     callable: RwLock<Arc<Callable>>,
     fresh: Freshness,
+    kinds: Kinds,
+    /// Whether the server decides by itself which calls become tasks.
+    decides: AtomicBool,
     /// Whether the server tells when its lists change.
     is_told: AtomicBool,
     /// Held while lists are fetched because of their age.
@@ -166,7 +174,7 @@ impl Upstream {
             this: Weak::clone(this),
             pool: Pool::new(Arc::clone(&dialer), settings.sessions),
             dialer,
-            parking: Parking::new(settings.patience),
+            parking: Parking::new(settings.patience, settings.waiting),
             watching: Watching::default(),
             source: RwLock::new(source),
             status: signal::channel(Status::Starting).0,
@@ -174,6 +182,8 @@ impl Upstream {
             awake: signal::channel(settings.affinity != Affinity::Single).0,
             callable: RwLock::default(),
             fresh: Freshness::default(),
+            kinds: Kinds::default(),
+            decides: AtomicBool::new(false),
             is_told: AtomicBool::new(false),
             refreshing: AsyncMutex::default(),
             is_alone,
@@ -267,9 +277,7 @@ impl Upstream {
     async fn answer(&self, call: Call) -> Outcome {
         let kept = call.context.state().and_then(Kept::read);
         match &kept {
-            Some(Kept::Park { id, round }) => {
-                return Box::pin(self.parking.resume(id, *round, &call)).await;
-            }
+            Some(Kept::Park(parked)) => return Box::pin(self.resume(parked, &call)).await,
             Some(Kept::Again) => {
                 if let Some(fault) = declined(&call.context) {
                     return fault.into();
@@ -283,11 +291,18 @@ impl Upstream {
                 Err(fault) => fault.into(),
             };
         }
-        for _ in 0..2 {
+        for attempt in 0..2 {
+            let known = self.callable();
             match self.pass_on(&call, kept.as_ref()).await {
                 Ok(Passed::Answered(outcome)) => return outcome,
                 // The server had forgotten the session before it looked at the call.
                 Ok(Passed::Forgotten) => {}
+                // It was refused before it was carried out (2026-07-28 basic/transports/streamable-http, client behavior).
+                Ok(Passed::Mismatched(fault)) => {
+                    if attempt > 0 || !Box::pin(self.learn_again(&known)).await {
+                        return fault.for_caller().into();
+                    }
+                }
                 Err(fault) => return fault.into(),
             }
         }
@@ -311,18 +326,43 @@ impl Upstream {
         let pool = &self.pool;
         let lease = pool.lease(key.clone(), &asks, conversation.clone(), &self.parking).await?;
         let (connection, lane) = (lease.connection.clone(), lease.lane);
+        if self.settings.affinity == Affinity::Request {
+            lease.spoil();
+        }
         let outcome = self.follow(call, lease, &capabilities).await;
         let is_lost = matches!(&outcome, Outcome::Fail(_))
             && connection.is_closed().is_some_and(|closed| closed.session_lost);
         if is_lost {
             return Ok(Passed::Forgotten);
         }
+        let is_call = matches!(call.operation, Operation::CallTool { .. });
+        let outcome = match outcome {
+            Outcome::Fail(fault) if is_call && fault.kind == FaultKind::HeaderMismatch => {
+                return Ok(Passed::Mismatched(fault));
+            }
+            outcome => outcome,
+        };
         if let Outcome::Complete(Payload::TaskCreated(task)) = &outcome {
             let lease = pool.lease_again(Key { lane, ..key }, &asks, conversation).await?;
             let adopted = self.task(call, lease, &capabilities).adopt(task);
             return Ok(Passed::Answered(Box::pin(adopted).await));
         }
         Ok(Passed::Answered(finish(outcome, call, &connection)))
+    }
+
+    /// Goes on with a call that its caller had to leave.
+    async fn resume(&self, parked: &Parked, call: &Call) -> Outcome {
+        let outcome = self.parking.resume(parked, call).await;
+        let Outcome::Complete(Payload::TaskCreated(task)) = &outcome else { return outcome };
+        let capabilities = terms::capabilities(&call.context);
+        // Only sessions ask in the middle of a call.
+        let (key, asks) = self.key(call, &capabilities, false);
+        let conversation = call.context.conversation().cloned();
+        let key = Key { lane: parked.lane, ..key };
+        match self.pool.lease_again(key, &asks, conversation).await {
+            Ok(lease) => self.task(call, lease, &capabilities).adopt(task).await,
+            Err(fault) => fault.into(),
+        }
     }
 
     /// The one who follows a task that the server made of a call.
@@ -347,11 +387,12 @@ impl Upstream {
         let tasking = self.tasking(&operation, context, &lease.connection);
         let rules = lease.connection.greeting().rules;
         let request = terms::request(operation, context, capabilities, tasking, rules);
-        let calling = lease.connection.begin_with(request, mirrors);
-        match call.operation.may_ask() && park::is_needed(context, &lease, capabilities) {
-            true => Box::pin(self.parking.follow(calling, lease, context)).await,
-            false => relay::follow(calling, &mut lease, context).await,
+        if call.operation.may_ask() && park::is_needed(context, &lease, capabilities) {
+            let beginning = Beginning { request, mirrors };
+            return Box::pin(self.parking.follow(beginning, lease, context)).await;
         }
+        let calling = lease.connection.begin_with(request, mirrors);
+        relay::follow(calling, &mut lease, context).await
     }
 
     /// The arguments that are repeated in headers, where a server wants that.
@@ -414,6 +455,8 @@ enum Passed {
     Answered(Outcome),
     /// The session was gone before the call was looked at.
     Forgotten,
+    /// The headers of the call were not those that the tool's schema wants.
+    Mismatched(Fault),
 }
 
 /// What the caller is told, given what the server did.

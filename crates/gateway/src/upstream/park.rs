@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use creole::call::{Call, Context};
 use creole::client::Calling;
+use creole::proto::client::Request;
 use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::http::Mirror;
 use creole::proto::model::{Ask, ClientCapabilities};
 use creole::proto::op::{Event, Operation, Outcome};
 use creole::proto::revision::Asking;
@@ -22,7 +24,7 @@ use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::kept::Kept;
+use super::kept::{Kept, Parked};
 use super::pool::Lease;
 use attendant::Attendant;
 use places::{Found, Place, Places};
@@ -43,6 +45,24 @@ pub(super) struct Parking {
     patience: Duration,
 }
 
+/// A call that is about to be made.
+pub(super) struct Beginning {
+    pub(super) request: Request,
+    /// Its arguments that are repeated in headers.
+    pub(super) mirrors: Arc<[Mirror]>,
+}
+
+impl Beginning {
+    /// Whether the server was told of folders, for which some ask before they are called.
+    fn is_announced(&self) -> bool {
+        self.request.terms.capabilities.roots
+    }
+
+    fn begin(self, lease: &Lease) -> Calling {
+        lease.connection.begin_with(self.request, self.mirrors)
+    }
+}
+
 /// Somebody who came back.
 pub(super) struct Resume {
     round: u32,
@@ -60,31 +80,36 @@ pub(super) enum ToCaller {
 }
 
 impl Parking {
-    pub(super) fn new(patience: Duration) -> Arc<Self> {
-        Arc::new(Self { places: Mutex::default(), patience })
+    /// No calls yet; answers may take so long, and so many calls may wait for them.
+    pub(super) fn new(patience: Duration, most: usize) -> Arc<Self> {
+        Arc::new(Self { places: Mutex::new(Places::new(most)), patience })
     }
 
     /// Follows a call whose caller may have to leave it.
     pub(super) async fn follow(
         self: &Arc<Self>,
-        calling: Calling,
+        beginning: Beginning,
         lease: Lease,
         context: &Context,
     ) -> Outcome {
+        if beginning.is_announced() {
+            lease.settle().await;
+        }
         let (caller, news) = mpsc::channel(NEWS);
         let (commands, resumes) = mpsc::channel(MOST_OF_ONE);
         let spot = match self.enter(context.principal(), commands) {
             Ok(spot) => spot,
             Err(fault) => return fault.into(),
         };
-        let id = spot.id.clone();
-        let attendant = Attendant::new(calling, lease, context, caller, spot);
+        let (id, lane) = (spot.id.clone(), lease.lane);
+        let attendant = Attendant::new(beginning, lease, context, caller, spot);
         tokio::spawn(attendant.attend(resumes));
-        wait(news, &id, context).await
+        wait(news, &id, lane, context).await
     }
 
     /// Goes on with a call that its caller had to leave.
-    pub(super) async fn resume(&self, id: &str, round: u32, call: &Call) -> Outcome {
+    pub(super) async fn resume(&self, parked: &Parked, call: &Call) -> Outcome {
+        let Parked { id, round, lane } = parked;
         let context = &call.context;
         let found = self.lock().find(id, context.principal());
         let commands = match found {
@@ -94,9 +119,9 @@ impl Parking {
         };
         let (caller, news) = mpsc::channel(NEWS);
         let answers = context.answers().map(|(key, answer)| (key.to_owned(), answer.clone()));
-        let resume = Resume { round, answers: answers.collect(), caller };
+        let resume = Resume { round: *round, answers: answers.collect(), caller };
         match commands.send(resume).await {
-            Ok(()) => wait(news, id, context).await,
+            Ok(()) => wait(news, id, *lane, context).await,
             Err(_) => lost(&call.operation).into(),
         }
     }
@@ -142,10 +167,10 @@ impl Spot {
         self.parking.patience
     }
 
-    /// Has the call wait for answers. If too many of its caller's do, the oldest is given up for it; it is
+    /// Has the call wait for answers to questions of so many bytes. If too many of its caller's do, the oldest is given up for it; it is
     /// refused if too many of others do.
-    fn park(&self) -> Result<(), Fault> {
-        if self.parking.lock().park(&self.id) { Ok(()) } else { Err(too_many()) }
+    fn park(&self, bytes: usize) -> Result<(), Fault> {
+        if self.parking.lock().park(&self.id, bytes) { Ok(()) } else { Err(too_many()) }
     }
 
     /// Somebody came back for the call; too late, if it was given up meanwhile.
@@ -183,12 +208,17 @@ pub(super) fn is_needed(
 }
 
 /// Waits for the call's end or its next questions. Being dropped is noticed by the call.
-async fn wait(mut news: mpsc::Receiver<ToCaller>, id: &str, context: &Context) -> Outcome {
+async fn wait(
+    mut news: mpsc::Receiver<ToCaller>,
+    id: &str,
+    lane: usize,
+    context: &Context,
+) -> Outcome {
     while let Some(told) = news.recv().await {
         match told {
             ToCaller::Event(event) => context.event(event).await,
             ToCaller::Asks(asks, round) => {
-                let state = Some(Kept::Park { id: id.to_owned(), round }.text());
+                let state = Some(Kept::Park(Parked { id: id.to_owned(), round, lane }).text());
                 return Outcome::NeedInput { asks, state };
             }
             ToCaller::Done(outcome) => return outcome,
@@ -235,13 +265,13 @@ mod tests {
     fn parked(parking: &Arc<Parking>, principal: &str) -> (Spot, Result<(), Fault>) {
         let (commands, _) = mpsc::channel(1);
         let spot = parking.enter(principal, commands).unwrap();
-        let parked = spot.park();
+        let parked = spot.park(1);
         (spot, parked)
     }
 
     #[tokio::test]
     async fn the_oldest_call_of_a_caller_makes_room_and_those_of_others_stay() {
-        let parking = Parking::new(Duration::from_secs(600));
+        let parking = Parking::new(Duration::from_secs(600), 64);
         let (bobs, is_parked) = parked(&parking, "bob");
         is_parked.unwrap();
         let mut spots: Vec<_> = (0..=MOST_OF_ONE).map(|_| parked(&parking, "alice")).collect();
@@ -259,22 +289,53 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_somebody_waits_for_is_never_given_up() {
-        let parking = Parking::new(Duration::from_secs(600));
+        let parking = Parking::new(Duration::from_secs(600), 64);
         let spots: Vec<_> = (0..MOST_OF_ONE).map(|_| parked(&parking, "alice").0).collect();
         assert!(spots.iter().all(Spot::unpark));
         assert!(!parking.make_room("alice").await);
-        assert!(spots[0].park().is_ok());
+        assert!(spots[0].park(1).is_ok());
         assert!(!parking.make_room("bob").await);
     }
 
     #[tokio::test]
     async fn who_has_no_call_to_give_up_is_refused_while_others_fill_the_place() {
-        let parking = Parking::new(Duration::from_secs(600));
+        let parking = Parking::new(Duration::from_secs(600), 64);
         let all: Vec<_> =
             (0..64).map(|number| parked(&parking, &format!("{}", number / MOST_OF_ONE))).collect();
         assert!(all.iter().all(|(_, parked)| parked.is_ok()));
         let (_late, refused) = parked(&parking, "late");
         assert_eq!(refused.unwrap_err().kind, FaultKind::Busy);
         assert!(parked(&parking, "0").1.is_ok(), "its own oldest makes room");
+    }
+
+    #[tokio::test]
+    async fn ten_thousand_calls_wait_within_their_measure_and_leave_nothing_behind() {
+        let parking = Parking::new(Duration::from_secs(600), 10_000);
+        let principal = |number: usize| format!("{}", number / MOST_OF_ONE);
+        let all: Vec<_> = (0..10_000).map(|number| parked(&parking, &principal(number))).collect();
+        assert!(all.iter().all(|(_, parked)| parked.is_ok()));
+        assert_eq!(parking.lock().load(), (10_000, 10_000));
+        let (late, refused) = parked(&parking, "late");
+        assert_eq!(refused.unwrap_err().kind, FaultKind::Busy);
+        // Who comes back makes room for one that asks.
+        assert!(all[17].0.unpark());
+        assert!(late.park(1).is_ok());
+        let (_more, is_parked) = parked(&parking, &principal(0));
+        assert!(is_parked.is_ok(), "its caller's oldest makes room");
+        all[0].0.given_up().await;
+        drop((all, late, _more));
+        let places = parking.lock();
+        assert_eq!(places.load(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn questions_that_are_too_long_together_are_refused() {
+        let parking = Parking::new(Duration::from_secs(600), 64);
+        let half = 40 * 1024 * 1024;
+        let spot = |name: &str| parking.enter(name, mpsc::channel(1).0).unwrap();
+        let (first, second) = (spot("alice"), spot("bob"));
+        assert!(first.park(half).is_ok());
+        assert_eq!(second.park(half).unwrap_err().kind, FaultKind::Busy);
+        assert!(first.unpark() && second.park(half).is_ok());
     }
 }

@@ -34,9 +34,11 @@ impl Settings {
             affinity: match plan.affinity {
                 words::Affinity::Principal => Affinity::Principal,
                 words::Affinity::Shared => Affinity::Shared,
+                words::Affinity::Request => Affinity::Request,
             },
             interactive: plan.interactive,
             startup: plan.startup,
+            waiting: plan.most_waiting,
             limits: Limits {
                 call_idle: plan.timeout,
                 call_total: usual.limits.call_total.max(plan.timeout),
@@ -72,6 +74,7 @@ fn place(plan: &UpstreamPlan) -> Result<Way, LayerError> {
         Reached::Url { url, headers } => {
             let refused = |fault: creole::proto::fault::Fault| LayerError::new(fault.detail);
             let target = Target::new(&plan.name, url).map_err(refused)?;
+            let target = target.with_streams(plan.dialect.event_streams);
             let header = |target: Target, (name, value): &(String, _)| {
                 let crate::plan::upstream::Secret(value) = value;
                 target.header(name, value)

@@ -30,6 +30,9 @@ const TURN: Duration = Duration::from_secs(60);
 /// Conversations of one caller that serve one call at a time each.
 const LANES: usize = park::MOST_OF_ONE;
 
+/// How long a server may take to say what it says as soon as a conversation is open.
+const SETTLING: Duration = Duration::from_secs(2);
+
 /// How long all conversations may take to end.
 const FAREWELL: Duration = Duration::from_secs(20);
 
@@ -38,6 +41,8 @@ const FAREWELL: Duration = Duration::from_secs(20);
 pub(super) enum Owner {
     /// The gateway's own, or everybody's where that was declared to be safe.
     Gateway,
+    /// The gateway's own, to see what is listed for a kind of client.
+    Lists,
     /// Somebody's.
     Principal(Arc<str>),
     /// That of one connection or session of a client.
@@ -109,9 +114,20 @@ pub(super) struct Lease {
     pub(super) lane: usize,
     turn: Option<OwnedSemaphorePermit>,
     slot: Arc<Slot>,
+    /// Whether the conversation was opened for it.
+    is_new: bool,
 }
 
 impl Lease {
+    /// Waits until a server has said what it says as soon as a conversation is open: some ask for folders then. What
+    /// it is asked next it answers after that. Where questions are the call's own, they may come at any time.
+    pub(super) async fn settle(&self) {
+        if self.is_new && self.turn.is_some() {
+            // One that knows no ping refuses it, which is as good; one that says nothing is called all the same.
+            _ = timeout(SETTLING, self.connection.ping()).await;
+        }
+    }
+
     /// Makes this the last call in the conversation.
     pub(super) fn spoil(&self) {
         if let Ok(mut connection) = self.slot.connection.try_lock() {
@@ -241,8 +257,8 @@ impl Pool {
         }
         // Joined before the conversation is opened: some servers ask as soon as it is.
         let joined = slot.callers.join(conversation);
-        let connection = self.open(&slot, &owner, capabilities).await?;
-        Ok(Lease { connection, joined, lane, turn, slot })
+        let (connection, is_new) = self.open(&slot, &owner, capabilities).await?;
+        Ok(Lease { connection, joined, lane, turn, slot, is_new })
     }
 
     /// The conversation in which a call became a task. No turn is waited for: questions of tasks say which task
@@ -259,21 +275,23 @@ impl Pool {
             true => Callers::default().join(conversation),
             false => slot.callers.join(conversation),
         };
-        let connection = self.open(&slot, &owner, capabilities).await?;
-        Ok(Lease { connection, joined, lane, turn: None, slot })
+        let (connection, is_new) = self.open(&slot, &owner, capabilities).await?;
+        Ok(Lease { connection, joined, lane, turn: None, slot, is_new })
     }
 
+    /// The conversation of a slot, and whether it has just been opened.
     async fn open(
         &self,
         slot: &Slot,
         owner: &Owner,
         capabilities: &Arc<ClientCapabilities>,
-    ) -> Result<Connection, Fault> {
+    ) -> Result<(Connection, bool), Fault> {
         slot.touch();
-        match slot.opened() {
-            Some(connection) => Ok(connection),
-            None => Box::pin(slot.open(&self.dialer, owner, capabilities, &self.changes)).await,
+        if let Some(connection) = slot.opened() {
+            return Ok((connection, false));
         }
+        let opening = slot.open(&self.dialer, owner, capabilities, &self.changes);
+        Ok((Box::pin(opening).await?, true))
     }
 
     /// A conversation that no other call uses: the first that is free, so that what a server keeps there is

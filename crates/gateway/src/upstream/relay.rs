@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use creole::call::Context;
-use creole::client::{Asked, Calling, News, Step};
+use creole::client::{Asked, Calling, News, Notice, Step};
 use creole::proto::client::{QuestionKey, Refusal};
 use creole::proto::model::Question;
-use creole::proto::op::Outcome;
+use creole::proto::op::{Event, Outcome};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::callers::Aside;
@@ -47,7 +49,7 @@ pub(super) async fn follow(mut calling: Calling, lease: &mut Lease, context: &Co
                 }
                 Aside::Logged(event) => context.event(event).await,
             },
-            () = Asking::settle(&mut asking), if asking.is_some() => {}
+            () = Asking::settle(&mut asking, context), if asking.is_some() => {}
         }
     }
 }
@@ -57,20 +59,34 @@ pub(super) async fn follow(mut calling: Calling, lease: &mut Lease, context: &Co
 struct Asking {
     running: JoinSet<()>,
     open: HashMap<QuestionKey, AbortHandle>,
+    /// The names of pages that were asked to be visited, and who tells that one has done its part.
+    visits: Vec<String>,
+    notices: Option<broadcast::Receiver<Notice>>,
 }
 
 impl Asking {
-    /// Waits until one of the questions is answered.
-    async fn settle(asking: &mut Option<Self>) {
-        match asking {
-            Some(asking) if !asking.running.is_empty() => _ = asking.running.join_next().await,
-            _ => std::future::pending().await,
+    /// Waits until one of the questions is answered, or a visit is over, of which the caller is told.
+    async fn settle(asking: &mut Option<Self>, context: &Context) {
+        let Some(Self { running, visits, notices, .. }) = asking else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            Some(_) = running.join_next() => {}
+            id = next_visited(notices) => {
+                if let Some(place) = visits.iter().position(|asked| *asked == id) {
+                    context.event(Event::Visited(visits.swap_remove(place))).await;
+                }
+            }
         }
     }
 
     fn ask(&mut self, asked: Asked, context: &Context, lease: &Lease, unmet: &mut Unmet) {
         spoil_if_rooted(&asked, context, lease);
         let Some(Asked { question, reply, .. }) = unmet.pass(asked, context) else { return };
+        if let Question::Url { id, .. } = &question {
+            self.notices.get_or_insert_with(|| lease.connection.notices());
+            self.visits.push(id.clone());
+        }
         let (context, key) = (context.clone(), reply.key());
         let handle = self.running.spawn(async move {
             let answer = context.ask(question).await;
@@ -82,6 +98,19 @@ impl Asking {
     fn withdraw(&mut self, question: QuestionKey) {
         if let Some(asking) = self.open.remove(&question) {
             asking.abort();
+        }
+    }
+}
+
+/// The name of the next visit that is over.
+async fn next_visited(notices: &mut Option<broadcast::Receiver<Notice>>) -> String {
+    let Some(notices) = notices else { return std::future::pending().await };
+    loop {
+        match notices.recv().await {
+            Ok(Notice::Visited(id)) => return id,
+            // What was missed may be missed: it is only told where it is known.
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
         }
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use abandon::Abandon;
 
 use super::kept::Kept;
-use super::park::{self, Parking};
+use super::park::{self, Beginning, Parking};
 use super::pool::Lease;
 use super::{relay, terms};
 
@@ -41,12 +41,23 @@ impl Follower<'_> {
         let goes_on = self.context.caller().tasking != Tasking::Never && !self.context.is_task();
         match goes_on {
             true => Outcome::Detach(Some(self.kept(&task.id))),
-            false => self.follow(&task.id).await,
+            // Answers that the caller came back with were for the call.
+            false => self.attend(&task.id).await,
         }
     }
 
-    /// Follows the task until it is over, or asks; a caller that cancels has it cancelled.
+    /// Goes on with a task: the answers that the caller came back with are for it.
     pub(super) async fn follow(self, id: &str) -> Outcome {
+        if self.context.answers().next().is_some()
+            && let Err(fault) = self.answer(id).await
+        {
+            return fault.into();
+        }
+        self.attend(id).await
+    }
+
+    /// Stays with the task until it is over, or asks; a caller that cancels has it cancelled.
+    async fn attend(self, id: &str) -> Outcome {
         let cancellation = self.asking(Operation::CancelTask { id: id.to_owned() });
         let connection = self.lease.connection.clone();
         let abandon = Abandon::new(connection, self.context.clone(), cancellation);
@@ -56,11 +67,6 @@ impl Follower<'_> {
     }
 
     async fn look_until_over(self, id: &str) -> Outcome {
-        if self.context.answers().next().is_some()
-            && let Err(fault) = self.answer(id).await
-        {
-            return fault.into();
-        }
         loop {
             let task = match self.look(id).await {
                 Ok(task) => task,
@@ -111,11 +117,12 @@ impl Follower<'_> {
         let mut request =
             terms::request(operation, self.context, self.capabilities, Tasking::Never, rules);
         request.terms.reentry = None;
-        let calling = self.lease.connection.begin(request);
-        match park::is_needed(self.context, &self.lease, self.capabilities) {
-            true => self.parking.follow(calling, self.lease, self.context).await,
-            false => relay::follow(calling, &mut self.lease, self.context).await,
+        if park::is_needed(self.context, &self.lease, self.capabilities) {
+            let beginning = Beginning { request, mirrors: Arc::default() };
+            return self.parking.follow(beginning, self.lease, self.context).await;
         }
+        let calling = self.lease.connection.begin(request);
+        relay::follow(calling, &mut self.lease, self.context).await
     }
 
     /// Leaves with what the task asks. Whoever can be asked while it waits is asked by [`creole::ask`], which then

@@ -172,6 +172,7 @@ pub(crate) const FULL: &str = r#"
         interactive = false
         timeout_seconds = 1
         startup_seconds = 1
+        most_waiting = 1
         enabled = false
         [[upstreams.files.chain]]
         kind = "timeout"

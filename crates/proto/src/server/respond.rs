@@ -16,7 +16,7 @@ use crate::encode::{
 use crate::fault::{Channel, Fault, FaultKind};
 use crate::model::{Ask, Content, ToolResult};
 use crate::op::{Event, Outcome, Payload};
-use crate::revision::{Asking, Rules};
+use crate::revision::{Asking, Elicitation, Rules};
 use crate::wire::{Fields, Id, Raw, quote};
 
 /// Where an answer goes and what it tells.
@@ -80,6 +80,12 @@ impl Machine {
                     out.frame(Route::Call(call), |bytes| {
                         write_log(bytes, level.name(), logger.as_deref(), data);
                     });
+                }
+            }
+            // Only where visits have names is there something to tell.
+            Event::Visited(id) => {
+                if pending.rules.elicitation == Elicitation::FormAndNamedUrl {
+                    out.frame(Route::Call(call), |bytes| write_visited(bytes, id));
                 }
             }
         }
@@ -381,6 +387,14 @@ fn write_log(bytes: &mut Vec<u8>, level: &str, logger: Option<&str>, data: &Raw)
         }
         key(bytes, "data");
         bytes.extend_from_slice(data.as_str().as_bytes());
+    });
+}
+
+/// That a page has done its part (2025-11-25 client/elicitation, completion notifications).
+fn write_visited(bytes: &mut Vec<u8>, id: &str) {
+    encode::notification(bytes, "notifications/elicitation/complete", |bytes| {
+        key(bytes, "elicitationId");
+        quote(bytes, id);
     });
 }
 

@@ -113,6 +113,9 @@ impl Renewal {
         if let (Some(callers), Some(auth)) = (&self.callers, &plan.auth) {
             callers.renew(creole_cli::callers(auth)?)?;
         }
+        for (served, plan) in running.served.iter().zip(&plans) {
+            served.renew_keys(plan)?;
+        }
         running.plan = plan;
         let (served, changed): (_, Vec<_>) = heirs.into_iter().map(Heir::take_over).unzip();
         running.served = served;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use creole::auth::text_of;
 use creole::process::Guardian;
-use creole::seal::Sealer;
+use creole::seal::{Sealer, Secrets};
 use creole::state::{Limits, State};
 use creole::successor::Successor;
 use creole::{Server, Service, guard};
@@ -25,6 +26,8 @@ pub(super) struct Served {
     pub(super) service: Service,
     /// Where it keeps what outlives a request.
     pub(super) state: State,
+    /// What seals for its clients.
+    sealer: Sealer,
     /// The servers behind it.
     pub(super) federation: Federation,
     /// Which callers share a conversation with them.
@@ -49,14 +52,20 @@ impl Served {
                 Failure::Refused(format!("`{}` cannot keep the state: {error}", file.display()))
             })?,
         };
+        renew(&sealer, plan)?;
         let (federation, guardian) = (Federation::default(), guardian(plan));
         let site = creole_cli::site(plan).map_err(|error| Failure::Refused(error.to_string()))?;
         let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
-        let service = server.state(state.clone()).sealer(sealer).start();
+        let service = server.state(state.clone()).sealer(sealer.clone()).start();
         let mut servers = behind(plan, args, affinity)?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
         federation.begin(servers, &service.registry(), plan.has_own());
-        Ok(Self { service, state, federation, affinity, guardian, site })
+        Ok(Self { service, state, sealer, federation, affinity, guardian, site })
+    }
+
+    /// Seals with the newest key of the plan from now on.
+    pub(super) fn renew_keys(&self, plan: &Plan) -> Result<(), Failure> {
+        renew(&self.sealer, plan)
     }
 
     /// The site that asks callers who they are, if they call as themselves.
@@ -109,6 +118,15 @@ impl Heir {
     }
 }
 
+/// Gives a sealer the keys of the plan, where it has some.
+fn renew(sealer: &Sealer, plan: &Plan) -> Result<(), Failure> {
+    let Some(file) = &plan.seal_keys else { return Ok(()) };
+    let refused = |why: String| Failure::Refused(format!("`{}`: {why}", file.display()));
+    let text = text_of(file).map_err(|error| Failure::Refused(error.to_string()))?;
+    sealer.renew(&Secrets::parse(&text).map_err(refused)?);
+    Ok(())
+}
+
 /// The state in a file, and what seals for everybody who shares it: a client that comes back with a cursor or the state
 /// of a call may come to another process.
 async fn opened(file: &Path, server: &str) -> creole::state::Result<(State, Sealer)> {
@@ -147,7 +165,7 @@ fn behind(plan: &Plan, args: &ServeArgs, affinity: Affinity) -> Result<Vec<Setti
     for upstream in &plan.upstreams {
         let mut planned = Settings::planned(upstream)
             .map_err(|refusal| Failure::Refused(format!("`{}`: {refusal}", upstream.name)))?;
-        if planned.affinity != Affinity::Shared {
+        if planned.affinity == Affinity::Principal {
             planned.affinity = affinity;
         }
         // A preset only stands in for what the command line may name.

@@ -166,7 +166,7 @@ impl Link for HttpLink {
         state.agreed = Some(greeting.rules);
         if greeting.rules.era == Era::Stateless {
             state.session = None;
-        } else {
+        } else if self.inner.target.has_streams() {
             let listening = tokio::spawn(listen::listen(Arc::downgrade(&self.inner)));
             state.listening = Some(listening.abort_handle());
         }

@@ -31,6 +31,7 @@ pub struct Target {
     headers: HeaderMap,
     pool: Arc<Pool>,
     longest: usize,
+    has_streams: bool,
 }
 
 impl Target {
@@ -78,6 +79,7 @@ impl Target {
             url,
             headers: HeaderMap::new(),
             longest: LONGEST,
+            has_streams: true,
         })
     }
 
@@ -102,6 +104,17 @@ impl Target {
     pub fn longest_message(mut self, bytes: usize) -> Self {
         self.longest = bytes;
         self
+    }
+
+    /// The same target; whether its sessions may have a stream of what belongs to no call, which is asked for then.
+    #[must_use]
+    pub fn with_streams(mut self, has_streams: bool) -> Self {
+        self.has_streams = has_streams;
+        self
+    }
+
+    pub(super) fn has_streams(&self) -> bool {
+        self.has_streams
     }
 
     /// What the server is called in messages.

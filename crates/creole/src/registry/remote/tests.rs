@@ -8,6 +8,8 @@ use creole_proto::op::{Caller, Payload};
 use creole_proto::server::{Answer, CallKey};
 use creole_proto::wire::Raw;
 
+use super::super::audience::Viewer;
+use super::super::{Abilities, Audience};
 use super::*;
 use crate::call::{Origin, Outlet};
 use crate::chain::BoxFuture;
@@ -49,16 +51,20 @@ impl Outlet for Deaf {
 }
 
 fn context() -> Context {
+    context_of(Era::Handshake, ClientCapabilities::default(), Origin::new("ada".into()))
+}
+
+fn context_of(era: Era, capabilities: ClientCapabilities, origin: Origin) -> Context {
     let caller = Caller {
-        rules: Revision::newest(Era::Handshake).rules(),
-        capabilities: Arc::new(ClientCapabilities::default()),
+        rules: Revision::newest(era).rules(),
+        capabilities: Arc::new(capabilities),
         client: None,
         log: None,
         progress: false,
         reentry: None,
         tasking: creole_proto::model::Tasking::Never,
     };
-    Context::new(CallKey(1), caller, Origin::new("ada".into()), Arc::new(Deaf), false)
+    Context::new(CallKey(1), caller, origin, Arc::new(Deaf), false)
 }
 
 fn tool(name: &str, there: &str, endpoint: &Arc<Other>) -> Remote {
@@ -78,6 +84,7 @@ fn tool(name: &str, there: &str, endpoint: &Arc<Other>) -> Remote {
         endpoint: Arc::clone(endpoint) as _,
         task_support: TaskSupport::Forbidden,
         decides: false,
+        audience: Audience::EVERYBODY,
     }
 }
 
@@ -86,7 +93,12 @@ async fn call(registry: &Registry, operation: Operation) -> Outcome {
 }
 
 async fn tools(registry: &Registry) -> Vec<String> {
-    match call(registry, Operation::List(ListKind::Tools, None)).await {
+    tools_for(registry, context()).await
+}
+
+async fn tools_for(registry: &Registry, context: Context) -> Vec<String> {
+    let operation = Operation::List(ListKind::Tools, None);
+    match registry.call(Call { operation, context }).await {
         Outcome::Complete(Payload::Page(page)) => {
             page.items.iter().map(|item| item.name().to_owned()).collect()
         }
@@ -168,7 +180,8 @@ async fn a_folder_has_items_of_its_own_which_come_and_go_together() {
     assert_eq!(refused, ["z://1", "a://1"]);
     let names = || {
         let state = registry.read();
-        let (page, _) = state.resources.page(None, 9, Revision::newest(Era::Stateless).rules());
+        let rules = Revision::newest(Era::Stateless).rules();
+        let (page, _) = state.resources.page(None, 9, rules, Viewer::of(&context()));
         page.iter().map(|item| item.name().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(), ["a://1", "a://2", "z://1"]);
@@ -206,4 +219,41 @@ fn what_is_kept_ends_with_the_registry() {
     assert_eq!(Arc::strong_count(&kept), 2);
     drop(service);
     assert_eq!(Arc::strong_count(&kept), 1);
+}
+
+#[tokio::test]
+async fn an_item_is_listed_for_its_audience_and_found_by_all() {
+    let service = Server::new("front").start();
+    let (registry, other) = (service.registry(), Arc::new(Other::default()));
+    let source = registry.source();
+    let form = || ClientCapabilities { elicitation_form: true, ..ClientCapabilities::default() };
+    let able = Abilities::from(&form());
+    let mut asking = tool("ask", "ask", &other);
+    asking.audience = Audience::NOBODY.and(able);
+    let mut plain = tool("plain", "plain", &other);
+    plain.audience = Audience::EVERYBODY.but(able);
+    source.set(ListKind::Tools, vec![asking, plain, tool("echo", "echo", &other)]);
+    assert_eq!(tools(&registry).await, ["plain", "echo"]);
+    let shaken = context_of(Era::Handshake, form(), Origin::new("ada".into()));
+    assert_eq!(tools_for(&registry, shaken).await, ["ask", "echo"]);
+    let arguments = None;
+    call(&registry, Operation::CallTool { name: "ask".to_owned(), arguments }).await;
+    assert_eq!(*other.asked.lock().unwrap(), ["tools/call ask"]);
+}
+
+#[tokio::test]
+async fn a_tool_that_names_a_header_wrongly_is_not_listed_for_who_would_repeat_it() {
+    let service = Server::new("front").start();
+    let (registry, other) = (service.registry(), Arc::new(Other::default()));
+    let source = registry.source();
+    let text = r#"{"name":"wrong","inputSchema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}}}"#;
+    let mut wrong = tool("wrong", "wrong", &other);
+    wrong.definition = Definition::relayed(ListKind::Tools, text, None).unwrap();
+    source.set(ListKind::Tools, vec![wrong, tool("echo", "echo", &other)]);
+    let nothing = ClientCapabilities::default;
+    let over_http = context_of(Era::Stateless, nothing(), Origin::alone("ada".into()));
+    assert_eq!(tools_for(&registry, over_http).await, ["echo"]);
+    let on_a_pipe = context_of(Era::Stateless, nothing(), Origin::new("ada".into()));
+    assert_eq!(tools_for(&registry, on_a_pipe).await, ["wrong", "echo"]);
+    assert_eq!(tools(&registry).await, ["wrong", "echo"]);
 }

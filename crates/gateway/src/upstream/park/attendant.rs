@@ -16,7 +16,7 @@ use super::super::callers::Aside;
 use super::super::pool::Lease;
 use super::super::relay::spoil_if_rooted;
 use super::super::unmet::Unmet;
-use super::{Resume, Spot, ToCaller, consumed, expired};
+use super::{Beginning, Resume, Spot, ToCaller, consumed, expired};
 
 /// How long further questions are waited for, so that those of one moment go out together.
 const GATHERING: Duration = Duration::from_millis(10);
@@ -36,7 +36,7 @@ const MOST_QUESTIONS: usize = 8;
 
 /// Stays with one call.
 pub(super) struct Attendant {
-    calling: Calling,
+    calling: Begun,
     lease: Lease,
     context: Context,
     /// Who waits for the call; nobody while it is parked.
@@ -57,6 +57,22 @@ pub(super) struct Attendant {
     spot: Spot,
 }
 
+/// The call at the server, which begins when all is answered that the server asked before.
+enum Begun {
+    NotYet(Option<Box<Beginning>>),
+    Goes(Calling),
+}
+
+impl Begun {
+    /// What happens next; nothing before the call has begun. Cancel-safe.
+    async fn next(&mut self) -> Step {
+        match self {
+            Self::NotYet(_) => std::future::pending().await,
+            Self::Goes(calling) => calling.next().await,
+        }
+    }
+}
+
 struct Open {
     question: Question,
     reply: Reply,
@@ -71,14 +87,14 @@ enum Turn {
 
 impl Attendant {
     pub(super) fn new(
-        calling: Calling,
+        beginning: Beginning,
         lease: Lease,
         context: &Context,
         caller: mpsc::Sender<ToCaller>,
         spot: Spot,
     ) -> Self {
         Self {
-            calling,
+            calling: Begun::NotYet(Some(Box::new(beginning))),
             lease,
             context: context.clone(),
             callers: vec![caller],
@@ -106,7 +122,19 @@ impl Attendant {
         }
     }
 
+    /// Begins the call, unless the server has asked something first.
+    fn begin(&mut self) {
+        let Begun::NotYet(beginning) = &mut self.calling else { return };
+        if !self.open.is_empty() || self.lease.joined.asides.has_question() {
+            return;
+        }
+        if let Some(beginning) = beginning.take() {
+            self.calling = Begun::Goes(beginning.begin(&self.lease));
+        }
+    }
+
     async fn turn(&mut self, resumes: &mut mpsc::Receiver<Resume>) -> Turn {
+        self.begin();
         let gathered = self.gather.unwrap_or_else(far_away);
         let expired = self.parked.unwrap_or_else(far_away);
         tokio::select! {
@@ -174,7 +202,8 @@ impl Attendant {
         if self.callers.is_empty() || self.open.is_empty() {
             return Turn::Goes;
         }
-        if let Err(fault) = self.spot.park() {
+        let bytes = self.open.values().map(|open| weight(&open.question)).sum();
+        if let Err(fault) = self.spot.park(bytes) {
             self.tell(ToCaller::Done(fault.into())).await;
             return Turn::GivenUp;
         }
@@ -274,11 +303,22 @@ impl Attendant {
             };
             open.reply.answer(answer);
         }
-        if self.parked.is_some() {
+        let has_begun = matches!(self.calling, Begun::Goes(_));
+        if self.parked.is_some() && has_begun {
             let last = async { while !matches!(self.calling.next().await, Step::Done(_)) {} };
             // Too late for anybody: dropping the call cancels it.
             _ = timeout(FAREWELL, last).await;
         }
+    }
+}
+
+/// About how many bytes a question has.
+fn weight(question: &Question) -> usize {
+    match question {
+        Question::Form { message, schema } => message.len() + schema.as_str().len(),
+        Question::Url { message, url, id } => message.len() + url.len() + id.len(),
+        Question::Sample { params } => params.as_str().len(),
+        Question::Roots => 0,
     }
 }
 

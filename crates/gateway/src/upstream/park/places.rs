@@ -1,14 +1,14 @@
 //! Who waits for answers, and who has to make room.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::{MOST_OF_ONE, Resume};
 
-/// Calls of one server that wait for answers.
-const MOST: usize = 64;
+/// The most bytes of questions that wait to be answered at one server.
+const MOST_BYTES: usize = 64 * 1024 * 1024;
 
 /// Calls that are over and whose outcome is still kept.
 const MOST_OVER: usize = 64;
@@ -17,12 +17,20 @@ const MOST_OVER: usize = 64;
 const MOST_GIVEN_UP: usize = 1024;
 
 /// The calls of one server, by names that nobody can guess.
-#[derive(Default)]
 pub(super) struct Places {
+    /// How many may wait for answers.
+    most: usize,
     all: HashMap<String, Place>,
+    /// Those that wait for answers, of each caller, the oldest first.
+    parked: HashMap<Arc<str>, BTreeMap<u64, String>>,
+    /// How many these are, and the bytes of their questions.
+    count: usize,
+    bytes: usize,
+    /// How many are over.
+    over: usize,
     /// Counts questions, so that it is known which wait longest.
     asked: u64,
-    /// The names of calls that made room, and whose they were.
+    /// The names of calls that made room, and whose they were, the oldest first.
     given_up: VecDeque<(String, Arc<str>)>,
 }
 
@@ -42,8 +50,8 @@ pub(super) struct Place {
 enum Standing {
     /// Somebody waits for it.
     Awaited,
-    /// It waits for answers since then, and nobody for it.
-    Parked(u64),
+    /// It waits for answers since then, and nobody for it; its questions have so many bytes.
+    Parked(u64, usize),
     /// It was told to make room.
     GivenUp,
     /// It has ended.
@@ -70,18 +78,20 @@ impl Place {
         let standing = Standing::Awaited;
         Self { principal: principal.into(), commands, standing, give_up, left: Some(left) }
     }
-
-    fn is_parked(&self) -> bool {
-        matches!(self.standing, Standing::Parked(_))
-    }
 }
 
 impl Places {
+    pub(super) fn new(most: usize) -> Self {
+        let (all, parked, given_up) = (HashMap::new(), HashMap::new(), VecDeque::new());
+        Self { most, all, parked, count: 0, bytes: 0, over: 0, asked: 0, given_up }
+    }
+
     pub(super) fn insert(&mut self, id: String, place: Place) {
         self.all.insert(id, place);
     }
 
     pub(super) fn remove(&mut self, id: &str) {
+        self.stand(id, Standing::GivenUp);
         self.all.remove(id);
     }
 
@@ -96,19 +106,21 @@ impl Places {
         }
     }
 
-    /// Has a call wait for answers, if there is room for one more or its caller's oldest can make some.
-    pub(super) fn park(&mut self, id: &str) -> bool {
+    /// Has a call wait for answers to questions of so many bytes, if there is room for one more or its caller's
+    /// oldest can make some.
+    pub(super) fn park(&mut self, id: &str, bytes: usize) -> bool {
         let Some(principal) = self.all.get(id).map(|place| Arc::clone(&place.principal)) else {
             return false;
         };
-        let parked = self.all.values().filter(|place| place.is_parked());
-        let of_one = parked.clone().filter(|place| place.principal == principal).count();
-        let is_full = parked.count() >= MOST || of_one >= MOST_OF_ONE;
+        let of_one = self.parked.get(&principal).map_or(0, BTreeMap::len);
+        let is_full = self.count >= self.most
+            || of_one >= MOST_OF_ONE
+            || self.bytes.saturating_add(bytes) > MOST_BYTES;
         if is_full && self.give_up_oldest(&principal).is_none() {
             return false;
         }
         self.asked += 1;
-        self.stand(id, Standing::Parked(self.asked));
+        self.stand(id, Standing::Parked(self.asked, bytes));
         true
     }
 
@@ -123,22 +135,16 @@ impl Places {
 
     /// Notes that a call has ended; tells whether its outcome may be kept.
     pub(super) fn keep(&mut self, id: &str) -> bool {
-        let over = self.all.values().filter(|place| place.standing == Standing::Over).count();
         self.stand(id, Standing::Over);
-        over < MOST_OVER
+        self.over <= MOST_OVER
     }
 
     /// Has the call of this caller make room that waits longest for answers; what is given back ends when it has.
     pub(super) fn give_up_oldest(&mut self, principal: &str) -> Option<oneshot::Receiver<()>> {
-        let parked_since = |place: &Place| match place.standing {
-            Standing::Parked(since) if *place.principal == *principal => Some(since),
-            _ => None,
-        };
-        let all = self.all.iter().filter_map(|(id, place)| Some((parked_since(place)?, id)));
-        let (_, oldest) = all.min()?;
+        let (_, oldest) = self.parked.get(principal)?.first_key_value()?;
         let oldest = oldest.clone();
+        self.stand(&oldest, Standing::GivenUp);
         let place = self.all.get_mut(&oldest)?;
-        place.standing = Standing::GivenUp;
         place.give_up.notify_one();
         let (owner, left) = (Arc::clone(&place.principal), place.left.take());
         self.given_up.push_back((oldest, owner));
@@ -148,9 +154,38 @@ impl Places {
         left
     }
 
+    /// How many wait for answers, and the bytes of their questions.
+    #[cfg(test)]
+    pub(super) fn load(&self) -> (usize, usize) {
+        (self.count, self.bytes)
+    }
+
     fn stand(&mut self, id: &str, standing: Standing) {
-        if let Some(place) = self.all.get_mut(id) {
-            place.standing = standing;
+        let Some(place) = self.all.get_mut(id) else { return };
+        let before = std::mem::replace(&mut place.standing, standing);
+        let principal = Arc::clone(&place.principal);
+        match before {
+            Standing::Parked(since, bytes) => {
+                self.count -= 1;
+                self.bytes -= bytes;
+                if let Some(of_one) = self.parked.get_mut(&principal) {
+                    of_one.remove(&since);
+                    if of_one.is_empty() {
+                        self.parked.remove(&principal);
+                    }
+                }
+            }
+            Standing::Over => self.over -= 1,
+            Standing::Awaited | Standing::GivenUp => {}
+        }
+        match standing {
+            Standing::Parked(since, bytes) => {
+                self.count += 1;
+                self.bytes += bytes;
+                self.parked.entry(principal).or_default().insert(since, id.to_owned());
+            }
+            Standing::Over => self.over += 1,
+            Standing::Awaited | Standing::GivenUp => {}
         }
     }
 }

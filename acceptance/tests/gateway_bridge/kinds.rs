@@ -1,0 +1,130 @@
+//! Servers that have some tools only for clients that can be asked for something.
+
+use std::time::{Duration, Instant};
+
+use creole_acceptance::gateway::{Answering, Legacy, Puppet};
+use serde_json::{Value, json};
+
+use crate::{A_MOMENT, Bridge, asking, form, named, only_key, text};
+
+/// Waits for a list, and answers all who list meanwhile, each as the server does for whoever it was told of.
+fn wait_for(bridge: &Bridge, mut listing: Answering) -> Vec<String> {
+    loop {
+        if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
+            assert_eq!(heard.message["method"], "tools/list", "{}", heard.message);
+            heard.result(json!({"tools": tools_for(&heard.by)}));
+        }
+        if let Some(answer) = listing.within(A_MOMENT / 10) {
+            return names(&answer);
+        }
+    }
+}
+
+/// What a server was told that it may ask for.
+fn may_ask(child: &Puppet) -> Value {
+    let told = child.told();
+    let opened = told.iter().find(|it| it["method"] == "initialize");
+    opened.map_or(Value::Null, |opened| opened["params"]["capabilities"].clone())
+}
+
+fn tools_for(child: &Puppet) -> Vec<Value> {
+    let can = may_ask(child);
+    let mut names = vec!["echo"];
+    names.extend(can.get("elicitation").map(|_| "ask"));
+    names.extend(can.get("roots").map(|_| "folders"));
+    names.iter().map(|name| json!({"name": name, "inputSchema": {"type": "object"}})).collect()
+}
+
+fn names(list: &Value) -> Vec<String> {
+    let tools = list["result"]["tools"].as_array().unwrap_or_else(|| panic!("{list}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn listed(bridge: &Bridge, capabilities: Value) -> Vec<String> {
+    let client = bridge.modern().that_can(capabilities);
+    wait_for(bridge, client.begin(&json!(1), "tools/list", json!({})))
+}
+
+#[test]
+fn each_kind_of_client_is_shown_what_the_server_has_for_it() {
+    let bridge = Bridge::new(asking().leaving("tools/list"));
+    assert_eq!(listed(&bridge, json!({})), ["echo"]);
+    assert_eq!(listed(&bridge, json!({"elicitation": {}})), ["echo", "ask"]);
+    assert_eq!(listed(&bridge, json!({"roots": {}, "sampling": {}})), ["echo", "folders"]);
+    let both = json!({"roots": {}, "elicitation": {}});
+    assert_eq!(listed(&bridge, both), ["echo", "ask", "folders"]);
+    assert_eq!(listed(&bridge, json!({})), ["echo"], "as before");
+    assert_eq!(listed(&bridge, json!({"elicitation": {}})), ["echo", "ask"], "as before");
+    let old = |capabilities| {
+        let client = Legacy::open(bridge.gateway.address(), "2025-06-18", capabilities, None);
+        wait_for(&bridge, client.begin(&json!(1), "tools/list", &json!({})))
+    };
+    assert_eq!(old(json!({"elicitation": {}})), ["echo", "ask"], "whatever the era");
+    assert_eq!(old(json!({})), ["echo"]);
+}
+
+#[test]
+fn a_tool_that_is_there_for_some_is_called_where_it_is_there_and_asks_only_them() {
+    let bridge = Bridge::new(asking().leaving("tools/list"));
+    assert_eq!(listed(&bridge, json!({})), ["echo"]);
+    // Nobody who can be asked has listed yet.
+    let client = bridge.modern().that_can(json!({"elicitation": {}}));
+    let mut call = client.begin_call("ask", json!({}));
+    let list = bridge.puppets.hears("tools/list");
+    list.by.asks(json!(9), "elicitation/create", form("Who are you?"));
+    let refused = bridge.puppets.next().message;
+    assert_eq!(refused["id"], 9, "{refused}");
+    assert!(refused.get("error").is_some(), "there is no call that could ask: {refused}");
+    list.result(json!({"tools": tools_for(&list.by)}));
+    let called = bridge.puppets.hears("tools/call");
+    assert_ne!(called.by.pid, list.by.pid);
+    called.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let asked = call.answer()["result"].clone();
+    let answers = json!({only_key(&asked): named("Ann")});
+    let mut again = client.begin_again("ask", json!({}), &asked["requestState"], answers);
+    assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
+    called.text("Hello, Ann!");
+    assert_eq!(text(&again.answer()), "Hello, Ann!");
+    let mut call = bridge.modern().begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    assert_eq!(may_ask(&called.by), json!({}), "who cannot be asked is not");
+    called.error(-32602, "Unknown tool: ask", &Value::Null);
+    assert_eq!(call.answer()["error"]["code"], -32602);
+}
+
+#[test]
+fn a_list_that_changed_is_fetched_again_for_each_kind_of_client() {
+    let show = asking().leaving("tools/list").answering(
+        "initialize",
+        json!({
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": true}},
+            "serverInfo": {"name": "puppet", "version": "1"},
+        }),
+    );
+    let bridge = Bridge::new(show);
+    let able = json!({"elicitation": {}});
+    assert_eq!(listed(&bridge, able.clone()), ["echo", "ask"]);
+    let children = bridge.puppets.children();
+    let own = children.iter().find(|child| may_ask(child) == json!({})).unwrap();
+    own.tells("notifications/tools/list_changed", &json!({}));
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    let client = bridge.modern().that_can(able);
+    let begin = || client.begin(&json!(1), "tools/list", json!({}));
+    let (mut listing, began) = (begin(), Instant::now());
+    // The gateway may not yet have taken in what the child said.
+    loop {
+        assert!(began.elapsed() < Duration::from_secs(30), "the list stays as it was");
+        if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
+            let is_own = may_ask(&heard.by) == json!({});
+            let more =
+                if is_own { json!([tool("new")]) } else { json!([tool("new"), tool("newer")]) };
+            heard.result(json!({"tools": more}));
+        }
+        if let Some(answer) = listing.within(A_MOMENT / 10) {
+            if names(&answer) == ["new", "newer"] {
+                break;
+            }
+            listing = begin();
+        }
+    }
+}

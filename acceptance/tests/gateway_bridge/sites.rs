@@ -1,0 +1,182 @@
+//! What servers are asked over HTTP, header by header.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use creole_acceptance::gateway::{Legacy, Modern, Show, Site};
+use creole_acceptance::http::Listening;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::driving::modern;
+use crate::{A_MOMENT, Bridge, asking, form, text};
+
+/// A gateway before the site, with further keys of its table.
+fn before(site: &Site, more: &str) -> (Listening, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    let url = site.url();
+    let upstream = format!("[upstreams.site]\nurl = \"{url}\"\nprefix = \"\"\n{more}");
+    fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{upstream}")).unwrap();
+    (Listening::start(&[&file.display().to_string()]).unwrap(), folder)
+}
+
+fn old(gateway: &Listening) -> Legacy {
+    Legacy::open(gateway.address(), "2025-06-18", json!({}), None)
+}
+
+/// A page of tools of the newest revision.
+fn page(tools: Value) -> Value {
+    json!({"resultType": "complete", "tools": tools, "ttlMs": 60_000, "cacheScope": "private"})
+}
+
+/// A tool whose argument `region` is repeated in a header of this name.
+fn repeating(header: &str) -> Value {
+    let region = json!({"type": "string", "x-mcp-header": header});
+    json!({"name": "ask", "inputSchema": {"type": "object", "properties": {"region": region}}})
+}
+
+fn complete(text: &str) -> Value {
+    json!({"resultType": "complete", "content": [{"type": "text", "text": text}]})
+}
+
+#[test]
+fn a_call_with_the_wrong_headers_is_made_again_once_with_those_of_the_new_schema() {
+    let site = Site::new(modern().leaving("tools/list"));
+    let (gateway, _folder) = before(&site, "");
+    site.hears("tools/list").result(page(json!([repeating("Old")])));
+    let client = old(&gateway);
+    let call = json!({"name": "ask", "arguments": {"region": "eu"}});
+    let mut answering = client.begin(&json!(1), "tools/call", &call);
+    let mut visit = site.hears("tools/call");
+    assert_eq!(visit.field("mcp-param-old"), Some("eu"));
+    visit.error(-32020, "Header mismatch: mcp-param-new is missing");
+    site.hears("tools/list").result(page(json!([repeating("New")])));
+    let mut visit = site.hears("tools/call");
+    assert_eq!((visit.field("mcp-param-old"), visit.field("mcp-param-new")), (None, Some("eu")));
+    visit.result(complete("done"));
+    assert_eq!(text(&answering.answer()), "done");
+    // One that goes on refusing is not asked for ever.
+    let mut answering = client.begin(&json!(2), "tools/call", &call);
+    site.hears("tools/call").error(-32020, "Header mismatch");
+    site.hears("tools/list").result(page(json!([repeating("New")])));
+    site.hears("tools/call").error(-32020, "Header mismatch");
+    let answer = answering.answer();
+    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    assert!(site.within(A_MOMENT).is_none(), "two attempts are enough");
+}
+
+/// Two tools, of which the first names a header where no argument is.
+fn misplaced() -> Value {
+    let items = json!({"type": "string", "x-mcp-header": "Tag"});
+    let tags = json!({"type": "array", "items": items});
+    json!([
+        {"name": "wrong", "inputSchema": {"type": "object", "properties": {"tags": tags}}},
+        {"name": "ask", "inputSchema": {"type": "object"}},
+    ])
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let tools = list["result"]["tools"].as_array().unwrap_or_else(|| panic!("{list}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_tool_with_a_wrong_header_is_not_listed_over_http_and_the_others_are() {
+    let bridge = Bridge::new(asking().answering("tools/list", json!({"tools": misplaced()})));
+    let listed = bridge.modern().request("tools/list", json!({}));
+    assert_eq!(names(&listed), ["ask"]);
+    // Whoever repeats nothing in headers has the tool.
+    let client = old(&bridge.gateway);
+    assert_eq!(names(&client.request("tools/list", &json!({}))), ["wrong", "ask"]);
+    let call = json!({"name": "wrong", "arguments": {"tags": ["a"]}});
+    let mut answering = client.begin(&json!(1), "tools/call", &call);
+    bridge.puppets.hears("tools/call").text("used");
+    assert_eq!(text(&answering.answer()), "used");
+}
+
+#[test]
+fn a_tool_with_a_wrong_header_of_a_server_over_http_is_nobodys() {
+    let site = Site::new(modern().answering("tools/list", page(misplaced())));
+    let (gateway, _folder) = before(&site, "");
+    let client = old(&gateway);
+    assert_eq!(names(&client.request("tools/list", &json!({}))), ["ask"]);
+    let listed = Modern::new(gateway.address()).request("tools/list", json!({}));
+    assert_eq!(names(&listed), ["ask"]);
+    let refused = client.call("wrong", json!({"tags": []}));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let (log, began) = (|| gateway.log(), Instant::now());
+    while !(log().contains("x-mcp-header") && log().contains("wrong")) {
+        assert!(began.elapsed() < Duration::from_secs(30), "{}", log());
+        thread::sleep(A_MOMENT / 10);
+    }
+    assert!(site.within(A_MOMENT).is_none(), "it is not called either");
+}
+
+#[test]
+fn a_question_on_the_stream_of_a_session_that_belongs_to_no_call_is_refused_at_once() {
+    let site = Site::with_streams(asking());
+    let (gateway, _folder) = before(&site, "");
+    let client = Legacy::open(gateway.address(), "2025-06-18", json!({"elicitation": {}}), None);
+    let mut told = client.listen();
+    // The call makes the gateway open a session in which this client may be asked.
+    let mut answering = client.begin(&json!(1), "tools/call", &json!({"name": "ask"}));
+    let mut streams = Vec::new();
+    let mut visit = loop {
+        let mut visit = site.next();
+        if visit.method == "POST" {
+            break visit;
+        }
+        visit.stream();
+        streams.push(visit);
+    };
+    visit.text("done");
+    assert_eq!(text(&answering.answer()), "done");
+    while let Some(mut visit) = site.within(A_MOMENT) {
+        assert_eq!(visit.method, "GET", "{}", visit.message);
+        visit.stream();
+        streams.push(visit);
+    }
+    assert!(!streams.is_empty(), "nobody listens");
+    for (number, stream) in streams.iter_mut().enumerate() {
+        let params = form("Is anybody there?");
+        stream.event(&json!({
+            "jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": params,
+        }));
+        let mut refused = site.next();
+        assert_eq!(refused.message["id"], number, "{}", refused.message);
+        assert!(refused.message.get("error").is_some(), "{}", refused.message);
+        refused.respond("202 Accepted", "", "");
+    }
+    assert!(told.within(A_MOMENT).is_none(), "nobody is asked");
+}
+
+#[test]
+fn a_server_of_single_posts_is_read_as_it_writes_and_shown_only_the_gateways_own_password() {
+    let topic = json!({"type": "string", "required": true});
+    let properties = json!({"topic": topic, "size": {"type": "integer", "required": false}});
+    let tool = json!({"name": "ask", "inputSchema": {"type": "object", "properties": properties}});
+    let show = Show::new("2025-11-25", json!({"tools": {}}), &[])
+        .answering("tools/list", json!({"tools": [tool]}));
+    let site = Site::with_streams(show);
+    let more =
+        "dialect = \"buddyboss\"\nheaders = { Authorization = \"Basic Z2F0ZXdheTpzZWNyZXQ=\" }\n";
+    let (gateway, _folder) = before(&site, more);
+    let client = Modern::new(gateway.address()).with_key("of-the-client");
+    let listed = client.request("tools/list", json!({}));
+    let schema = &listed["result"]["tools"][0]["inputSchema"];
+    assert_eq!(schema["required"], json!(["topic"]), "{schema}");
+    assert!(schema["properties"]["topic"].get("required").is_none(), "{schema}");
+    assert!(schema["properties"]["size"].get("required").is_none(), "{schema}");
+    let mut call = client.begin_call("ask", json!({"topic": "x"}));
+    // Whatever asks for a stream would come here too.
+    let mut visit = site.next();
+    assert_eq!((&*visit.method, &visit.message["method"]), ("POST", &json!("tools/call")));
+    assert_eq!(visit.field("authorization"), Some("Basic Z2F0ZXdheTpzZWNyZXQ="));
+    let told = format!("{:?} {}", visit.fields, visit.message);
+    assert!(!told.contains("of-the-client"), "{told}");
+    visit.text("read");
+    assert_eq!(text(&call.answer()), "read");
+    assert!(site.within(A_MOMENT).is_none(), "no stream is asked for");
+}
