@@ -220,8 +220,8 @@ impl Steps {
 enum Server<'a> {
     /// It starts this command and speaks on its standard streams.
     Command(&'a [OsString]),
-    /// It speaks HTTP to this address.
-    Url(&'a str),
+    /// It speaks HTTP to this address; only the Inspector can be given a header to send along.
+    Url { url: &'a str, header: Option<&'a str> },
 }
 
 impl Server<'_> {
@@ -231,14 +231,19 @@ impl Server<'_> {
             Self::Command(command) => {
                 [OsString::from("--")].into_iter().chain(command.iter().cloned()).collect()
             }
-            Self::Url(url) => vec!["--url".into(), url.into()],
+            Self::Url { url, .. } => vec!["--url".into(), url.into()],
         }
     }
 }
 
 /// Has a peer perform steps against the server at this address, and returns its document as [`run`] does.
 pub fn run_at(peer: Peer, mode: Mode, steps: &Steps, url: &str) -> Result<Value, String> {
-    perform(peer, mode, steps, Server::Url(url))
+    perform(peer, mode, steps, Server::Url { url, header: None })
+}
+
+/// Has the Inspector perform steps against the server at this address, with a header `Name: Value` in each request.
+pub fn inspect_at(mode: Mode, steps: &Steps, url: &str, header: &str) -> Result<Value, String> {
+    perform(Peer::Inspector, mode, steps, Server::Url { url, header: Some(header) })
 }
 
 /// Has a peer perform steps against the server that a command starts, and returns its document.

@@ -4,6 +4,7 @@
  *
  * Members are users; everything else is an option per collection. As the platform does, it notes who is logged in while
  * it is loaded, and gives that as the default of `user_id`. It is there unless the file `platform-off` stands beside it.
+ * What its routes are asked is noted in `asked.jsonl`.
  */
 
 if ( file_exists( __DIR__ . '/platform-off' ) ) {
@@ -13,6 +14,19 @@ if ( file_exists( __DIR__ . '/platform-off' ) ) {
 add_action( 'init', function () {
 	$GLOBALS['test_logged_in'] = get_current_user_id();
 }, 0 );
+
+add_filter( 'rest_pre_dispatch', function ( $result, $server, $request ) {
+	if ( str_starts_with( $request->get_route(), '/buddyboss/v1/' ) ) {
+		$asked = array(
+			'method' => $request->get_method(),
+			'route'  => substr( $request->get_route(), strlen( '/buddyboss/v1' ) ),
+			'query'  => (object) $request->get_query_params(),
+			'body'   => json_decode( $request->get_body() ),
+		);
+		file_put_contents( __DIR__ . '/asked.jsonl', wp_json_encode( $asked ) . "\n", FILE_APPEND | LOCK_EX );
+	}
+	return $result;
+}, 10, 3 );
 
 /** Who was logged in when the platform looked. */
 function test_me() {
@@ -85,12 +99,13 @@ function test_paging() {
 	);
 }
 
+function test_required( ...$names ) {
+	return array_fill_keys( $names, array( 'required' => true ) );
+}
+
 /** The usual routes of a collection: list, make, get, change, delete. */
 function test_collection( $route, $collection, $code, $required = array() ) {
-	$args = array();
-	foreach ( $required as $name ) {
-		$args[ $name ] = array( 'required' => true );
-	}
+	$args = test_required( ...$required );
 	test_route( $route, 'GET', function ( $request ) use ( $collection ) {
 		return test_page( test_found( $collection, $request ), $request );
 	}, test_paging() );
@@ -213,6 +228,18 @@ add_action( 'rest_api_init', function () {
 		test_keep( 'friends', $kept );
 		return array( 'deleted' => true );
 	} );
+	test_route( '/friends', 'POST', fn( $request ) => test_add( 'friends', array( 'is_confirmed' => (int) ! empty( $request['force'] ) ) + $request->get_json_params() ) );
+	// Only whoever was asked may accept, and has to be seen as logged in.
+	test_route( '/friends/(?P<id>[\d]+)', 'PUT', function ( $request ) {
+		$all = test_all( 'friends' );
+		$id  = (int) $request['id'];
+		if ( (int) ( $all[ $id ]['friend_id'] ?? 0 ) !== test_me() ) {
+			return test_missing( 'bp_rest_friends_cannot_update_item', 500 );
+		}
+		$all[ $id ]['is_confirmed'] = 1;
+		test_keep( 'friends', $all );
+		return $all[ $id ];
+	} );
 	test_collection( '/friends', 'friends', 'bp_rest_invalid_id', array( 'friend_id', 'initiator_id' ) );
 
 	test_collection( '/notifications', 'notifications', 'bp_rest_invalid_id' );
@@ -227,6 +254,11 @@ add_action( 'rest_api_init', function () {
 	} );
 	test_route( '/components', 'GET', fn() => array( array( 'name' => 'members', 'status' => 'active' ) ) );
 
+	test_route( '/moderation/report', 'POST', fn( $request ) => test_add( 'reports', $request->get_json_params() ), test_required( 'item_id', 'item_type', 'report_category' ) );
+	test_collection( '/moderation', 'blocks', 'bp_rest_invalid_id', array( 'item_id' ) );
+	foreach ( array( 'invites', 'membership-requests' ) as $waiting ) {
+		test_route( "/groups/$waiting", 'GET', fn( $request ) => test_page( test_all( $waiting ), $request ), test_paging() );
+	}
 	test_collection( '/forums', 'forums', 'bp_rest_forum_invalid_id' );
 	test_collection( '/topics', 'topics', 'bp_rest_topic_invalid_id', array( 'parent', 'title' ) );
 	test_collection( '/reply', 'replies', 'bp_rest_reply_invalid_id', array( 'topic_id', 'content' ) );

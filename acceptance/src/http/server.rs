@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -67,6 +67,19 @@ impl Listening {
     #[must_use]
     pub fn log(&self) -> String {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until it has said this on stderr.
+    ///
+    /// # Panics
+    /// When it does not say so in time.
+    #[track_caller]
+    pub fn until_said(&self, what: &str) {
+        let end = Instant::now() + BEGINNING;
+        while !self.log().contains(what) {
+            assert!(Instant::now() < end, "it never said `{what}`:\n{}", self.log());
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Tells it to end, and waits for it; an error says how it ended badly.

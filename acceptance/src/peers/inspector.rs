@@ -105,8 +105,12 @@ fn invoke(
         Server::Command(started) => {
             command.arg("--method").args(words).arg("--").args(started);
         }
-        Server::Url(url) => {
-            command.args([url, "--transport", "http", "--method"]).args(words);
+        Server::Url { url, header } => {
+            command.args([url, "--transport", "http"]);
+            if let Some(header) = header {
+                command.args(["--header", header]);
+            }
+            command.arg("--method").args(words);
         }
     }
     process::output(&mut command, deadline)

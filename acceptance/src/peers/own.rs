@@ -33,7 +33,7 @@ pub fn run(revision: &str, steps: &Steps, command: &[OsString]) -> Result<Value,
 
 /// The same against the server at this address.
 pub fn run_at(revision: &str, steps: &Steps, url: &str) -> Result<Value, String> {
-    perform(revision, steps, Server::Url(url))
+    perform(revision, steps, Server::Url { url, header: None })
 }
 
 fn perform(revision: &str, steps: &Steps, server: Server<'_>) -> Result<Value, String> {
@@ -58,7 +58,7 @@ async fn connect(revision: &str, server: Server<'_>) -> Result<Connection, Strin
     let identity = Raw::of(&json!({"name": "creole-acceptance-peer", "version": "1.0.0"}));
     let profile = Profile { dialect, identity, limits: Limits::default() };
     let transport: Box<dyn Transport> = match server {
-        Server::Url(url) => {
+        Server::Url { url, .. } => {
             let target = Target::new("server", url).map_err(|fault| fault.detail)?;
             Box::new(HttpServer::new(target))
         }

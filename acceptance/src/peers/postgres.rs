@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -49,6 +49,25 @@ impl Postgres {
         postgres.run("postgres", &format!("CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'"));
         postgres.run("postgres", "CREATE DATABASE shop OWNER reader");
         Ok(postgres)
+    }
+
+    /// Takes encrypted connections alone from now on, but for those by its socket, with this certificate and its key in
+    /// the PEM form.
+    #[track_caller]
+    pub fn encrypt(&mut self, certificate: &str, key: &str) {
+        let rules = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
+        let files = [("server.crt", certificate), ("server.key", key), ("pg_hba.conf", rules)];
+        for (name, text) in files {
+            let path = self.data().join(name);
+            fs::write(&path, text).expect("the folder of the server is ours");
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("permissions");
+            if geteuid().is_root() {
+                chown(&path, Some(NOBODY), Some(NOBODY)).expect("another owner");
+            }
+        }
+        self.run("postgres", "ALTER SYSTEM SET ssl = on");
+        self.end();
+        self.resume();
     }
 
     /// Where `reader` finds the database, without the password.

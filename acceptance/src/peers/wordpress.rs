@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::install::{Missing, folder, once, read, source, tool};
@@ -128,6 +129,14 @@ impl RunningSite {
             None => Ok(()),
         };
         done.expect("the folder of plugins is ours");
+    }
+
+    /// What the routes of the platform were asked so far: `method`, `route`, `query` and `body` of each request.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Value> {
+        let log = self.run.path().join("plugins/asked.jsonl");
+        let lines = fs::read_to_string(log).unwrap_or_default();
+        lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// What PHP said.

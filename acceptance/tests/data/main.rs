@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 #![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
 
+mod encrypted;
 mod examples;
 mod queries;
 mod scripts;

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use creole_acceptance::process_under_test::{Server, call, request};
+use creole_acceptance::http::{Listening, Request};
+use creole_acceptance::process_under_test::{Server, call, request, serve};
 use serde_json::{Value, json};
 
 /// Writes a configuration in one step, as careful editors do.
@@ -104,6 +106,57 @@ fn servers_behind_that_stay_the_same_are_not_started_again() {
     let left = until(&mut server, |tools| !tools.iter().any(|tool| tool.starts_with("one__")));
     assert!(left.iter().any(|tool| tool.starts_with("two__")), "{left:?}");
     assert_eq!(server.finish().code, Some(0));
+}
+
+#[test]
+fn a_signal_has_the_file_read_again_on_stdio_too() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "[server]\nname = \"t\"\npacks = [\"hello\"]\n");
+    let mut server = start(folder.path());
+    let id = server.id().to_string();
+    assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    server.until_said("creole.toml was read again; the lists are the same");
+    server.ping();
+    assert_eq!(server.finish().code, Some(0));
+}
+
+#[test]
+fn over_http_those_who_come_later_are_told_what_holds_by_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str, log: &str| {
+        format!("[server]\nname = \"{name}\"\npacks = [\"hello\"]\n[log]\nlevel = \"{log}\"\n")
+    };
+    write(folder.path(), &of("before", "warn"));
+    let command = serve(folder.path(), &["--http", "127.0.0.1:0", "creole.toml"]);
+    let mut server = Listening::other(command).unwrap();
+    let (session, name) = greeted(&server);
+    assert_eq!(name, "before");
+
+    write(folder.path(), &of("after", "info"));
+    server.until_said("was read again; the lists are the same");
+    assert_eq!(greeted(&server).1, "after");
+    let call = Request::post(call(1, "hello", &json!({"name": "Ann"})))
+        .with("Mcp-Session-Id", &session)
+        .with("MCP-Protocol-Version", "2025-06-18");
+    let answer = call.send(server.address()).unwrap().message();
+    assert_eq!(answer["result"]["content"][0]["text"], "Hello, Ann!", "{answer}");
+    server.until_said("request completed");
+
+    write(folder.path(), &of("last", "warn").replace("level", "format").replace("warn", "json"));
+    server.until_said("`format` in `[log]` cannot change while the server runs; start it again");
+    assert_eq!(greeted(&server).1, "after");
+    server.stop().unwrap();
+}
+
+/// A new session, and who the server says it is.
+#[track_caller]
+fn greeted(server: &Listening) -> (String, String) {
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"}});
+    let response = Request::post(request(0, "initialize", &params)).send(server.address()).unwrap();
+    let session = response.head.field("mcp-session-id").unwrap().to_owned();
+    let name = response.message()["result"]["serverInfo"]["name"].as_str().unwrap().to_owned();
+    (session, name)
 }
 
 /// Lists tools until they are as they should be.

@@ -107,6 +107,27 @@ fn a_refusal_is_told_without_secrets() {
 }
 
 #[test]
+fn a_file_that_a_document_refers_to_is_read_again_when_it_changes() {
+    let document = "openapi: 3.0.3\npaths:\n  /things:\n    $ref: parts/things.yaml\n";
+    let part = |name: &str| format!("get:\n  operationId: {name}\n");
+    let folder = tempfile::tempdir().unwrap();
+    let parts = folder.path().join("parts");
+    fs::create_dir(&parts).unwrap();
+    fs::write(parts.join("things.yaml"), part("listThings")).unwrap();
+    fs::write(folder.path().join("api.yaml"), document).unwrap();
+    let text = "[server]\n[openapi.api]\nfile = \"api.yaml\"\nbase_url = \"https://example.com\"\n";
+    fs::write(folder.path().join("creole.toml"), text).unwrap();
+    let mut server = Server::start_command(serve(folder.path(), &["creole.toml"])).greeted();
+    let listed = server.request("tools/list", &json!({}));
+    assert_eq!(listed["result"]["tools"][0]["name"], "list_things", "{listed}");
+    fs::write(parts.join("fresh"), part("showThings")).unwrap();
+    fs::rename(parts.join("fresh"), parts.join("things.yaml")).unwrap();
+    assert_eq!(server.answer()["method"], "notifications/tools/list_changed");
+    let listed = server.request("tools/list", &json!({}));
+    assert_eq!(listed["result"]["tools"][0]["name"], "show_things", "{listed}");
+}
+
+#[test]
 fn a_document_that_changes_is_read_again() {
     let mut server = start(DOCUMENT, "base_url = 'https://example.com'");
     let fresh = server.path().join("fresh");

@@ -1,14 +1,16 @@
 //! What a site can do wrong, and what becomes of passwords: a mock that misbehaves.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use creole_acceptance::http::Listening;
+use creole_acceptance::http::{Listening, Request};
 use creole_acceptance::process_under_test::{Server, serve};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::mock::{ADMIN, Asked, ED, Mock, answer, ok};
+use crate::mock::{ADMIN, Asked, ED, Mock, answer, ok, refused};
 use crate::stage::{front, front_of, post};
 
 /// The result of a call: its text, and whether it is an error.
@@ -281,4 +283,52 @@ fn a_call_that_takes_its_time_is_answered_in_json_or_ended() {
     let (server, _data) = front_of(&site.url(), &[file.to_str().unwrap()]);
     let response = request.send(server.address()).unwrap();
     assert_eq!(response.message()["error"]["code"], -32603, "{}", response.text());
+}
+
+#[test]
+fn a_password_that_is_taken_back_ends_with_the_first_call_that_the_site_refuses() {
+    let is_revoked = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_revoked);
+    let site = Mock::with(move |asked| {
+        let comes_as_somebody = asked.header("authorization").is_some();
+        let refuses = comes_as_somebody && seen.load(Ordering::SeqCst);
+        refuses.then(|| refused(401, "incorrect_password"))
+    });
+    let (server, _data) = front(&site.url());
+    let list = json!({"per_page": 1});
+    let (_, is_error) = called_as(&server, ADMIN, "buddyboss_list_members", &list);
+    assert!(!is_error);
+    is_revoked.store(true, Ordering::SeqCst);
+    let (told, is_error) = called_as(&server, ADMIN, "buddyboss_list_members", &list);
+    assert!(is_error && told.contains("incorrect_password, HTTP 401"), "{told}");
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let response = post(ping, Some(ADMIN)).send(server.address()).unwrap();
+    assert_eq!(response.head.status, 401, "{}", response.text());
+}
+
+#[test]
+fn what_is_wanted_of_a_site_may_change_while_callers_are_signed_in() {
+    let site = Mock::start();
+    let (file, folder) = configured(&site, "sets = [\"members\"]\n");
+    let words = ["--http", "127.0.0.1:0", file.to_str().unwrap()];
+    let server = Listening::other(serve(folder.path(), &words)).unwrap();
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let ask = |caller: &str| {
+        let request = Request::post(list).with("Authorization", caller);
+        let response = request.send(server.address()).unwrap();
+        (response.head.status, response.text().matches("\"inputSchema\"").count())
+    };
+    let replace = |text: String| {
+        std::fs::write(folder.path().join("new"), text).unwrap();
+        std::fs::rename(folder.path().join("new"), &file).unwrap();
+    };
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!((ask(ADMIN), ask(ED).0), ((200, 5), 403));
+    let wider = text.replace("\"members\"", "\"members\", \"friends\"");
+    replace(format!("{wider}capability = \"read\"\n"));
+    server.until_said("was read again; changed: tools");
+    assert_eq!((ask(ADMIN), ask(ED).0), ((200, 10), 200));
+    replace(text.replace("http://127.0.0.1", "http://localhost"));
+    server.until_said("`url` in `[wordpress]` cannot change while the server runs");
+    assert_eq!(ask(ED), (200, 10));
 }

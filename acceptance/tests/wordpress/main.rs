@@ -8,6 +8,7 @@
 
 mod check;
 mod clients;
+mod every_tool;
 mod faults;
 mod mock;
 mod real;

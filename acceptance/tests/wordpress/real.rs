@@ -6,12 +6,13 @@ use std::rc::Rc;
 use base64_of::encoded;
 use creole_acceptance::http::Listening;
 use creole_acceptance::peers::wordpress::{RunningSite, WordPress};
+use creole_acceptance::peers::{self, Mode, Peer, Steps};
 use creole_acceptance::stage::stdio::repository;
 use serde_json::{Value, json};
 
 use crate::clients::here;
 use crate::faults::called_as;
-use crate::stage::{Behind, PATH, SiteStage, front};
+use crate::stage::{Behind, PATH, SiteStage, front, front_with_every_tool};
 use crate::transcripts;
 
 /// A running site, unless there can be none here.
@@ -107,8 +108,28 @@ fn the_curl_sequence_of_the_document_runs_unchanged() {
     assert_eq!(message(3)["result"]["content"][1]["text"], "Page 1 of 9, 25 in total.");
 }
 
+#[test]
+fn the_inspector_lists_and_calls_with_a_password_of_the_site() {
+    let Some(site) = site(&[]) else { return };
+    if here("the Inspector", peers::installed(Peer::Inspector)).is_none() {
+        return;
+    }
+    let (server, _data) = front(&site.url());
+    let url = format!("http://{}{PATH}", server.address());
+    let steps = Steps::new().call("buddyboss_list_members", json!({"per_page": 3}));
+    let header = format!("Authorization: {}", header_of(&site, "admin"));
+    let told = peers::inspect_at(Mode::Legacy, &steps, &url, &header).unwrap();
+    assert_eq!(told["errors"], json!([]), "{told}");
+    assert_eq!(told["server"]["name"], "buddyboss-mcp-server");
+    assert_eq!(told["tools"].as_array().unwrap().len(), 42, "{told}");
+    assert_eq!(told["call"]["content"][1]["text"], "Page 1 of 9, 25 in total.");
+    let header = format!("Authorization: {}", header_of(&site, "ed"));
+    let refused = peers::inspect_at(Mode::Legacy, &steps, &url, &header).unwrap_err();
+    assert!(refused.contains("Insufficient permissions."), "{refused}");
+}
+
 /// The preset in front of a site, and who calls.
-struct Office {
+pub(crate) struct Office {
     server: Listening,
     caller: String,
     _data: tempfile::TempDir,
@@ -120,9 +141,15 @@ impl Office {
         Self { server, caller: header_of(site, user), _data: data }
     }
 
+    /// One with the tools of both phases.
+    pub(crate) fn with_every_tool(site: &RunningSite, user: &str) -> Self {
+        let (server, data) = front_with_every_tool(&site.url());
+        Self { server, caller: header_of(site, user), _data: data }
+    }
+
     /// Calls a tool, which answers with data.
     #[track_caller]
-    fn does(&self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn does(&self, tool: &str, arguments: Value) -> Value {
         let (text, is_error) = self.told(tool, arguments);
         assert!(!is_error, "{tool}: {text}");
         serde_json::from_str(&text).unwrap()
@@ -230,7 +257,9 @@ fn people(office: &Office) {
     let friend = office.does("add_friend", json!({"friend_id": 2}));
     assert_eq!(friend["initiator_id"], 1);
     let id = &friend["id"];
-    assert_eq!(office.does("list_friends", json!({"user_id": 1})).as_array().unwrap().len(), 1);
+    let requests = office.does("list_friend_requests", json!({"user_id": 1}));
+    assert_eq!(requests.as_array().unwrap().len(), 1);
+    assert_eq!(office.does("list_friends", json!({"user_id": 1})), json!([]));
     let gone = office.does("remove_friend", json!({"id": id}));
     assert_eq!(gone["deleted"], true);
     office.fails("remove_friend", json!({"id": id}));

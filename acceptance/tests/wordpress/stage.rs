@@ -43,6 +43,19 @@ pub(crate) fn front(url: &str) -> (Listening, TempDir) {
     front_of(url, &["--preset", "buddyboss"])
 }
 
+/// The server of the preset with the tools of both phases in front of a site.
+pub(crate) fn front_with_every_tool(url: &str) -> (Listening, TempDir) {
+    let data = tempfile::tempdir().unwrap();
+    let text = format!(
+        "[server]\ndialect = \"buddyboss\"\npacks = [\"buddyboss-platform\"]\n\
+         [wordpress]\nurl = \"{url}\"\nsets = [\"phase-1\", \"phase-2\"]\n\
+         [http]\npath = \"{PATH}\"\nlegacy_sse = \"\"\n"
+    );
+    std::fs::write(data.path().join("creole.toml"), text).unwrap();
+    let command = serve(data.path(), &["--http", "127.0.0.1:0", "creole.toml"]);
+    (Listening::other(command).unwrap(), data)
+}
+
 /// `creole serve` with these words in front of a site.
 pub(crate) fn front_of(url: &str, words: &[&str]) -> (Listening, TempDir) {
     let data = tempfile::tempdir().unwrap();

@@ -6,43 +6,60 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Stderr, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::plan::LogPlan;
-use tracing::Level;
+use tracing::level_filters::LevelFilter;
 use tracing::subscriber::set_global_default;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::Registry;
+use tracing_subscriber::fmt::{MakeWriter, layer};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload::{self, Handle};
 
 /// What a pipe that can be written to takes without blocking (POSIX: `PIPE_BUF`, on Linux 4096).
 const PIECE: usize = 512;
 
+/// What changes the level while the log is written.
+static CHOSEN: OnceLock<Handle<LevelFilter, Registry>> = OnceLock::new();
+
 /// Starts the log. Where nothing is to be logged, nothing is started.
 pub(crate) fn start(plan: LogPlan) {
-    let builder = tracing_subscriber::fmt()
-        .with_max_level(level(plan.level))
-        .with_target(false)
-        .with_ansi(false)
-        .log_internal_errors(false);
+    let (filter, chosen) = reload::Layer::new(level(plan.level));
+    let events = layer().with_target(false).with_ansi(false).log_internal_errors(false);
+    let registry = Registry::default().with(filter);
     // Setting it fails only where it is set already, and then events already have a place to go.
-    let _ = match plan.format {
-        LogFormat::Off => Ok(()),
+    let started = match plan.format {
+        LogFormat::Off => return,
         LogFormat::Text => {
-            set_global_default(builder.with_writer(Lines::new(io::stderr(), text_notice)).finish())
+            let events = events.with_writer(Lines::new(io::stderr(), text_notice));
+            set_global_default(registry.with(events))
         }
-        LogFormat::Json => set_global_default(
-            builder.json().with_writer(Lines::new(io::stderr(), json_notice)).finish(),
-        ),
+        LogFormat::Json => {
+            let events = events.json().with_writer(Lines::new(io::stderr(), json_notice));
+            set_global_default(registry.with(events))
+        }
     };
+    if started.is_ok() {
+        let _ = CHOSEN.set(chosen);
+    }
 }
 
-fn level(level: LogLevel) -> Level {
+/// Changes which events are written from now on, if any are.
+pub(crate) fn set_level(wanted: LogLevel) {
+    if let Some(chosen) = CHOSEN.get() {
+        // It fails only where the log is gone, at the end of the process.
+        let _ = chosen.reload(level(wanted));
+    }
+}
+
+fn level(level: LogLevel) -> LevelFilter {
     match level {
-        LogLevel::Error => Level::ERROR,
-        LogLevel::Warn => Level::WARN,
-        LogLevel::Info => Level::INFO,
-        LogLevel::Debug => Level::DEBUG,
-        LogLevel::Trace => Level::TRACE,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
     }
 }
 

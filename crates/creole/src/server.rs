@@ -220,7 +220,7 @@ impl Server {
     }
 
     /// Makes the server ready to take the place of one that runs, whose tasks, seals and state it takes over.
-    /// Connections keep the name, version, dialect and limits that they began with, so these have to be the same.
+    /// Connections keep the name, version and limits that they began with. The dialect has to be the same.
     pub fn succeed(mut self, running: &Service) -> Successor {
         let before = running.current.load_full();
         self.sealer = Some(before.sealer.clone());
@@ -287,7 +287,7 @@ impl Item {
 /// A server that can be connected to; clones share it.
 #[derive(Clone)]
 pub struct Service {
-    /// What every connection was told, and a successor does not change.
+    /// How it speaks; what else is in it, a successor may change.
     profile: Arc<Profile>,
     /// What answers calls that come from now on; a [successor](Server::succeed) may take its place.
     pub(crate) current: Arc<ArcSwap<Shared>>,
@@ -308,9 +308,14 @@ impl Service {
         self.current.load().registry.clone()
     }
 
-    /// How the server speaks and how much it takes.
+    /// How the server speaks, which a successor does not change.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.profile
+    }
+
+    /// How the server speaks, who it says it is and how much it takes: for connections that begin now.
+    pub fn current_profile(&self) -> Arc<Profile> {
+        Arc::clone(&self.current.load().profile)
     }
 
     /// Speaks on the process's own stdin and stdout until the client is gone.

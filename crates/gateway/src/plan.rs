@@ -24,7 +24,6 @@ use std::time::Duration;
 use creole::TaskLimits;
 use creole_proto::dialect::Dialect;
 use creole_tools::database::Address;
-use creole_tools::openapi::Api;
 use creole_tools::recipe::Recipe;
 use creole_tools::wordpress::Settings as Site;
 
@@ -41,6 +40,7 @@ use crate::config::{Config, LogTable, ServerTable};
 use crate::source::Source;
 
 pub use http::HttpPlan;
+pub use restart::Told;
 
 /// The name of a server that was given none.
 const NAME: &str = "creole";
@@ -187,8 +187,8 @@ impl Plan {
         let of_layers = chains.flatten().filter_map(LayerPlan::script);
         let of_tools = self.recipes.iter().filter_map(Recipe::script);
         let scripts = of_layers.chain(of_tools).map(|script| script.file().to_owned());
-        let documents = self.recipes.iter().filter_map(Recipe::api).filter_map(Api::file);
-        let others = documents.map(Path::to_owned).chain(self.seal_keys.clone());
+        let documents = self.recipes.iter().filter_map(Recipe::api).flat_map(|api| &*api.files);
+        let others = documents.cloned().chain(self.seal_keys.clone());
         let mut files: Vec<PathBuf> = scripts.chain(others).collect();
         files.sort();
         files.dedup();

@@ -1,5 +1,6 @@
 //! `creole serve`: a configuration, spoken on stdin and stdout or over HTTP.
 
+mod entrance;
 mod http;
 mod renewal;
 mod served;

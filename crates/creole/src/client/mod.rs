@@ -23,6 +23,7 @@ mod callbacks;
 mod calling;
 mod connection;
 mod dialer;
+pub mod encrypt;
 mod era;
 pub mod http;
 mod hub;

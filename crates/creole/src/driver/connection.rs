@@ -66,7 +66,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(service: Service) -> Self {
         let (sender, reports) = mpsc::channel(REPORTS);
-        let profile = Arc::clone(service.profile());
+        let profile = service.current_profile();
         Self {
             lines: Lines::new(profile.dialect.max_message),
             machine: Machine::new(profile),

@@ -119,8 +119,8 @@ impl Scripted {
         if self.is_stuck.load(Ordering::Relaxed) {
             return None;
         }
-        let arguments = vec![text.to_owned(), format!("\"{}\"", kind.member())];
-        let what = match self.script.at_once(Function::Metadata, arguments) {
+        let arguments = [text.to_owned(), format!("\"{}\"", kind.member())];
+        let what = match self.script.at_once(Function::Metadata, &arguments) {
             // Nothing said is nothing changed.
             Ok(None) => return Some(text.to_owned()),
             Ok(Some(text)) if text == "null" => return None,

@@ -5,10 +5,13 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use creole::client::encrypt::Encryption;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::Host;
 
+use super::encrypted::Privacy;
 use crate::recipe::Secret;
+use crate::recipe::http::encode::decoded;
 
 /// How long it may take to connect.
 const CONNECTING: Duration = Duration::from_secs(5);
@@ -26,6 +29,8 @@ pub enum Address {
 #[derive(Clone)]
 pub struct Server {
     config: Box<Config>,
+    /// How the way there is encrypted.
+    privacy: Privacy,
     /// What it was made of.
     text: Secret,
 }
@@ -34,6 +39,11 @@ impl Server {
     /// How it is connected to.
     pub(crate) fn config(&self) -> Config {
         (*self.config).clone()
+    }
+
+    /// How the way there is encrypted.
+    pub(crate) fn privacy(&self) -> &Privacy {
+        &self.privacy
     }
 
     /// The server and the database, without who asks.
@@ -53,7 +63,9 @@ impl Server {
 
 impl PartialEq for Server {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text && self.config.get_password() == other.config.get_password()
+        self.text == other.text
+            && self.config.get_password() == other.config.get_password()
+            && self.privacy == other.privacy
     }
 }
 
@@ -67,8 +79,8 @@ impl Address {
     /// Reads an address: `sqlite:FILE`, as seen from this folder, or `postgres://USER@HOST/DATABASE`.
     ///
     /// # Errors
-    /// When it is none, or one that would send data in the clear over a network; says what would be right, and nothing of
-    /// what may be secret.
+    /// When it is none, or names certificates that cannot be read; says what would be right, and nothing of what may be
+    /// secret.
     pub fn parse(text: &str, password: Option<&str>, folder: &Path) -> Result<Self, String> {
         if let Some(file) = text.strip_prefix("sqlite:") {
             let file = file.strip_prefix("//").unwrap_or(file);
@@ -84,17 +96,19 @@ impl Address {
             let right = "write `sqlite:FILE` or `postgres://USER@HOST/DATABASE`";
             return Err(format!("the address is of no database that is known; {right}"));
         }
+        let (plain, wish) = Wish::taken_out_of(text)?;
         // The parser's own words may repeat a password.
-        let parsed = text.parse::<Config>().map_err(|_| {
+        let parsed = plain.parse::<Config>().map_err(|_| {
             "the address of the PostgreSQL server cannot be read; write `postgres://USER@HOST/DATABASE`"
         });
         let mut config = parsed?;
         if let Some(password) = password {
             config.password(password);
         }
-        check_way(&config)?;
-        config.application_name("creole").connect_timeout(CONNECTING).ssl_mode(SslMode::Disable);
-        Ok(Self::Postgres(Server { config: Box::new(config), text: Secret(text.to_owned()) }))
+        let privacy = wish.granted(is_here(&config), folder)?;
+        config.application_name("creole").connect_timeout(CONNECTING).ssl_mode(privacy.mode());
+        let text = Secret(text.to_owned());
+        Ok(Self::Postgres(Server { config: Box::new(config), privacy, text }))
     }
 
     /// What people may be told of it.
@@ -106,13 +120,76 @@ impl Address {
     }
 }
 
-/// That nothing travels over a network in the clear that nobody allowed to.
-fn check_way(config: &Config) -> Result<(), String> {
-    if !matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer) {
-        return Err("connections to PostgreSQL are not encrypted here; leave `sslmode` out and reach the server by a \
-                    socket of this machine, or through an encrypted tunnel that ends here"
-            .to_owned());
+/// What an address says about encryption, in the words of PostgreSQL's own clients.
+#[derive(Default)]
+struct Wish {
+    mode: Option<String>,
+    root: Option<String>,
+}
+
+impl Wish {
+    /// The address without it, and what it is.
+    fn taken_out_of(text: &str) -> Result<(String, Self), String> {
+        let Some((place, query)) = text.split_once('?') else {
+            return Ok((text.to_owned(), Self::default()));
+        };
+        let (mut wish, mut rest) = (Self::default(), Vec::new());
+        for pair in query.split('&') {
+            let known = match pair.split_once('=') {
+                Some(("sslmode", value)) => Some((&mut wish.mode, value)),
+                Some(("sslrootcert", value)) => Some((&mut wish.root, value)),
+                _ => None,
+            };
+            match known {
+                Some((Some(_), _)) => return Err("the address says twice how to encrypt".into()),
+                Some((place, value)) => *place = Some(decoded(value)),
+                None => rest.push(pair),
+            }
+        }
+        let mark = if rest.is_empty() { "" } else { "?" };
+        Ok((format!("{place}{mark}{}", rest.join("&")), wish))
     }
+
+    /// What is done. Where nothing is said, what leaves this machine is encrypted, and the server has to prove who it is.
+    fn granted(self, is_here: bool, folder: &Path) -> Result<Privacy, String> {
+        let privacy = match self.mode.as_deref() {
+            None if is_here => Privacy::None,
+            Some("disable") => Privacy::None,
+            Some("prefer") => Privacy::Preferred,
+            Some("require") => Privacy::Required,
+            None | Some("verify-full") => return proven(self.root.as_deref(), folder),
+            Some(_) => {
+                return Err(
+                    "`sslmode` is none of `disable`, `prefer`, `require` and `verify-full`"
+                        .to_owned(),
+                );
+            }
+        };
+        match self.root {
+            None => Ok(privacy),
+            Some(_) => {
+                Err("`sslrootcert` is looked at with `sslmode=verify-full` alone".to_owned())
+            }
+        }
+    }
+}
+
+/// Certificates of a file, as seen from this folder, or those of the system.
+fn proven(file: Option<&str>, folder: &Path) -> Result<Privacy, String> {
+    let Some(file) = file.filter(|file| *file != "system") else {
+        return Ok(Privacy::Proven(None));
+    };
+    let certificates = std::fs::read(folder.join(file));
+    let certificates = certificates
+        .map_err(|error| format!("`{file}`, which `sslrootcert` names, cannot be read: {error}"))?;
+    match Encryption::trusting(&certificates) {
+        Ok(_) => Ok(Privacy::Proven(Some(certificates))),
+        Err(why) => Err(format!("`{file}`, which `sslrootcert` names, {why}")),
+    }
+}
+
+/// Whether the server is on this machine.
+fn is_here(config: &Config) -> bool {
     let is_local = |host: &Host| match host {
         Host::Tcp(name) => {
             name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -120,13 +197,7 @@ fn check_way(config: &Config) -> Result<(), String> {
         #[cfg(unix)]
         Host::Unix(_) => true,
     };
-    let is_meant = config.get_ssl_mode() == SslMode::Disable;
-    if is_meant || config.get_hosts().iter().all(is_local) && config.get_hostaddrs().is_empty() {
-        return Ok(());
-    }
-    Err("connections to PostgreSQL are not encrypted here, and this server is on another machine; add `?sslmode=disable` \
-         if the network between is trusted, or use a tunnel"
-        .to_owned())
+    config.get_hosts().iter().all(is_local) && config.get_hostaddrs().is_empty()
 }
 
 #[cfg(test)]
@@ -146,7 +217,26 @@ mod tests {
         assert_eq!(server.shown(), "127.0.0.1/shop");
         assert!(parse("postgres://ann@localhost/shop").is_ok());
         assert!(parse("postgresql:///shop?host=/run/postgresql&user=ann").is_ok());
-        assert!(parse("postgres://ann@db.example.com/shop?sslmode=disable").is_ok());
+    }
+
+    #[test]
+    fn what_leaves_this_machine_is_encrypted_unless_the_address_says_otherwise() {
+        for (text, expected) in [
+            ("localhost/shop", Privacy::None),
+            ("[::1]/shop", Privacy::None),
+            ("db.example.com/shop", Privacy::Proven(None)),
+            ("localhost/shop?hostaddr=10.0.0.1", Privacy::Proven(None)),
+            ("db.example.com/shop?sslmode=disable", Privacy::None),
+            ("db.example.com/shop?connect_timeout=3&sslmode=prefer", Privacy::Preferred),
+            ("localhost/shop?sslmode=require&connect_timeout=3", Privacy::Required),
+            ("localhost/shop?sslmode=verify-full", Privacy::Proven(None)),
+            ("localhost/shop?sslmode=verify-full&sslrootcert=system", Privacy::Proven(None)),
+        ] {
+            match parse(&format!("postgres://ann@{text}")) {
+                Ok(Address::Postgres(server)) => assert_eq!(server.privacy, expected, "{text}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
     }
 
     #[test]
@@ -154,8 +244,13 @@ mod tests {
         for (text, why) in [
             ("mysql://ann:hunter2000@localhost/shop", "no database that is known"),
             ("postgres://ann:hunter2000@localhost:no/shop", "cannot be read"),
-            ("postgres://ann:hunter2000@localhost/shop?sslmode=require", "not encrypted here"),
-            ("postgres://ann:hunter2000@db.example.com/shop", "on another machine"),
+            ("postgres://ann:hunter2000@localhost/shop?sslmode=verify", "none of `disable`"),
+            ("postgres://ann:hunter2000@localhost/shop?sslmode=require&sslmode=disable", "twice"),
+            (
+                "postgres://ann:hunter2000@localhost/shop?sslrootcert=a",
+                "`sslmode=verify-full` alone",
+            ),
+            ("postgres://ann:hunter2000@h/shop?sslrootcert=none.pem", "cannot be read"),
             ("sqlite:", "names no file"),
         ] {
             let said = parse(text).unwrap_err();

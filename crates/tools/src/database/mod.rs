@@ -6,6 +6,7 @@
 pub mod address;
 pub mod query;
 
+mod encrypted;
 mod error;
 pub(crate) mod postgres;
 mod rows;
@@ -79,7 +80,7 @@ impl Database {
         let backend = match &address {
             Address::Sqlite(file) => Backend::Sqlite(Files::new(file, limits.connections)),
             Address::Postgres(server) => Backend::Postgres(Box::new(Pool::new(
-                server.config(),
+                server,
                 limits.connections,
                 "SET default_transaction_read_only = on",
             ))),

@@ -8,8 +8,10 @@ use bytes::BytesMut;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::types::{Format, IsNull, Kind, ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{Client, Config};
 
+use super::address::Server;
+use super::encrypted::Way;
 use super::rows::Rows;
 use super::{Room, Trouble};
 
@@ -17,6 +19,7 @@ use super::{Room, Trouble};
 #[derive(Debug)]
 pub(crate) struct Pool {
     config: Config,
+    way: Way,
     places: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Client>>>,
     /// What each connection is told first.
@@ -24,10 +27,11 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Connections by this configuration, at most so many. None is made yet.
-    pub(crate) fn new(config: Config, connections: usize, greeting: &'static str) -> Self {
+    /// Connections to this server, at most so many. None is made yet.
+    pub(crate) fn new(server: &Server, connections: usize, greeting: &'static str) -> Self {
         let places = Arc::new(Semaphore::new(connections));
-        Self { config, places, idle: Arc::default(), greeting }
+        let way = Way::new(server.privacy());
+        Self { config: server.config(), way, places, idle: Arc::default(), greeting }
     }
 
     /// A connection for the caller alone. One that was idle and has been lost since is not given out.
@@ -44,8 +48,8 @@ impl Pool {
             Some(client) => client,
             None => self.connect().await?,
         };
-        let idle = Arc::clone(&self.idle);
-        Ok(Lease { client: Some(client), idle, is_done: false, is_fresh, _place: place })
+        let (idle, way) = (Arc::clone(&self.idle), self.way.clone());
+        Ok(Lease { client: Some(client), idle, way, is_done: false, is_fresh, _place: place })
     }
 
     async fn connect(&self) -> Result<Client, Trouble> {
@@ -54,7 +58,7 @@ impl Pool {
             Trouble::Refused(why) => Trouble::Unavailable(why),
             other => other,
         };
-        let (client, connection) = self.config.connect(NoTls).await.map_err(failed)?;
+        let (client, connection) = self.config.connect(self.way.clone()).await.map_err(failed)?;
         // It ends with the client; what it ends with, the query that it served is told as well.
         tokio::spawn(async move { drop(connection.await) });
         client.batch_execute(self.greeting).await.map_err(failed)?;
@@ -66,6 +70,8 @@ impl Pool {
 pub(crate) struct Lease {
     client: Option<Client>,
     idle: Arc<Mutex<Vec<Client>>>,
+    /// How what it may still be doing is cancelled.
+    way: Way,
     is_done: bool,
     is_fresh: bool,
     _place: OwnedSemaphorePermit,
@@ -92,8 +98,8 @@ impl Drop for Lease {
         if self.is_done && !client.is_closed() {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
         } else if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let query = client.cancel_token();
-            runtime.spawn(async move { drop(query.cancel_query(NoTls).await) });
+            let (query, way) = (client.cancel_token(), self.way.clone());
+            runtime.spawn(async move { drop(query.cancel_query(way).await) });
         }
     }
 }

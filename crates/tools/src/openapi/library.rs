@@ -6,12 +6,13 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::yaml;
 use crate::files::root::Root;
+use crate::recipe::http::encode::decoded;
 
 /// How many bytes a document may have, with the files that it refers to.
 pub(super) const MOST_BYTES: u64 = 20 * 1024 * 1024;
@@ -84,6 +85,12 @@ impl Library {
     pub(super) fn of(name: &str, document: Value) -> Self {
         let name = name.to_owned();
         Self { index: HashMap::from([(name.clone(), 0)]), files: vec![(name, document)] }
+    }
+
+    /// The files that were read, of which the document is at this path.
+    pub(super) fn files(&self, document: &Path) -> impl Iterator<Item = PathBuf> {
+        let folder = document.parent().map(Path::to_owned).unwrap_or_default();
+        self.files.iter().map(move |(name, _)| folder.join(name))
     }
 
     /// The document.
@@ -224,28 +231,6 @@ fn beside(file: &str, path: &str) -> Option<String> {
         }
     }
     Some(parts.join("/"))
-}
-
-/// A text with its percent signs read.
-pub(super) fn decoded(text: &str) -> String {
-    if !text.contains('%') {
-        return text.to_owned();
-    }
-    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
-    while let Some((&first, tail)) = rest.split_first() {
-        let pair = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
-        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).filter(|_| first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

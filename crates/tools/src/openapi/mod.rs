@@ -24,7 +24,7 @@ pub mod tool;
 mod yaml;
 
 use std::fmt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use creole::Server;
@@ -46,6 +46,8 @@ pub struct Api {
     pub name: String,
     /// Where its document is.
     pub document: Document,
+    /// The files that were read: that of the document, if it is in one, and those that it refers to.
+    pub files: Arc<[PathBuf]>,
     /// Its tools.
     pub tools: Arc<[ApiTool]>,
     /// How it is asked.
@@ -123,6 +125,10 @@ pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
     Ok(Api {
         name: settings.name.clone(),
         document: settings.document.clone(),
+        files: match &settings.document {
+            Document::File(path) => library.files(path).collect(),
+            Document::Url(_) => Arc::default(),
+        },
         tools: tools.into(),
         report: Arc::new(Report { base: base.clone(), operations }),
         terms: Terms {
@@ -138,14 +144,6 @@ pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
 }
 
 impl Api {
-    /// The file of its document, if that is in one.
-    pub fn file(&self) -> Option<&Path> {
-        match &self.document {
-            Document::File(file) => Some(file),
-            Document::Url(_) => None,
-        }
-    }
-
     /// Adds its tools to a server.
     ///
     /// # Errors

@@ -159,24 +159,20 @@ impl Operation {
 
     fn address(&self, base: &str, values: &Values) -> Result<String, ToolError> {
         let mut path = String::new();
-        let mut last = "";
+        let mut places = Vec::new();
         for piece in &self.path {
             match piece {
                 Piece::Text(text) => path.push_str(text),
                 Piece::Value(slot) => {
-                    last = &slot.argument;
+                    places.push((path.len(), slot.argument.as_str()));
                     let value = given(values, &slot.argument);
                     let value = value.ok_or_else(|| refused(&slot.argument, "is missing"))?;
                     slot.in_path(value, &mut path)?;
                 }
             }
         }
-        // `.` and `..` would lead to another place, also when they are put together from several values.
-        let is_dots = |part: &str| part == "." || part == "..";
-        match path.split('?').next().unwrap_or_default().split('/').any(is_dots) {
-            true => Err(refused(last, "must not be `.` or `..`")),
-            false => Ok(format!("{base}{path}")),
-        }
+        encode::check_path(&path, &places)?;
+        Ok(format!("{base}{path}"))
     }
 
     fn headers(&self, values: &Values) -> Result<HeaderMap, ToolError> {

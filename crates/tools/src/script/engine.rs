@@ -91,6 +91,11 @@ impl Engine {
         self.meter.during(|| self.context.with(|ctx| ctx.eval(asked).unwrap_or(false)))
     }
 
+    /// Lets it compute as long as one that was just made.
+    pub(super) fn renew(&self) {
+        self.meter.renew(self.source.limits.compute);
+    }
+
     /// Calls a function with these arguments as JSON, as far as it goes.
     pub(super) fn begin(&self, function: Function, arguments: &[String]) -> Vec<Told> {
         self.step(|ctx, handle| {

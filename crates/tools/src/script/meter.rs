@@ -23,6 +23,11 @@ impl Meter {
         Self { left: Cell::new(budget), end: nothing, is_spent: Cell::new(false), cancelled }
     }
 
+    /// Begins anew with this much.
+    pub(super) fn renew(&self, budget: Duration) {
+        self.left.set(budget);
+    }
+
     /// Counts while the work is done.
     pub(super) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         self.end.set(now() + self.left.get());

@@ -1,11 +1,12 @@
 //! Scripts: JavaScript of whoever runs the server, bounded and without a way out.
 //!
-//! A script is one file with functions. Each call of one gets an engine of its own, made for it and gone with it: what
+//! A script is one file with functions. Each call of a caller gets an engine of its own, made for it and gone with it: what
 //! one caller leaves behind, no other can find, and what must be kept is the business of the layers that keep. Scripts run
 //! on threads of their own; one that waits for a call that it passed on holds none of them.
 
 mod engine;
 mod meter;
+mod pass;
 mod thrown;
 mod workers;
 
@@ -25,7 +26,8 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::files::Problem;
-use engine::{Engine, Told};
+use engine::Engine;
+use pass::Pass;
 pub use thrown::Thrown;
 use workers::{Message, Start};
 
@@ -95,6 +97,7 @@ struct Source {
 pub struct Script {
     source: Arc<Source>,
     places: Arc<Semaphore>,
+    pass: Arc<Pass>,
 }
 
 /// Scripts are the same if their files say the same.
@@ -133,7 +136,7 @@ impl Script {
             .help(help));
         }
         let places = Arc::new(Semaphore::new(limits.at_once));
-        Ok(Self { source: Arc::new(source), places })
+        Ok(Self { source: Arc::new(source), places, pass: Arc::default() })
     }
 
     /// The file that it was read from.
@@ -161,25 +164,17 @@ impl Script {
         format!("the script {} failed{line}: {thrown}", self.name())
     }
 
-    /// What a function that waits for nobody returns, as JSON, on a thread of its own: the caller waits.
+    /// What a function that waits for nobody returns, as JSON, on a thread of its own: the caller waits. It is for what no
+    /// caller has a part in, because calls that follow each other may share an engine.
     ///
     /// # Errors
     /// When it throws, takes too long or waits after all.
     pub fn at_once(
         &self,
         function: Function,
-        arguments: Vec<String>,
+        arguments: &[String],
     ) -> Result<Option<String>, Box<Thrown>> {
-        let source = Arc::clone(&self.source);
-        apart(move || {
-            let told = Engine::load(&source, Arc::default())?.begin(function, &arguments);
-            let ends = told.into_iter().find_map(|told| match told {
-                Told::Done(value) => Some(Ok(value)),
-                Told::Thrown(thrown) => Some(Err(thrown)),
-                Told::Next(..) | Told::Log { .. } => None,
-            });
-            ends.unwrap_or_else(|| Err(Thrown::limit("it did not return at once")))
-        })
+        self.pass.call(&self.source, function, arguments)
     }
 
     /// Begins a call of a function, with its arguments as JSON.

@@ -25,7 +25,7 @@ fn refused(text: &str) -> String {
 
 /// What the tool of a script returns for an argument.
 fn tool(text: &str, argument: &str) -> Result<Option<String>, Box<Thrown>> {
-    script(text).at_once(Function::Tool, vec![argument.to_owned()])
+    script(text).at_once(Function::Tool, &[argument.to_owned()])
 }
 
 fn small() -> Limits {
@@ -81,22 +81,22 @@ fn there_is_nothing_but_the_language() {
 #[test]
 fn limits_end_what_would_not_end() {
     let computes = limited("function tool() { try { for (;;); } catch { return 1; } }", small());
-    let thrown = computes.at_once(Function::Tool, vec!["{}".into()]).unwrap_err();
+    let thrown = computes.at_once(Function::Tool, &["{}".into()]).unwrap_err();
     assert!(thrown.to_string().contains("more than 50 ms"), "{thrown}");
     let grows = limited(
         "function tool() { const a = []; for (;;) a.push('x'.repeat(1e5)); }",
         Limits { compute: Duration::from_secs(20), ..small() },
     );
-    let thrown = grows.at_once(Function::Tool, vec!["{}".into()]).unwrap_err();
+    let thrown = grows.at_once(Function::Tool, &["{}".into()]).unwrap_err();
     assert!(thrown.to_string().contains("memory"), "{thrown}");
     let deep = limited("function tool() { const f = () => f() + 1; return f(); }", small());
-    let thrown = deep.at_once(Function::Tool, vec!["{}".into()]).unwrap_err();
+    let thrown = deep.at_once(Function::Tool, &["{}".into()]).unwrap_err();
     assert!(thrown.to_string().contains("stack"), "{thrown}");
     let waits = limited("function tool() { return new Promise(() => {}); }", small());
-    assert!(waits.at_once(Function::Tool, vec!["{}".into()]).is_err());
+    assert!(waits.at_once(Function::Tool, &["{}".into()]).is_err());
     let regex =
         limited("function tool() { return /^(a+)+$/.test('a'.repeat(60) + 'b'); }", small());
-    assert!(regex.at_once(Function::Tool, vec!["{}".into()]).is_err());
+    assert!(regex.at_once(Function::Tool, &["{}".into()]).is_err());
 }
 
 #[tokio::test]
@@ -163,4 +163,27 @@ async fn passing_on_is_bounded_and_waiting_for_nothing_is_told() {
     let mut session = idle.begin(Function::Request, vec!["{}".into()]).await.unwrap();
     let Step::Done(Err(thrown)) = session.step().await else { panic!("it ends") };
     assert!(thrown.to_string().contains("never happens"), "{thrown}");
+}
+
+#[test]
+fn what_an_item_leaves_behind_harms_no_other() {
+    let stumbles = script(
+        "let n = 0; function metadata() { if (n++ > 2) throw new Error('again'); return 1; }",
+    );
+    let computes = limited(
+        "function metadata() { const end = Date.now() + 20; while (Date.now() < end); return 1; }",
+        Limits { compute: Duration::from_millis(100), ..Limits::default() },
+    );
+    for round in 0..10 {
+        if round == 5 {
+            // Longer than an engine is kept.
+            thread::sleep(Duration::from_millis(100));
+        }
+        for script in [&stumbles, &computes] {
+            assert_eq!(script.at_once(Function::Metadata, &[]), Ok(Some("1".to_owned())));
+        }
+    }
+    let waits = script("async function metadata() { await new Promise(() => 1); }");
+    let told = waits.at_once(Function::Metadata, &[]).unwrap_err();
+    assert_eq!(told.message, "it did not return at once");
 }

@@ -48,7 +48,7 @@ impl TaskServer {
     pub(super) fn new(server: &Server) -> Self {
         let greeting =
             "SET statement_timeout = 10000; SET idle_in_transaction_session_timeout = 10000";
-        let pool = Pool::new(server.config(), CONNECTIONS, greeting);
+        let pool = Pool::new(server, CONNECTIONS, greeting);
         Self { pool, place: server.place(), ready: OnceCell::new() }
     }
 

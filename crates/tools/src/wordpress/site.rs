@@ -90,13 +90,29 @@ impl Site {
     /// # Errors
     /// When it is to be reached encrypted and the system's certificates cannot be had.
     pub fn new(settings: Settings) -> Result<Self, String> {
+        Self::with(settings, Visitors::default())
+    }
+
+    /// The same site with other settings. Whoever was let in before may still begin a call.
+    ///
+    /// # Errors
+    /// As for a new one.
+    pub fn succeed(&self, settings: Settings) -> Result<Self, String> {
+        Self::with(settings, self.shared.visitors.successor())
+    }
+
+    fn with(settings: Settings, visitors: Visitors) -> Result<Self, String> {
         // Who runs the server named the site, so it may be on this machine or in a private network.
         let fetcher = Fetcher::new(Reach::Anywhere, settings.address.is_encrypted())?;
-        let (visitors, platform) = (Visitors::default(), Platform::default());
-        let strikes = Strikes::default();
+        let (platform, strikes) = (Platform::default(), Strikes::default());
         let is_plain = AtomicBool::new(false);
         let shared = Shared { settings, fetcher, is_plain, visitors, platform, strikes };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// What was known of it before anything was asked.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
     }
 
     /// Where it is.

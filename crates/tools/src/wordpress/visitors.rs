@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::site::{Asked, Site};
 use super::trouble::Trouble;
 
 /// How long somebody who was let in need not be looked up again; a password that is taken back works that long.
-const KNOWN: Duration = Duration::from_secs(60);
+const KNOWN: Duration = Duration::from_secs(10);
 /// How long somebody who was refused is refused without being looked up again.
 const REFUSED: Duration = Duration::from_secs(5);
 /// How long the calls of somebody who was let in may take to begin.
@@ -60,45 +61,60 @@ pub(super) struct Visitors {
     /// By what they showed.
     shown: Mutex<HashMap<Vec<u8>, Arc<Lookup>>>,
     /// Whose calls may be on their way, by their names for sessions and states.
-    admitted: Mutex<HashMap<Arc<str>, Admitted>>,
+    admitted: Arc<Mutex<HashMap<Arc<str>, Admitted>>>,
+    /// What those showed who were let in, and when: wrong passwords from the same address do not shut them out.
+    welcomed: Mutex<HashMap<Vec<u8>, Instant>>,
     at_once: Semaphore,
 }
 
 impl Default for Visitors {
     fn default() -> Self {
-        let (shown, admitted) = (Mutex::default(), Mutex::default());
-        Self { shown, admitted, at_once: Semaphore::new(AT_ONCE) }
+        Self::after(Arc::default())
     }
 }
 
 impl Visitors {
+    fn after(admitted: Arc<Mutex<HashMap<Arc<str>, Admitted>>>) -> Self {
+        let (shown, welcomed) = Default::default();
+        Self { shown, admitted, welcomed, at_once: Semaphore::new(AT_ONCE) }
+    }
+
+    /// Nothing is known of anybody, but whoever was let in already may still begin a call.
+    pub(super) fn successor(&self) -> Self {
+        Self::after(Arc::clone(&self.admitted))
+    }
+
     /// Somebody who was let in a moment ago, by the name for sessions and states.
     pub(super) fn of(&self, principal: &str) -> Option<Arc<Visitor>> {
         lock(&self.admitted).get(principal).map(|(_, visitor)| Arc::clone(visitor))
     }
 
     fn admit(&self, visitor: &Arc<Visitor>) {
+        let now = Instant::now();
         let mut admitted = lock(&self.admitted);
         admitted.retain(|_, (since, _)| since.elapsed() < ADMITTED);
-        if admitted.len() >= MOST {
-            let oldest = admitted.iter().min_by_key(|(_, (since, _))| *since);
-            let oldest = oldest.map(|(principal, _)| Arc::clone(principal));
-            oldest.and_then(|principal| admitted.remove(&principal));
-        }
-        let value = (Instant::now(), Arc::clone(visitor));
-        admitted.insert(Arc::clone(&visitor.principal), value);
+        make_room(&mut admitted, |(since, _)| Some(*since));
+        admitted.insert(Arc::clone(&visitor.principal), (now, Arc::clone(visitor)));
+        drop(admitted);
+        let mut welcomed = lock(&self.welcomed);
+        welcomed.retain(|_, since| since.elapsed() < ADMITTED);
+        make_room(&mut welcomed, |since| Some(*since));
+        welcomed.insert(visitor.proof.header().as_bytes().to_vec(), now);
     }
 
-    /// Whether it is known what the site says of whoever shows this.
+    /// Whether whoever shows this guesses nothing: the site said a moment ago what it says of them, or let them in before.
     pub(super) fn knows(&self, proof: &Proof) -> bool {
-        let shown = lock(&self.shown);
-        let cell = shown.get(proof.header().as_bytes());
-        cell.is_some_and(|cell| cell.get().is_some() && is_fresh(cell))
+        let key = proof.header().as_bytes();
+        let is_answered = |cell: &Arc<Lookup>| cell.get().is_some() && is_fresh(cell);
+        lock(&self.shown).get(key).is_some_and(is_answered)
+            || lock(&self.welcomed).get(key).is_some_and(|since| since.elapsed() < ADMITTED)
     }
 
-    /// Has somebody looked up again the next time.
+    /// Has somebody looked up again the next time, as one who was never seen before.
     pub(super) fn forget(&self, visitor: &Visitor) {
-        lock(&self.shown).remove(visitor.proof.header().as_bytes());
+        let key = visitor.proof.header().as_bytes();
+        lock(&self.shown).remove(key);
+        lock(&self.welcomed).remove(key);
     }
 
     fn cell(&self, proof: &Proof) -> Arc<Lookup> {
@@ -108,15 +124,21 @@ impl Visitors {
             return Arc::clone(cell);
         }
         shown.retain(|_, cell| is_fresh(cell));
-        if shown.len() >= MOST {
-            let since = |cell: &Lookup| cell.get().map(|(since, _)| *since);
-            let oldest = shown.iter().min_by_key(|(_, cell)| since(cell));
-            let oldest = oldest.map(|(key, _)| key.clone());
-            oldest.and_then(|key| shown.remove(&key));
-        }
+        make_room(&mut shown, |cell| cell.get().map(|(since, _)| *since));
         let cell = Arc::default();
         shown.insert(key.to_vec(), Arc::clone(&cell));
         cell
+    }
+}
+
+/// Takes the oldest out of what is full.
+fn make_room<K: Clone + Eq + Hash, V>(
+    map: &mut HashMap<K, V>,
+    since: impl Fn(&V) -> Option<Instant>,
+) {
+    if map.len() >= MOST {
+        let oldest = map.iter().min_by_key(|(_, value)| since(value)).map(|(key, _)| key.clone());
+        oldest.and_then(|key| map.remove(&key));
     }
 }
 
@@ -215,4 +237,43 @@ impl fmt::Debug for Visitors {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::secret::Secret;
+
+    fn visitor(password: &str) -> Arc<Visitor> {
+        let proof = Proof::new("admin", &Secret(password.to_owned())).unwrap();
+        let (principal, is_early) = ("wordpress:1".into(), OnceCell::new());
+        Arc::new(Visitor { id: 1, principal, proof, is_early })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_site_said_is_asked_again_after_a_moment() {
+        let (visitors, somebody) = (Visitors::default(), visitor("word"));
+        let welcome = (Instant::now(), Verdict::Welcome(Arc::clone(&somebody)));
+        let cell = || visitors.cell(&somebody.proof);
+        cell().set(welcome).unwrap();
+        tokio::time::advance(KNOWN - Duration::from_millis(1)).await;
+        assert!(cell().get().is_some());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(cell().get().is_none());
+        cell().set((Instant::now(), Verdict::Unknown)).unwrap();
+        assert!(visitors.knows(&somebody.proof));
+        tokio::time::advance(REFUSED).await;
+        assert!(!visitors.knows(&somebody.proof) && cell().get().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_let_in_guesses_nothing_until_the_site_refuses() {
+        let (visitors, somebody) = (Visitors::default(), visitor("word"));
+        assert!(!visitors.knows(&somebody.proof));
+        visitors.admit(&somebody);
+        tokio::time::advance(KNOWN * 2).await;
+        assert!(visitors.knows(&somebody.proof) && !visitors.knows(&visitor("other").proof));
+        visitors.forget(&somebody);
+        assert!(!visitors.knows(&somebody.proof));
+    }
 }

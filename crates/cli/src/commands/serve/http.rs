@@ -11,13 +11,13 @@ use creole::transport::http::{
     Drain, Endpoint, Limits, Listener, Method, Route, Router, Settings, Stage,
 };
 use creole_gateway::Plan;
-use creole_gateway::plan::HttpPlan;
 use creole_gateway::plan::http::TlsPlan;
+use creole_gateway::plan::{HttpPlan, Told};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
 use super::renewal::Renewal;
-use super::served::{Served, signs_in_at_a_site};
+use super::served::Served;
 use super::signals::{self, Reload};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
@@ -63,7 +63,7 @@ fn permit(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(), Failu
 
 /// Whether callers have to say who they are.
 fn is_guarded(plan: &Plan) -> bool {
-    plan.auth.is_some() || signs_in_at_a_site(plan)
+    plan.auth.is_some() || plan.signs_in_at_a_site()
 }
 
 fn certificates(tls: &TlsPlan) -> Result<Arc<Certificates>, Failure> {
@@ -89,7 +89,7 @@ async fn listen(
         listener = listener.tls(Arc::clone(&certificates));
         reloads.push(Box::new(move || reload(&certificates)));
     }
-    let renewal = Renewal::new(plan, args, served, callers);
+    let renewal = Renewal::new(plan, args, served, callers, Told::Each);
     renewal.watch();
     let told = signals::listen(drain, Arc::clone(&renewal), reloads);
     told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
@@ -142,12 +142,12 @@ async fn router(
         let path = path(plan, reached);
         let served = Served::new(plan, args, Affinity::Principal).await?;
         let endpoint = endpoint(&served, reached, drain, old_sse.clone());
-        let door = served.door(plan);
+        let entrance = served.entrance.clone();
         all.push(served);
         let route = |path: &str, methods: &[Method]| {
             let route = Route::new(path, methods, endpoint.clone());
-            match (&door, callers) {
-                (Some(site), _) => route.gate(Arc::new(site.clone())),
+            match (&entrance, callers) {
+                (Some(entrance), _) => route.gate(Arc::new(entrance.clone())),
                 (None, Some(callers)) => route.gate(Arc::new(callers.clone())),
                 (None, None) => route,
             }

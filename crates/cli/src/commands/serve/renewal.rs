@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use creole::auth::Authenticator;
+use creole_gateway::plan::Told;
 use creole_gateway::{Plan, Source};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
@@ -14,7 +15,7 @@ use tokio::time::sleep;
 use super::served::{Heir, Served};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::output;
+use crate::{log, output};
 
 /// How often the file is looked at, which also works where systems tell of no changes: on network file systems and
 /// mounted volumes. A file that still changes between two looks is not read yet.
@@ -24,6 +25,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) struct Renewal {
     args: ServeArgs,
     callers: Option<Authenticator>,
+    told: Told,
     running: Mutex<Running>,
 }
 
@@ -39,9 +41,15 @@ impl Renewal {
         args: &ServeArgs,
         served: Vec<Served>,
         callers: Option<Authenticator>,
+        told: Told,
     ) -> Arc<Self> {
         let running = Mutex::new(Running { plan: plan.clone(), served });
-        Arc::new(Self { args: args.clone(), callers, running })
+        Arc::new(Self { args: args.clone(), callers, told, running })
+    }
+
+    /// Whether there is a file that can be read again; what ships inside stays as it is.
+    pub(super) fn is_of_a_file(&self) -> bool {
+        matches!(self.args.chosen.source(), Source::File(_))
     }
 
     /// Reads the configuration again whenever its file changes or one that is part of it, for as long as the process
@@ -71,13 +79,12 @@ impl Renewal {
         });
     }
 
-    /// Reads the configuration again, and says what came of it. What ships inside stays as it is.
+    /// Reads the configuration again, and says what came of it.
     pub(super) async fn read_again(&self) {
-        let source = self.args.chosen.source();
-        if !matches!(source, Source::File(_)) {
+        if !self.is_of_a_file() {
             return;
         }
-        let name = source.name();
+        let name = self.args.chosen.source().name();
         match self.renew().await {
             Ok(changed) if changed.is_empty() => {
                 output::talk(&format!("creole: {name} was read again; the lists are the same"));
@@ -98,10 +105,26 @@ impl Renewal {
         // A document may have to be fetched, and calls go on meanwhile.
         let planned = spawn_blocking(move || super::planned(&args)).await;
         let plan = planned.map_err(|error| Failure::Serve(error.to_string()))??;
-        if let Some(what) = plan.needs_restart(&running.plan) {
+        if let Some(what) = plan.needs_restart(&running.plan, self.told) {
             let detail = format!("{what} cannot change while the server runs; start it again");
             return Err(Failure::Refused(detail));
         }
+        let level = super::log_of(&running.plan, &self.args).level;
+        // First, because connections are observed or not by what is logged when they begin.
+        log::set_level(super::log_of(&plan, &self.args).level);
+        let replaced = self.replace(&mut running, plan).await;
+        if replaced.is_err() {
+            log::set_level(level);
+        }
+        replaced
+    }
+
+    /// Serves what is planned instead of what runs; tells which lists are different.
+    async fn replace(
+        &self,
+        running: &mut Running,
+        plan: Plan,
+    ) -> Result<Vec<&'static str>, Failure> {
         let plans = plan.each();
         let pairs = running.served.iter().zip(&plans);
         let heirs = pairs.map(|(served, plan)| served.succeed(plan, &self.args));

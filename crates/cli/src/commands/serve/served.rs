@@ -16,6 +16,7 @@ use creole_tools::Options;
 use creole_tools::recipe::Recipe;
 use creole_tools::wordpress::Site;
 
+use super::entrance::Entrance;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::{guardian, target};
@@ -36,6 +37,8 @@ pub(super) struct Served {
     guardian: Option<Guardian>,
     /// The WordPress site that its tools work on.
     site: Option<Site>,
+    /// Where callers over HTTP sign in at it, if they call as themselves.
+    pub(super) entrance: Option<Entrance>,
 }
 
 impl Served {
@@ -60,7 +63,8 @@ impl Served {
         let mut servers = behind(plan, args, affinity)?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
         federation.begin(servers, &service.registry(), plan.has_own());
-        Ok(Self { service, state, sealer, federation, affinity, guardian, site })
+        let entrance = site.as_ref().filter(|_| plan.signs_in_at_a_site()).map(Entrance::new);
+        Ok(Self { service, state, sealer, federation, affinity, guardian, site, entrance })
     }
 
     /// Seals with the newest key of the plan from now on.
@@ -68,28 +72,29 @@ impl Served {
         renew(&self.sealer, plan)
     }
 
-    /// The site that asks callers who they are, if they call as themselves.
-    pub(super) fn door(&self, plan: &Plan) -> Option<Site> {
-        self.site.clone().filter(|_| signs_in_at_a_site(plan))
-    }
-
     /// What is to be served instead, once it is ready.
     pub(super) fn succeed(&self, plan: &Plan, args: &ServeArgs) -> Result<Heir, Failure> {
         let federation = Federation::default();
         let guardian = self.guardian.clone().or_else(|| guardian(plan));
-        let server = server(plan, args, &federation, guardian.as_ref(), self.site.as_ref())?;
+        let site = self.site_of(plan)?;
+        let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
         let mut servers = behind(plan, args, self.affinity)?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
         let successor = server.state(self.state.clone()).succeed(&self.service);
         let behind = self.federation.succeed(servers, successor.registry(), plan.has_own());
-        let served = Self { federation, guardian, ..self.clone() };
+        let served = Self { federation, guardian, site, ..self.clone() };
         Ok(Heir { served, successor, behind })
     }
-}
 
-/// Whether callers over HTTP have to sign in at a site.
-pub(super) fn signs_in_at_a_site(plan: &Plan) -> bool {
-    plan.wordpress.as_ref().is_some_and(|site| site.account.is_none())
+    /// The site of a plan: the one that is known already, if nothing about it changed.
+    fn site_of(&self, plan: &Plan) -> Result<Option<Site>, Failure> {
+        let site = match (&self.site, &plan.wordpress) {
+            (Some(site), Some(wanted)) if site.settings() == wanted => Ok(self.site.clone()),
+            (Some(site), Some(wanted)) => site.succeed(wanted.clone()).map(Some),
+            _ => creole_cli::site(plan).map_err(|error| error.to_string()),
+        };
+        site.map_err(Failure::Refused)
+    }
 }
 
 /// What is to be served instead of what is.
@@ -109,6 +114,9 @@ impl Heir {
     pub(super) fn take_over(self) -> (Served, Vec<&'static str>) {
         let leaving = self.behind.settle(&self.served.federation);
         let before = self.successor.take_over();
+        if let (Some(entrance), Some(site)) = (&self.served.entrance, &self.served.site) {
+            entrance.lead_to(site);
+        }
         let changed = before.changed().iter().map(|kind| kind.member()).collect();
         tokio::spawn(async move {
             before.ended().await;

@@ -38,6 +38,27 @@ pub(super) fn listen(drain: Drain, renewal: Arc<Renewal>, reloads: Vec<Reload>) 
     Ok(())
 }
 
+/// Listens to the signal that has the configuration read again, for as long as the process lives; others mean what they
+/// always mean.
+#[cfg(unix)]
+pub(super) fn listen_for_reloads(renewal: &Arc<Renewal>) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let renewal = Arc::clone(renewal);
+    tokio::spawn(async move {
+        while hang_up.recv().await.is_some() {
+            renewal.read_again().await;
+        }
+    });
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(super) fn listen_for_reloads(_: &Arc<Renewal>) -> io::Result<()> {
+    Ok(())
+}
+
 enum Wish {
     End,
     #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has a signal for it"))]

@@ -3,11 +3,13 @@
 use std::io::{self, IsTerminal};
 
 use creole_gateway::Plan;
+use creole_gateway::plan::Told;
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
 use super::renewal::Renewal;
 use super::served::Served;
+use super::signals;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::output;
@@ -28,8 +30,12 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     runtime.block_on(async {
         let served = Served::new(only, args, Affinity::Single).await?;
         let service = served.service.clone();
-        let renewal = Renewal::new(plan, args, vec![served], None);
+        let renewal = Renewal::new(plan, args, vec![served], None, Told::One);
         renewal.watch();
+        if renewal.is_of_a_file() {
+            let told = signals::listen_for_reloads(&renewal);
+            told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
+        }
         let ended = service.serve_stdio().await;
         drop(service);
         renewal.close().await;

@@ -22,13 +22,21 @@ pub(super) fn unreachable(name: &str, error: &Unreached) -> Fault {
 
 /// The same for an error of any kind, while connecting or afterwards.
 pub(super) fn unreached(name: &str, error: &(dyn Error + 'static), is_connect: bool) -> Fault {
-    let (what, reason) = match deepest(error) {
+    let (what, reason) = why_unreached(error, is_connect);
+    unavailable(name, format!("`{name}` {what}"), reason)
+}
+
+/// What somebody did who could not be reached, and the word for it.
+pub(super) fn why_unreached(
+    error: &(dyn Error + 'static),
+    is_connect: bool,
+) -> (String, &'static str) {
+    match deepest(error) {
         Depth::Tls(why) => (format!("cannot be trusted: {why}"), "tls"),
         Depth::Io(kind) if is_connect => (io_words(kind).to_owned(), "connect"),
         _ if is_connect => ("cannot be found or reached".to_owned(), "connect"),
         _ => ("broke the connection off before it answered".to_owned(), "connection_lost"),
-    };
-    unavailable(name, format!("`{name}` {what}"), reason)
+    }
 }
 
 enum Depth {

@@ -13,7 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use super::fault::unreached;
+use super::fault::why_unreached;
 use super::screen::{NotPublic, Screen};
 use super::target::resolve;
 use super::wire::{self, CONNECT, Document, IDLE, Payload, Trust, Unread};
@@ -158,5 +158,6 @@ fn unfetched(error: &legacy::Error) -> Unfetched {
         }
         next = error.source();
     }
-    Unfetched::Unreachable(unreached("the service", error, error.is_connect()).detail)
+    let (what, _) = why_unreached(error, error.is_connect());
+    Unfetched::Unreachable(format!("the service {what}"))
 }

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,14 +11,11 @@ use creole_proto::framing::sse::{Event, SseDecoder, SseError};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body::{Body, Frame, SizeHint};
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
 
 use super::pool::Answer;
+pub(super) use crate::client::encrypt::{Trust, tls};
 use crate::client::link::LARGE;
 
 /// How long it may take to connect.
@@ -33,17 +29,6 @@ const KEEP_ALIVE_TRIES: u32 = 2;
 
 /// How long a connection that nobody uses is kept.
 pub(super) const IDLE: Duration = Duration::from_secs(60);
-
-/// Whose certificates are trusted.
-#[derive(Clone, Copy)]
-pub(super) enum Trust<'a> {
-    /// Nobody's: there is no TLS.
-    Plain,
-    /// Those of the system.
-    System,
-    /// These alone, in the PEM form.
-    These(&'a [u8]),
-}
 
 /// What makes connections.
 pub(super) fn connector(trust: Trust<'_>) -> Result<HttpsConnector<HttpConnector>, String> {
@@ -61,44 +46,6 @@ pub(super) fn connector(trust: Trust<'_>) -> Result<HttpsConnector<HttpConnector
         _ => builder.https_only(),
     };
     Ok(builder.enable_all_versions().wrap_connector(connector))
-}
-
-/// How connections are encrypted.
-pub(super) fn tls(trust: Trust<'_>) -> Result<ClientConfig, String> {
-    match trust {
-        Trust::System => trusting_the_system(),
-        Trust::These(certificates) => trusting(certificates),
-        Trust::Plain => trusting(&[]),
-    }
-}
-
-/// Reading the certificates of the system takes a while, so that is done once.
-fn trusting_the_system() -> Result<ClientConfig, String> {
-    static ROOTS: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
-    let config = ROOTS.get_or_init(|| {
-        let builder = versions()?.with_native_roots();
-        let builder =
-            builder.map_err(|error| format!("needs certificates of the system: {error}"))?;
-        Ok(Arc::new(builder.with_no_client_auth()))
-    });
-    config.as_ref().map(|config| ClientConfig::clone(config)).map_err(Clone::clone)
-}
-
-fn trusting(certificates: &[u8]) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(certificates) {
-        let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
-        added.ok_or("needs certificates in the PEM form")?;
-    }
-    Ok(versions()?.with_root_certificates(roots).with_no_client_auth())
-}
-
-fn versions() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, String> {
-    // The provider is named, because two in one program would make rustls refuse to choose.
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("needs TLS: {error}"))
 }
 
 /// The body of a request: all of it at once, or nothing.

@@ -59,13 +59,13 @@ pub(super) enum First {
 impl Conversation {
     /// A conversation in which nothing was said.
     pub(super) fn new(service: Service, origin: Origin, common: Stream) -> Arc<Self> {
-        let machine = Machine::new(Arc::clone(service.profile()));
+        let machine = Machine::new(service.current_profile());
         Self::with_machine(service, origin, common, machine)
     }
 
     /// A conversation that goes on as it was written down.
     pub(super) fn resume(service: Service, principal: Arc<str>, record: &str) -> Option<Arc<Self>> {
-        let machine = Machine::resume(Arc::clone(service.profile()), record)?;
+        let machine = Machine::resume(service.current_profile(), record)?;
         let origin = Origin::new(principal);
         let conversation = Self::with_machine(service, origin, Stream::kept(), machine);
         again::watch(&conversation);

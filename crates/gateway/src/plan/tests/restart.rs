@@ -1,25 +1,59 @@
 //! What a running process takes over from a new configuration, and what it does not.
 
-use super::plan;
+use std::path::Path;
+
+use super::{environment, plan};
+use crate::plan::{Plan, Told};
 
 #[track_caller]
-fn between(old: &str, new: &str) -> Option<&'static str> {
-    plan(new).needs_restart(&plan(old))
+fn between(old: &str, new: &str, told: Told) -> Option<&'static str> {
+    plan(new).needs_restart(&plan(old), told)
 }
 
 #[test]
-fn what_clients_were_told_needs_a_restart() {
+fn what_everything_depends_on_needs_a_restart() {
+    let old = "[server]\nname = \"a\"";
+    for (new, what) in [
+        ("[server]\nname = \"a\"\ndialect = \"bossman\"", "`dialect`"),
+        ("[server]\nname = \"a\"\n[http]\nlisten = \"127.0.0.1:1\"", "`[http]`"),
+        ("[server]\nname = \"a\"\n[state]\nfile = \"s.sqlite\"", "`[state]`"),
+        ("[server]\nname = \"a\"\n[log]\nformat = \"json\"", "`format` in `[log]`"),
+    ] {
+        assert_eq!(between(old, new, Told::Each), Some(what), "{new}");
+    }
+}
+
+#[test]
+fn what_one_client_was_told_is_told_to_others_anew() {
     let old = "[server]\nname = \"a\"";
     for (new, what) in [
         ("[server]\nname = \"b\"", "`name`"),
+        ("[server]\nname = \"a\"\ntitle = \"A\"", "`title`"),
         ("[server]\nname = \"a\"\nversion = \"2\"", "`version`"),
-        ("[server]\nname = \"a\"\ndialect = \"bossman\"", "`dialect`"),
         ("[server]\nname = \"a\"\n[server.limits]\ncalls_in_flight = 7", "`limits`"),
-        ("[server]\nname = \"a\"\n[http]\nlisten = \"127.0.0.1:1\"", "`[http]`"),
-        ("[server]\nname = \"a\"\n[state]\nfile = \"s.sqlite\"", "`[state]`"),
-        ("[server]\nname = \"a\"\n[log]\nlevel = \"debug\"", "`[log]`"),
     ] {
-        assert_eq!(between(old, new), Some(what), "{new}");
+        assert_eq!(between(old, new, Told::One), Some(what), "{new}");
+        assert_eq!(between(old, new, Told::Each), None, "{new}");
+    }
+}
+
+#[test]
+fn a_site_may_be_asked_otherwise_but_stays_the_same() {
+    let with = |lines: &str| {
+        let text = format!("[server]\npacks = [\"wordpress\"]\n[wordpress]\n{lines}\n");
+        Plan::read(&text, Path::new(""), &["wordpress"], &environment).unwrap()
+    };
+    let old = with("url = \"https://example.org\"");
+    for (new, what) in [
+        ("url = \"https://example.org\"\nsets = [\"groups\"]\ntimeout_seconds = 3", None),
+        ("url = \"https://example.org\"\ncapability = \"edit_posts\"", None),
+        ("url = \"https://example.com\"", Some("`url` in `[wordpress]`")),
+        (
+            "url = \"https://example.org\"\nuser = \"a\"\npassword = \"b\"",
+            Some("whether callers sign in at the site of `[wordpress]`"),
+        ),
+    ] {
+        assert_eq!(with(new).needs_restart(&old, Told::Each), what, "{new}");
     }
 }
 
@@ -28,6 +62,7 @@ fn everything_else_is_taken_over() {
     let old = "[server]\nname = \"a\"\npacks = [\"echo\"]";
     let new = "[server]\nname = \"a\"\npacks = [\"hello\"]\ninstructions = \"Ask.\"\npage_size = 3\n\
                [upstreams.far]\nurl = \"http://127.0.0.1:1/mcp\"\n\
-               [[server.chain]]\nkind = \"timeout\"\nseconds = 3";
-    assert_eq!(between(old, new), None);
+               [[server.chain]]\nkind = \"timeout\"\nseconds = 3\n\
+               [log]\nlevel = \"debug\"";
+    assert_eq!(between(old, new, Told::One), None);
 }

@@ -10,6 +10,7 @@ use crate::recipe::template::{Part, Template};
 /// An address with its values; each is one segment of the path or one parameter, or a part of one.
 pub(super) fn url(template: &Template, values: &Values<'_>) -> Result<String, ToolError> {
     let mut url = String::new();
+    let mut places = Vec::new();
     for part in template.parts() {
         match part {
             Part::Text(text) => url.push_str(text),
@@ -17,12 +18,13 @@ pub(super) fn url(template: &Template, values: &Values<'_>) -> Result<String, To
                 let value = values.text(name).unwrap_or_default();
                 if !url.contains('?') {
                     check_segment(name, &value)?;
+                    places.push((url.len(), name.as_str()));
                 }
                 percent(&value, &mut url);
             }
         }
     }
-    check_path(template, &url)?;
+    check_path(&url, &places)?;
     Ok(url)
 }
 
@@ -37,16 +39,21 @@ pub(crate) fn check_segment(name: &str, value: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// `.` and `..` would lead to another place, also when they are put together from several values.
-fn check_path(template: &Template, url: &str) -> Result<(), ToolError> {
+/// `.` and `..` would lead to another place, also when they are put together from several values; the places say where
+/// which of them begins.
+pub(crate) fn check_path(url: &str, places: &[(usize, &str)]) -> Result<(), ToolError> {
     let path = url.split('?').next().unwrap_or_default();
-    let is_dots = |segment: &str| segment == "." || segment == "..";
-    match path.split('/').any(is_dots) {
-        true => {
-            Err(refused(template.names().next().unwrap_or_default(), "must not be `.` or `..`"))
+    let mut end = 0;
+    for segment in path.split('/') {
+        end += segment.len();
+        if segment == "." || segment == ".." {
+            let blamed = places.iter().rev().find(|(begin, _)| *begin <= end);
+            let name = blamed.map_or("", |(_, name)| name);
+            return Err(refused(name, "must not be `.` or `..`"));
         }
-        false => Ok(()),
+        end += 1;
     }
+    Ok(())
 }
 
 /// One parameter behind an address.
@@ -74,6 +81,28 @@ pub(crate) fn percent_but(text: &str, staying: &str, to: &mut String) {
             let _ = write!(to, "%{byte:02X}");
         }
     }
+}
+
+/// A text with its percent signs read.
+pub(crate) fn decoded(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let Some((&first, tail)) = rest.split_first() {
+        let pair = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
+        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).filter(|_| first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -117,6 +146,8 @@ mod tests {
         assert!(filled("https://host/{a}{b}/x", json!({ "a": ".", "b": "." })).is_err());
         assert!(filled("https://host/.{a}", json!({ "a": "." })).is_err());
         assert!(filled("https://host/v{a}", json!({ "a": "." })).is_ok());
+        let told = filled("https://host/{a}/{b}/x", json!({ "a": "fine", "b": ".." })).unwrap_err();
+        assert!(format!("{told:?}").contains("`b` must not be"), "{told:?}");
     }
 
     #[test]

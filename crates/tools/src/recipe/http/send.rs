@@ -53,7 +53,13 @@ pub(crate) async fn answered(
     longest: usize,
 ) -> Result<Response<Bytes>, ToolError> {
     let answer = patiently(fetcher, sent, retries, longest).await;
-    answer.map_err(|why| failure(&why, longest))
+    answer.map_err(|why| {
+        let told = failure(&why, longest);
+        // Who runs the server wants to know which service it is.
+        let host = sent.url.host().unwrap_or_default();
+        tracing::warn!(host, "{told}");
+        ToolError::failed(told)
+    })
 }
 
 /// An answer, if it is a good one.
@@ -98,8 +104,8 @@ fn patience(answer: &Result<Response<Bytes>, Unfetched>, pause: Duration) -> Opt
 }
 
 /// What the model is told when there is no answer.
-fn failure(why: &Unfetched, longest: usize) -> ToolError {
-    ToolError::failed(match why {
+fn failure(why: &Unfetched, longest: usize) -> String {
+    match why {
         Unfetched::NotPublic => {
             "the service's name leads to an address that is not public, which this tool is not \
                                  allowed to reach"
@@ -107,7 +113,7 @@ fn failure(why: &Unfetched, longest: usize) -> ToolError {
         }
         Unfetched::TooLong => format!("the answer is longer than {longest} bytes"),
         Unfetched::Unreachable(why) => why.clone(),
-    })
+    }
 }
 
 /// What the model is told when the service refuses.

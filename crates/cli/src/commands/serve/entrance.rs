@@ -1,0 +1,29 @@
+//! The door of a site that may be asked otherwise after the configuration was read again.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use creole::BoxFuture;
+use creole::transport::http::{Gate, Parts, Refusal};
+use creole_tools::wordpress::Site;
+
+/// Where callers sign in; clones are the same.
+#[derive(Clone)]
+pub(super) struct Entrance(Arc<RwLock<Site>>);
+
+impl Entrance {
+    pub(super) fn new(site: &Site) -> Self {
+        Self(Arc::new(RwLock::new(site.clone())))
+    }
+
+    /// Has callers sign in there from now on.
+    pub(super) fn lead_to(&self, site: &Site) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = site.clone();
+    }
+}
+
+impl Gate for Entrance {
+    fn admit<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Refusal>> {
+        let site = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Box::pin(async move { site.admit(head).await })
+    }
+}
