@@ -39,7 +39,7 @@ pub use self::install::{
 pub use self::servers::Behind;
 
 /// How long a conversation may take before its processes are killed.
-const CONVERSATION: Duration = Duration::from_secs(60);
+const CONVERSATION: Duration = Duration::from_secs(180);
 
 /// A client of another make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
