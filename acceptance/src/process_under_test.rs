@@ -153,6 +153,14 @@ impl Running {
         weight::processor_time_until_end(self.0.id())
     }
 
+    /// Waits for it to end by itself, and gives the processor time that its first thread took, to the nanosecond.
+    #[track_caller]
+    #[must_use]
+    pub fn first_thread_until_end(&self) -> Duration {
+        weight::processor_time_until_end(self.0.id());
+        weight::first_thread(self.0.id())
+    }
+
     /// Waits for it to end by itself; its exit code, or nothing if a signal ended it.
     #[track_caller]
     pub fn wait(&mut self) -> Option<i32> {

@@ -60,6 +60,14 @@ pub(super) fn processor_time_until_end(process: u32) -> Duration {
     panic!("still running after {PATIENCE:?}, having taken {:?}", processor(process).1);
 }
 
+/// The processor time that the first thread of a process took; it is still told of a child that was not waited for.
+#[track_caller]
+pub(super) fn first_thread(process: u32) -> Duration {
+    let told = read(process, "schedstat");
+    let nanos = told.split(' ').next().and_then(|it| it.parse().ok());
+    Duration::from_nanos(nanos.expect("a number of nanoseconds"))
+}
+
 /// The state of a process and the processor time that it took; both are still told of a child that ended
 /// and was not waited for.
 fn processor(process: u32) -> (char, Duration) {

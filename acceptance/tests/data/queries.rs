@@ -236,8 +236,9 @@ fn a_configuration_that_would_not_work_is_refused_with_its_place() {
             "for tools that have a `query`",
         ),
         (
-            "[databases.shop]\nurl = \"postgres://a:hunter2000@db.example.com/x\"\n".to_owned(),
-            "on another machine",
+            "[databases.shop]\nurl = \"postgres://a:hunter2000@db.example.com/x?sslrootcert=no.pem\"\n"
+                .to_owned(),
+            "`no.pem`, which `sslrootcert` names, cannot be read",
         ),
         (
             "[databases.shop]\nurl = \"sqlite:x\"\ntables = [\"a b\"]\n".to_owned(),

@@ -81,11 +81,12 @@ fn nothing_outside_of_the_folder_is_read() {
     symlink(at("secret.txt"), at("docs/link.txt")).unwrap();
     symlink(at("docs2"), at("docs/folder")).unwrap();
     symlink("..", at("docs/up")).unwrap();
+    fs::hard_link(at("secret.txt"), at("docs/hard.txt")).unwrap();
     let fifo = std::process::Command::new("mkfifo").arg(at("docs/pipe")).status().unwrap();
     assert!(fifo.success());
     let mut client = greeted(folder.path());
     let listed = client.list("resources", "uri").join(" ");
-    for name in ["link", "folder/", "up", "pipe", "drafts", ".env", "secret"] {
+    for name in ["link", "hard", "folder/", "up", "pipe", "drafts", ".env", "secret"] {
         assert!(!listed.contains(&format!("docs/{name}")), "{name}: {listed}");
     }
     for path in [
@@ -97,6 +98,7 @@ fn nothing_outside_of_the_folder_is_read() {
         "/etc/passwd",
         "//etc/passwd",
         "link.txt",
+        "hard.txt",
         "folder/secret.txt",
         "up/secret.txt",
         "pipe",

@@ -3,7 +3,9 @@
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(clippy::print_stdout, reason = "what is measured is said aloud")]
 
+mod beginning;
 mod endings;
 mod lines;
 mod listening;

@@ -1,6 +1,7 @@
 //! Services that OpenAPI documents describe: what they are asked, what is refused, and what a large one costs.
 
 use std::fs;
+use std::time::Duration;
 
 use creole_acceptance::peers::{self, Mode, Peer, Steps};
 use creole_acceptance::process_under_test::{Server, check, serve};
@@ -176,12 +177,11 @@ fn a_thousand_operations_are_listed_in_pages_and_weigh_little() {
         }
     }
     assert_eq!((listed, pages), (1000, 10));
-    let peak = server.weight().peak;
-    println!(
-        "a thousand operations: {} KiB at most, {:?} of processor time",
-        peak / 1024,
-        server.weight().processor
-    );
+    let (peak, processor) = (server.weight().peak, server.weight().processor);
+    let kibibytes = peak / 1024;
+    println!("a thousand operations: {kibibytes} KiB at most, {processor:?} of processor time");
+    // The promise is a second for the released program; this one is built without optimizations.
+    assert!(processor < Duration::from_secs(3), "{processor:?}");
     assert!(peak < 100 * 1024 * 1024, "{peak}");
 }
 

@@ -83,3 +83,22 @@ fn a_service_gets_its_credentials_and_nobody_else_hears_of_them() {
         );
     }
 }
+
+/// What stands open here is that of whoever started us; nothing that the server opened itself may be added to it.
+#[test]
+fn a_program_is_given_no_open_file_of_the_server() {
+    let plain = Command::new("ls").arg("/proc/self/fd").stdin(Stdio::null()).output().unwrap();
+    let tables = "packs = ['tasks']\n[state]\nfile = 'state.sqlite3'\n[tasks]\nurl = 'sqlite:tasks.sqlite3'\n\
+                  [folders.here]\npath = '.'\ninclude = ['*.md']\n\
+                  [tools.open]\ndescription = 'x'\ncommand = ['ls', '/proc/self/fd']\n\
+                  [tools.mask]\ndescription = 'x'\ncommand = ['sh', '-c', 'umask; pwd']\n";
+    let mut server = Configured::start(tables);
+    server.call("create_task", json!({ "description": "opens a file" })).unwrap();
+    let open = server.call("open", json!({})).unwrap();
+    assert_eq!(open, String::from_utf8(plain.stdout).unwrap());
+    let mask = Command::new("sh").args(["-c", "umask"]).output().unwrap();
+    let mask = String::from_utf8(mask.stdout).unwrap();
+    let folder = server.path().canonicalize().unwrap();
+    let expected = format!("{mask}{}\n", folder.display());
+    assert_eq!(server.call("mask", json!({})), Ok(expected));
+}

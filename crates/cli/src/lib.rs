@@ -60,10 +60,7 @@ pub fn assemble(
     }
     let skills = plan.skills.clone().or_else(|| options.skills.clone());
     let tasks = plan.tasks.clone().or_else(|| options.tasks.clone());
-    let site = match &options.site {
-        Some(site) => Some(site.clone()),
-        None => site(plan)?,
-    };
+    let site = options.site.clone().or_else(|| site(plan));
     let options = Options { skills, tasks, site, ..options.clone() };
     for pack in &wanted.packs {
         server = creole_tools::add(server, pack, &options)?;
@@ -75,11 +72,8 @@ pub fn assemble(
 }
 
 /// The WordPress site that packs work on, if the plan names one.
-///
-/// # Errors
-/// When it is to be reached encrypted and the system's certificates cannot be had.
-pub fn site(plan: &Plan) -> Result<Option<Site>, PackError> {
-    plan.wordpress.clone().map(Site::new).transpose().map_err(PackError::Site)
+pub fn site(plan: &Plan) -> Option<Site> {
+    plan.wordpress.clone().map(Site::new)
 }
 
 /// A server that cannot be put together.

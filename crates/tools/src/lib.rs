@@ -115,8 +115,6 @@ pub enum PackError {
     NoFolder,
     /// A pack of WordPress was given no site.
     NoSite,
-    /// The site cannot be spoken to; why.
-    Site(String),
     /// The folder of skills cannot be read.
     Skills(skills::Problem),
 }
@@ -129,7 +127,6 @@ impl fmt::Display for PackError {
             Self::NoSite => {
                 formatter.write_str("packs of WordPress need a site: add `[wordpress]`")
             }
-            Self::Site(why) => write!(formatter, "the WordPress site cannot be spoken to: {why}"),
             Self::Skills(problem) => problem.fmt(formatter),
         }
     }
@@ -173,7 +170,7 @@ mod tests {
             routes: wordpress::Routes::default(),
             timeout: std::time::Duration::from_secs(1),
         };
-        let site = Some(wordpress::Site::new(settings).unwrap());
+        let site = Some(wordpress::Site::new(settings));
         let options =
             Options { skills: Some(folder.path().to_owned()), site, ..Options::default() };
         for (name, about) in PACKS {

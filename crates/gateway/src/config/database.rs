@@ -9,7 +9,9 @@ use super::value::{Placed, Within};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DatabaseTable {
-    /// Where it is: `sqlite:FILE`, as seen from the folder of this file, or `postgres://USER@HOST/DATABASE`.
+    /// Where it is: `sqlite:FILE`, as seen from the folder of this file, or `postgres://USER@HOST/DATABASE`. Behind it,
+    /// `?sslmode=` says how the way to a server is encrypted: `disable`, `prefer`, `require` or `verify-full`, with
+    /// `sslrootcert=FILE`. A server on another machine has to prove its name unless that says otherwise.
     pub url: Placed<String>,
     /// The password of a PostgreSQL user; better from the environment, as `${NAME}`.
     pub password: Option<Placed<String>>,

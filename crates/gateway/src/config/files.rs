@@ -24,6 +24,9 @@ pub struct FolderTable {
     pub exclude: Option<Vec<Placed<String>>>,
     /// Whether names that begin with a dot are shown. Default: false.
     pub hidden: Option<bool>,
+    /// Whether files are shown that have another name as well (hard links): the other may be outside of the folder.
+    /// Default: false.
+    pub hard_links: Option<bool>,
     /// How many folders may be inside of one another. Default: 16.
     pub max_depth: Option<Within<0, 64>>,
     /// How many files are listed; others can only be read. Default: 10000.

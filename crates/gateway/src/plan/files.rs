@@ -60,6 +60,7 @@ fn folder(
         include: patterns("include", table.include)?,
         exclude: patterns("exclude", table.exclude)?,
         hidden: table.hidden.unwrap_or(usual.hidden),
+        hard_links: table.hard_links.unwrap_or(usual.hard_links),
         max_depth: table.max_depth.map_or(usual.max_depth, |depth| count(depth.get())),
         max_files: table.max_files.map_or(usual.max_files, |files| count(files.get())),
         max_file_bytes: table

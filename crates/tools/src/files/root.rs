@@ -24,6 +24,7 @@ const FILE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXE
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
     path: PathBuf,
+    hard_links: bool,
 }
 
 /// Why a file cannot be read.
@@ -54,17 +55,26 @@ pub(crate) enum Entry {
     File(Facts),
     /// A folder.
     Folder,
-    /// A link, a pipe, a device, or nothing any more.
+    /// A link, a pipe, a device, a file that has another name as well, or nothing any more.
     Other,
 }
 
 /// A folder below the root, or the root itself, opened.
-pub(crate) struct Opened(OwnedFd);
+pub(crate) struct Opened {
+    folder: OwnedFd,
+    hard_links: bool,
+}
 
 impl Root {
     pub(crate) fn new(path: &Path) -> Self {
         // What watches files reports absolute paths.
-        Self { path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()) }
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Self { path, hard_links: true }
+    }
+
+    /// The same folder, where files with more than one name are there only if this says so: the other name may be outside.
+    pub(crate) fn with_hard_links(self, hard_links: bool) -> Self {
+        Self { hard_links, ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -73,11 +83,11 @@ impl Root {
 
     /// Opens a folder below, or the root itself at the empty path.
     pub(crate) fn folder(&self, path: &str) -> io::Result<Opened> {
-        let mut here = openat(CWD, &self.path, FOLDER, Mode::empty())?;
+        let mut folder = openat(CWD, &self.path, FOLDER, Mode::empty())?;
         for part in parts(path).ok_or(Errno::NOENT)? {
-            here = openat(&here, part, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
+            folder = openat(&folder, part, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
         }
-        Ok(Opened(here))
+        Ok(Opened { folder, hard_links: self.hard_links })
     }
 
     /// Reads a file of at most so many bytes.
@@ -86,12 +96,16 @@ impl Root {
             return Err(Unread::NotThere);
         }
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let Opened(folder) = self.folder(folder).map_err(refused)?;
+        let Opened { folder, .. } = self.folder(folder).map_err(refused)?;
+        let check = |stat: &Stat| match stat.st_nlink > 1 && !self.hard_links {
+            true => Err(Unread::NotThere),
+            false => check(stat, most),
+        };
         let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(refused)?;
-        check(&stat, most)?;
+        check(&stat)?;
         let file =
             openat(&folder, name, FILE | OFlags::NOFOLLOW, Mode::empty()).map_err(refused)?;
-        check(&fstat(&file).map_err(refused)?, most)?;
+        check(&fstat(&file).map_err(refused)?)?;
         let mut bytes = Vec::new();
         // It may grow while it is read.
         File::from(file).take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(refused)?;
@@ -103,7 +117,7 @@ impl Opened {
     /// The names in the folder, sorted, at most so many; those that are no UTF-8 are left out.
     pub(crate) fn names(&self, most: usize) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.0)? {
+        for entry in Dir::read_from(&self.folder)? {
             let entry = entry?;
             let name = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | ".."));
             names.extend(name.map(str::to_owned));
@@ -117,10 +131,11 @@ impl Opened {
 
     /// What stands under a name of the folder.
     pub(crate) fn entry(&self, name: &str) -> Entry {
-        let Ok(stat) = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        let Ok(stat) = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
             return Entry::Other;
         };
         match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if stat.st_nlink > 1 && !self.hard_links => Entry::Other,
             FileType::RegularFile => Entry::File(Facts {
                 size: u64::try_from(stat.st_size).unwrap_or_default(),
                 modified: i128::from(stat.st_mtime) * 1_000_000_000

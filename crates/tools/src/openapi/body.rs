@@ -74,7 +74,7 @@ pub(super) fn body<'a>(
             for member in found {
                 match (is_file(library, member.schema), member.required) {
                     (false, _) => body.members.push(member),
-                    (true, true) => return Err("its body has files".to_owned()),
+                    (true, true) => return Err("its body has files, which are not sent".to_owned()),
                     (true, false) => {
                         body.notes.push(format!("the file `{}` cannot be sent", member.name));
                     }
@@ -123,7 +123,9 @@ fn chosen(node: Node<'_>) -> Result<Option<(Kind, Node<'_>)>, String> {
     }
     match (best, refused) {
         (Some((_, kind, content)), _) => Ok(Some((kind, content))),
-        (None, Some(media)) => Err(format!("its body is `{media}`")),
+        (None, Some(media)) => {
+            Err(format!("its body is `{media}`; only JSON, forms and text are sent"))
+        }
         (None, None) => Ok(None),
     }
 }

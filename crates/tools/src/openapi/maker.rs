@@ -175,7 +175,10 @@ impl<'a> Maker<'a> {
     fn wanted(&self, found: &Found<'a>) -> Result<Verb, String> {
         let (settings, called) = (self.settings, found.called());
         let Some(verb) = found.verb() else {
-            return Err(format!("its method is {}", found.method));
+            let method = &found.method;
+            return Err(format!(
+                "its method is {method}, which brings nothing that a tool could show"
+            ));
         };
         if settings.exclude.iter().any(|selector| selector.chooses(&called)) {
             return Err("it is chosen by `exclude`".to_owned());

@@ -35,7 +35,7 @@ pub(super) fn fetched(url: &str, allow_private: bool) -> Result<Library, String>
 }
 
 async fn text(url: &str, reach: Reach) -> Result<String, String> {
-    let fetcher = Fetcher::new(reach, url.starts_with("https:"))?;
+    let fetcher = Fetcher::new(reach, url.starts_with("https:"));
     let url = url.parse().map_err(|_| "its address cannot be read".to_owned())?;
     let headers = HeaderMap::from_iter([(USER_AGENT, AGENT), (ACCEPT, ACCEPTED)]);
     let sent = Sent { method: Method::GET, url, headers, body: Bytes::new() };

@@ -73,7 +73,7 @@ fn only_what_reads_becomes_a_tool_and_the_report_says_why() {
         "+ GET /pets: list_pets",
         "- POST /pets: it is a POST, and `methods` does not have that",
         "- GET /old: it is deprecated",
-        "- HEAD /pets: its method is HEAD",
+        "- HEAD /pets: its method is HEAD, which brings nothing that a tool could show",
         "+ GET /pets/{id}/photos: get_pets_id_photos (it has no `operationId`)",
     ] {
         assert!(lines.contains(&expected.to_owned()), "{expected}\n{lines:#?}");
@@ -241,8 +241,8 @@ fn bodies_are_written_as_their_media_types_say() {
     assert_eq!(body, "plain & simple");
     let lines: Vec<String> = api.report.operations.iter().map(ToString::to_string).collect();
     for expected in [
-        "- POST /pets/{id}/photos: its body has files",
-        "- PUT /pets/{id}/photos: its body is `image/png`",
+        "- POST /pets/{id}/photos: its body has files, which are not sent",
+        "- PUT /pets/{id}/photos: its body is `image/png`; only JSON, forms and text are sent",
         "- POST /elsewhere: it is served by uploads.example.org",
         "+ POST /upload: upload (the file `attachment` cannot be sent)",
     ] {
@@ -392,5 +392,8 @@ fn hostile_documents_are_bounded() {
 fn a_report_steers_no_terminal() {
     let text = "openapi: 3.1.0\npaths:\n  \"/a\\e[2J\": {post: {requestBody: {content: {\"x/\\e]0;y\": {}}}}}\n";
     let api = changed(text, all_methods).unwrap();
-    assert_eq!(api.report.operations[0].to_string(), "- POST /a[2J: its body is `x/]0`");
+    assert_eq!(
+        api.report.operations[0].to_string(),
+        "- POST /a[2J: its body is `x/]0`; only JSON, forms and text are sent"
+    );
 }

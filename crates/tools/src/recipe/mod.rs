@@ -105,7 +105,7 @@ impl Recipe {
             Self::Prompts(prompts) => prompts.add(server),
             Self::Resource(resource) => resource.add(server),
             Self::Tables(tables) => Ok(tables.add(server)),
-            Self::Api(api) => api.add(server),
+            Self::Api(api) => Ok(api.add(server)),
         }
     }
 

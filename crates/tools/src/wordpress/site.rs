@@ -86,28 +86,23 @@ pub(super) struct Answered {
 
 impl Site {
     /// A site that nothing is asked of yet.
-    ///
-    /// # Errors
-    /// When it is to be reached encrypted and the system's certificates cannot be had.
-    pub fn new(settings: Settings) -> Result<Self, String> {
+    pub fn new(settings: Settings) -> Self {
         Self::with(settings, Visitors::default())
     }
 
     /// The same site with other settings. Whoever was let in before may still begin a call.
-    ///
-    /// # Errors
-    /// As for a new one.
-    pub fn succeed(&self, settings: Settings) -> Result<Self, String> {
+    #[must_use]
+    pub fn succeed(&self, settings: Settings) -> Self {
         Self::with(settings, self.shared.visitors.successor())
     }
 
-    fn with(settings: Settings, visitors: Visitors) -> Result<Self, String> {
+    fn with(settings: Settings, visitors: Visitors) -> Self {
         // Who runs the server named the site, so it may be on this machine or in a private network.
-        let fetcher = Fetcher::new(Reach::Anywhere, settings.address.is_encrypted())?;
+        let fetcher = Fetcher::new(Reach::Anywhere, settings.address.is_encrypted());
         let (platform, strikes) = (Platform::default(), Strikes::default());
         let is_plain = AtomicBool::new(false);
         let shared = Shared { settings, fetcher, is_plain, visitors, platform, strikes };
-        Ok(Self { shared: Arc::new(shared) })
+        Self { shared: Arc::new(shared) }
     }
 
     /// What was known of it before anything was asked.

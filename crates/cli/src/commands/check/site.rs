@@ -29,7 +29,7 @@ pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
         routes: Routes::default(),
         timeout: Duration::from_secs(args.peer.timeout.min(60)),
     };
-    let site = Site::new(settings).map_err(Failure::Call)?;
+    let site = Site::new(settings);
     let runtime = super::super::serve::runtime(&mut Builder::new_current_thread())?;
     let findings = runtime.block_on(site.examine()).map_err(Failure::Call)?;
     match args.peer.json {

@@ -57,7 +57,7 @@ impl Served {
         };
         renew(&sealer, plan)?;
         let (federation, guardian) = (Federation::default(), guardian(plan));
-        let site = creole_cli::site(plan).map_err(|error| Failure::Refused(error.to_string()))?;
+        let site = creole_cli::site(plan);
         let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
         let service = server.state(state.clone()).sealer(sealer.clone()).start();
         let mut servers = behind(plan, args, affinity)?;
@@ -76,7 +76,7 @@ impl Served {
     pub(super) fn succeed(&self, plan: &Plan, args: &ServeArgs) -> Result<Heir, Failure> {
         let federation = Federation::default();
         let guardian = self.guardian.clone().or_else(|| guardian(plan));
-        let site = self.site_of(plan)?;
+        let site = self.site_of(plan);
         let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
         let mut servers = behind(plan, args, self.affinity)?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
@@ -87,13 +87,12 @@ impl Served {
     }
 
     /// The site of a plan: the one that is known already, if nothing about it changed.
-    fn site_of(&self, plan: &Plan) -> Result<Option<Site>, Failure> {
-        let site = match (&self.site, &plan.wordpress) {
-            (Some(site), Some(wanted)) if site.settings() == wanted => Ok(self.site.clone()),
-            (Some(site), Some(wanted)) => site.succeed(wanted.clone()).map(Some),
-            _ => creole_cli::site(plan).map_err(|error| error.to_string()),
-        };
-        site.map_err(Failure::Refused)
+    fn site_of(&self, plan: &Plan) -> Option<Site> {
+        match (&self.site, &plan.wordpress) {
+            (Some(site), Some(wanted)) if site.settings() == wanted => Some(site.clone()),
+            (Some(site), Some(wanted)) => Some(site.succeed(wanted.clone())),
+            _ => creole_cli::site(plan),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::header::{HOST, LOCATION};
@@ -69,15 +70,24 @@ impl Error for Unfetched {}
 
 /// A client of one service. Clones share their connections.
 #[derive(Clone)]
-pub struct Fetcher(Client<HttpsConnector<HttpConnector<Screen>>, Payload>);
+pub struct Fetcher {
+    reach: Reach,
+    is_encrypted: bool,
+    /// Made for the first request: to read the certificates of the system takes longer than all else at a start.
+    client: Arc<OnceLock<Result<Connected, String>>>,
+}
+
+type Connected = Client<HttpsConnector<HttpConnector<Screen>>, Payload>;
 
 impl Fetcher {
     /// A client that connects to what is within reach; encrypted, and then to whom the system trusts, or not at all.
-    ///
-    /// # Errors
-    /// When it is to be encrypted and the system's certificates cannot be had.
-    pub fn new(reach: Reach, is_encrypted: bool) -> Result<Self, String> {
-        let screen = Screen { is_open: reach == Reach::Anywhere };
+    pub fn new(reach: Reach, is_encrypted: bool) -> Self {
+        Self { reach, is_encrypted, client: Arc::default() }
+    }
+
+    fn connected(&self) -> Result<Connected, String> {
+        let is_encrypted = self.is_encrypted;
+        let screen = Screen { is_open: self.reach == Reach::Anywhere };
         let mut connector = HttpConnector::new_with_resolver(screen);
         connector.enforce_http(false);
         connector.set_nodelay(true);
@@ -88,7 +98,7 @@ impl Fetcher {
         let connector = builder.enable_all_versions().wrap_connector(connector);
         let mut client = Client::builder(TokioExecutor::new());
         client.pool_idle_timeout(IDLE).pool_timer(TokioTimer::new()).timer(TokioTimer::new());
-        Ok(Self(client.build(connector)))
+        Ok(client.build(connector))
     }
 
     /// Sends a request and reads the whole answer. Redirects of requests that only read are followed within the
@@ -116,7 +126,9 @@ impl Fetcher {
         *request.headers_mut() = sent.headers.clone();
         // The host is that of the URL, whoever says otherwise.
         request.headers_mut().remove(HOST);
-        self.0.request(request).await.map_err(|error| unfetched(&error))
+        let client = self.client.get_or_init(|| self.connected()).as_ref();
+        let client = client.map_err(|why| Unfetched::Unreachable(format!("the service {why}")))?;
+        client.request(request).await.map_err(|error| unfetched(&error))
     }
 }
 

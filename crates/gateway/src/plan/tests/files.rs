@@ -26,6 +26,7 @@ fn everything_about_files_is_in_the_plan() {
         include = ["*.md"]
         max_files = 7
         hidden = true
+        hard_links = true
         watch = false
         [folders.off]
         path = "docs"
@@ -46,6 +47,7 @@ fn everything_about_files_is_in_the_plan() {
     assert_eq!(names, ["docs", "mine", "rules", "hello"]);
     let Recipe::Folder(docs) = &plan.recipes[0] else { panic!("{:?}", plan.recipes[0]) };
     assert_eq!((docs.max_files, docs.hidden, docs.watch), (7, true, false));
+    assert!(docs.hard_links);
     assert_eq!(docs.path, place.path().join("docs"));
     let Recipe::Resource(rules) = &plan.recipes[2] else { panic!("{:?}", plan.recipes[2]) };
     assert_eq!(rules.body, Body::File(place.path().join("rules.md")));

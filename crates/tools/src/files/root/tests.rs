@@ -103,6 +103,50 @@ fn what_is_no_file_is_never_opened() {
 }
 
 #[test]
+fn a_file_that_has_another_name_is_there_only_where_that_is_allowed() {
+    let (place, root) = stage();
+    let inner = place.path().join("root/inner");
+    fs::hard_link(place.path().join("outside/secret.txt"), inner.join("hard.txt")).unwrap();
+    let strict = root.clone().with_hard_links(false);
+    assert!(matches!(strict.read("inner/hard.txt", 1000), Err(Unread::NotThere)));
+    assert!(matches!(strict.folder("inner").unwrap().entry("hard.txt"), Entry::Other));
+    assert_eq!(strict.read("inner/deep.txt", 1000).unwrap(), b"deep");
+    assert_eq!(root.read("inner/hard.txt", 1000).unwrap(), SECRET.as_bytes());
+    fs::remove_file(place.path().join("outside/secret.txt")).unwrap();
+    assert!(strict.read("inner/hard.txt", 1000).is_ok(), "it has one name again");
+}
+
+/// A file that another process makes longer, as fast as it can, while it is read.
+#[test]
+fn a_file_that_grows_while_it_is_read_is_cut_off() {
+    let (place, root) = stage();
+    let path = place.path().join("root/grows");
+    fs::write(&path, "").unwrap();
+    let ended = Arc::new(AtomicBool::new(false));
+    let writer = {
+        let ended = Arc::clone(&ended);
+        thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                let file = File::options().write(true).open(&path).unwrap();
+                file.set_len(0).unwrap();
+                file.set_len(10 << 30).unwrap();
+            }
+        })
+    };
+    for _ in 0..2000 {
+        match root.read("grows", 1000) {
+            Ok(bytes) => assert!(bytes.len() <= 1000),
+            Err(Unread::TooLarge) => {}
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    ended.store(true, Ordering::Relaxed);
+    writer.join().unwrap();
+    fs::create_dir(place.path().join("root/folder.txt")).unwrap();
+    assert!(matches!(root.read("folder.txt", 1000), Err(Unread::NotThere)));
+}
+
+#[test]
 fn a_file_has_a_largest_size_also_if_it_has_holes() {
     let (place, root) = stage();
     let sparse = File::create(place.path().join("root/sparse")).unwrap();

@@ -32,6 +32,8 @@ pub struct FolderRecipe {
     pub exclude: Vec<Pattern>,
     /// Whether names that begin with a dot are shown.
     pub hidden: bool,
+    /// Whether files are shown that have another name as well, which may be outside of the folder.
+    pub hard_links: bool,
     /// How many folders may be inside of one another.
     pub max_depth: usize,
     /// How many files are listed; others can still be read.
@@ -53,6 +55,7 @@ impl FolderRecipe {
             include: Vec::new(),
             exclude: Vec::new(),
             hidden: false,
+            hard_links: false,
             max_depth: 16,
             max_files: 10_000,
             max_file_bytes: 8 * 1024 * 1024,

@@ -35,7 +35,7 @@ pub(super) struct Served {
 impl Served {
     pub(super) fn new(recipe: &FolderRecipe) -> Arc<Self> {
         Arc::new(Self {
-            root: Root::new(&recipe.path),
+            root: Root::new(&recipe.path).with_hard_links(recipe.hard_links),
             rules: Rules {
                 include: recipe.include.clone(),
                 exclude: recipe.exclude.clone(),

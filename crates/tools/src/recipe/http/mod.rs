@@ -118,7 +118,7 @@ impl Caller {
         if parsed.and_then(|url| url.authority().cloned()).is_none() {
             return Err("its address cannot be read".to_owned());
         }
-        Ok(Self { recipe: recipe.clone(), fetcher: Fetcher::new(reach, is_encrypted)? })
+        Ok(Self { recipe: recipe.clone(), fetcher: Fetcher::new(reach, is_encrypted) })
     }
 }
 

@@ -1,0 +1,64 @@
+//! What a start costs, in time of the processor: how busy the machine is does not count.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use creole_acceptance::process_under_test::{Running, serve};
+use creole_acceptance::stage::stdio::binary;
+
+/// How often each is started.
+const TIMES: usize = 20;
+
+/// A few lines of each of the usual kinds.
+const SMALL: &str = r#"
+[server]
+name = "small"
+packs = ["echo"]
+
+[tools.search]
+description = "Finds lines"
+command = ["grep", "-rnF", "--", "{text}", "."]
+arguments.text = { type = "string", min_length = 1 }
+
+[tools.repository]
+description = "Tells about a repository"
+http.url = "https://api.github.com/repos/{owner}"
+arguments.owner = { type = "string" }
+
+[[server.chain]]
+kind = "rate-limit"
+principal_calls = 600
+"#;
+
+/// The time that a command needs from its beginning to its end, as a rule.
+#[track_caller]
+fn usual(mut command: impl FnMut() -> Command) -> Duration {
+    let mut all: Vec<Duration> = (0..TIMES)
+        .map(|_| {
+            let mut command = command();
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            Running::start(&mut command).first_thread_until_end()
+        })
+        .collect();
+    all.sort();
+    all[TIMES / 2]
+}
+
+/// The promise is 10 ms for the released program; this one is built without optimizations, and a multiple is the same on
+/// every machine. Reading the certificates of the system alone would be more.
+#[test]
+fn a_small_configuration_begins_not_much_later_than_the_bare_program() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("creole.toml"), SMALL).unwrap();
+    let program = binary().unwrap();
+    let bare = usual(|| {
+        let mut command = Command::new(&program);
+        command.arg("--version");
+        command
+    });
+    let small = usual(|| serve(folder.path(), &["creole.toml"]));
+    println!("a start: {bare:?} for the bare program, {small:?} with a small configuration");
+    assert!(bare > Duration::ZERO, "the system does not tell what a process computes");
+    assert!(small < bare * 4, "{small:?} instead of {bare:?}");
+}
