@@ -3,14 +3,19 @@
 //! The kernel maps a program in pieces of 64 KiB around whatever runs. Strewn over 20 MB of text, the functions
 //! of a start and a call kept 7 MB in memory; side by side they keep a little over one. Which functions those
 //! are is in `functions.order`, written by `cargo xtask order`; names that the program no longer has are passed
-//! over. The addresses that the loader has to adjust take 20 KB instead of 700 in packed form.
+//! over. The addresses that the loader has to adjust take 20 KB instead of 700 in packed form. What unwinds the
+//! stack is linked in: to load its library takes a twentieth of a millisecond at each start.
 
 use std::env;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const ORDER: &str = "functions.order";
+
+/// A program that fails unless it can unwind.
+const PROBE: &[u8] = b"fn main() { assert!(std::panic::catch_unwind(|| panic!()).is_err()) }";
 
 fn main() {
     println!("cargo::rerun-if-changed={ORDER}");
@@ -22,17 +27,29 @@ fn main() {
             "-Wl,--no-warn-symbol-ordering",
         ]);
         wish(&["-Wl,-z,pack-relative-relocs"]);
+        if let Some(folder) = unwinder() {
+            wish(&[&format!("-L{}", folder.display())]);
+        }
     }
 }
 
-/// Asks the linker for something, if a program so linked starts: GNU's and Apple's linkers do not know an order,
-/// and glibc before 2.36 does not know packed addresses.
+/// Asks the linker for something, if a program so linked starts and survives a panic: GNU's and Apple's linkers do
+/// not know an order, glibc before 2.36 does not know packed addresses, and not every compiler has static libraries.
 fn wish(options: &[&str]) {
     if probe(options) == Some(true) {
         for option in options {
             println!("cargo::rustc-link-arg-bins={option}");
         }
     }
+}
+
+/// A folder in which linkers find the unwinder's static library under the name of the shared one, which is what
+/// Rust asks them for (ld(1), implicit linker scripts).
+fn unwinder() -> Option<PathBuf> {
+    let folder = Path::new(&env::var_os("OUT_DIR")?).join("unwinder");
+    fs::create_dir_all(&folder).ok()?;
+    fs::write(folder.join("libgcc_s.so"), "INPUT(-lgcc_eh -lgcc)\n").ok()?;
+    Some(folder)
 }
 
 /// Whether a program can be linked with these options and runs; nothing where that cannot be tried.
@@ -49,7 +66,7 @@ fn probe(options: &[&str]) -> Option<bool> {
     rustc.args(options.iter().map(|option| format!("-Clink-arg={option}")));
     let mut linking =
         rustc.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
-    linking.stdin.take()?.write_all(b"fn main() {}").ok()?;
+    linking.stdin.take()?.write_all(PROBE).ok()?;
     let linked = linking.wait().ok()?.success();
-    Some(linked && Command::new(program).status().ok()?.success())
+    Some(linked && Command::new(program).stderr(Stdio::null()).status().ok()?.success())
 }

@@ -50,7 +50,7 @@ impl core::error::Error for MirrorError {}
 impl Mirror {
     /// The arguments that a schema wants to see in headers.
     pub fn all(schema: &str) -> Result<Vec<Self>, MirrorError> {
-        if memchr::memmem::find(schema.as_bytes(), KEYWORD.as_bytes()).is_none() {
+        if !mentions_keyword(schema) {
             return Ok(Vec::new());
         }
         let Ok(schema) = serde_json::from_str::<Value>(schema) else { return Ok(Vec::new()) };
@@ -104,6 +104,16 @@ impl Mirror {
     fn fault(&self, problem: &str) -> Fault {
         mismatch(format!("the header {} {problem}", self.header))
     }
+}
+
+/// Whether the keyword is anywhere. Every tool is asked at each start, so what is searched for first is what schemas
+/// seldom have.
+fn mentions_keyword(schema: &str) -> bool {
+    let (before, _) = KEYWORD.split_once('-').unwrap_or_default();
+    memchr::memchr_iter(b'-', schema.as_bytes()).any(|place| {
+        let start = place.checked_sub(before.len());
+        start.and_then(|start| schema.get(start..)).is_some_and(|rest| rest.starts_with(KEYWORD))
+    })
 }
 
 /// Whether a header's text says what the raw argument says; numbers are compared as numbers.
