@@ -15,6 +15,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use creole_proto::wire::Raw;
 use serde_json::Value;
 
 use self::bounds::Shape;
@@ -24,9 +25,15 @@ use self::full::Full;
 
 /// The schema of a tool, compiled on first use.
 pub struct Schema {
-    text: Arc<str>,
+    text: Text,
     /// Compiling for the first time in a process costs milliseconds, which no start should pay.
     compiled: OnceLock<Result<Compiled, SchemaError>>,
+}
+
+/// Where the text of a schema is.
+enum Text {
+    Given(Arc<str>),
+    Shared(Raw),
 }
 
 struct Compiled {
@@ -88,13 +95,21 @@ pub const MAX_VIOLATIONS: usize = 8;
 impl Schema {
     /// A schema from its JSON text. Nothing is checked yet.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self { text: text.into(), compiled: OnceLock::new() }
+        Self { text: Text::Given(text.into()), compiled: OnceLock::new() }
+    }
+
+    /// The schema that this JSON is, which is not copied.
+    pub fn of(schema: &Raw) -> Self {
+        Self { text: Text::Shared(schema.clone()), compiled: OnceLock::new() }
     }
 
     /// The JSON text.
     #[must_use]
     pub fn text(&self) -> &str {
-        &self.text
+        match &self.text {
+            Text::Given(text) => text,
+            Text::Shared(schema) => schema.as_str(),
+        }
     }
 
     /// Checks syntax, bounds, dialect and references, without compiling.
@@ -102,7 +117,7 @@ impl Schema {
     /// # Errors
     /// The first thing that is wrong. A schema that passes may still turn out invalid on first use.
     pub fn check(&self) -> Result<(), SchemaError> {
-        parse(&self.text).map(|_| ())
+        parse(self.text()).map(|_| ())
     }
 
     /// Whether `instance` fits; the first call compiles the schema.
@@ -111,7 +126,7 @@ impl Schema {
     /// At least one and at most [`MAX_VIOLATIONS`] violations. If the schema itself is unusable, it
     /// is one for which [`Violation::is_broken_schema`] holds.
     pub fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {
-        match self.compiled.get_or_init(|| Compiled::new(&self.text)) {
+        match self.compiled.get_or_init(|| Compiled::new(self.text())) {
             Ok(compiled) => compiled.validate(instance),
             Err(error) => Err(vec![Violation::broken(error)]),
         }
@@ -120,7 +135,7 @@ impl Schema {
 
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Schema").field(&message::cut(&self.text)).finish()
+        f.debug_tuple("Schema").field(&message::cut(self.text())).finish()
     }
 }
 

@@ -22,7 +22,7 @@ type Run =
 /// A tool: what is announced, and what runs.
 #[derive(Clone)]
 pub struct Tool {
-    pub(crate) definition: model::Tool,
+    pub(crate) definition: Arc<model::Tool>,
     pub(crate) asks_first: bool,
     pub(crate) run: Arc<Run>,
 }
@@ -65,13 +65,13 @@ impl Tool {
             task_support: TaskSupport::Forbidden,
             meta: None,
         };
-        Self { definition, asks_first: false, run: Arc::new(run) }
+        Self { definition: Arc::new(definition), asks_first: false, run: Arc::new(run) }
     }
 
     /// The name for people.
     #[must_use]
     pub fn title(mut self, title: &str) -> Self {
-        self.definition.title = Some(title.to_owned());
+        self.announced().title = Some(title.to_owned());
         self
     }
 
@@ -87,14 +87,14 @@ impl Tool {
     /// Says more about the tool's behaviour.
     #[must_use]
     pub fn hints(mut self, change: impl FnOnce(&mut ToolAnnotations)) -> Self {
-        change(self.definition.annotations.get_or_insert_default());
+        change(self.announced().annotations.get_or_insert_default());
         self
     }
 
     /// Says whether the tool runs as a task (see [`crate::task`]).
     #[must_use]
     pub fn task(mut self, support: TaskSupport) -> Self {
-        self.definition.task_support = support;
+        self.announced().task_support = support;
         self
     }
 
@@ -109,15 +109,22 @@ impl Tool {
     /// Announces a schema of one's own for the structured result.
     #[must_use]
     pub fn output_schema(mut self, schema: Raw) -> Self {
-        self.definition.output_schema = Some(schema);
+        self.announced().output_schema = Some(schema);
         self
     }
 
     /// Announces the structured result's schema, derived from its type.
     #[must_use]
     pub fn output<T: JsonSchema>(mut self) -> Self {
-        self.definition.output_schema = Some(schema_of::<T>());
+        self.announced().output_schema = Some(schema_of::<T>());
         self
+    }
+}
+
+impl Tool {
+    /// What is announced, to be changed.
+    pub(crate) fn announced(&mut self) -> &mut model::Tool {
+        Arc::make_mut(&mut self.definition)
     }
 }
 

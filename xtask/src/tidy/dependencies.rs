@@ -61,7 +61,6 @@ const ALLOWED: &[Allowed] = &[
             "rquickjs",
             "rusqlite",
             "rustix",
-            "schemars",
             "serde",
             "serde_json",
             "tokio",

@@ -132,8 +132,8 @@ struct PreparedTool {
 impl PreparedTool {
     /// The tool as this dialect announces it.
     fn new(mut tool: Tool, dialect: &Dialect) -> Self {
-        style::apply(&mut tool.definition, dialect);
-        let schema = Schema::new(tool.definition.input_schema.as_str());
+        style::apply(tool.announced(), dialect);
+        let schema = Schema::of(&tool.definition.input_schema);
         check_mirrors(&tool);
         Self { tool, schema }
     }

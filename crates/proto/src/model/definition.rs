@@ -163,8 +163,14 @@ impl PartialEq for Definition {
 
 impl From<&Tool> for Definition {
     fn from(tool: &Tool) -> Self {
-        let tool = tool.clone();
-        Self::later(&tool.name.clone(), move || Texts::of_tool(&compact(&tool)))
+        Self::from(&Arc::new(tool.clone()))
+    }
+}
+
+impl From<&Arc<Tool>> for Definition {
+    fn from(tool: &Arc<Tool>) -> Self {
+        let shared = Arc::clone(tool);
+        Self::later(&tool.name, move || Texts::of_tool(&compact(&shared)))
     }
 }
 

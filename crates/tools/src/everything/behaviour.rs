@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use creole::proto::wire::Raw;
 use creole::{Context, Json, Level, Tool};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -19,6 +19,29 @@ const SLOW: &str = r#"{
     },
     "required": ["milliseconds"],
     "additionalProperties": false
+}"#;
+
+const WEATHER: &str = r#"{
+    "type": "object",
+    "properties": {
+        "city": {"description": "Where", "type": "string"},
+        "temperature": {"description": "In degrees Celsius", "type": "number", "format": "double"}
+    },
+    "additionalProperties": false,
+    "required": ["city", "temperature"]
+}"#;
+
+const WEATHERS: &str = r#"{
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "city": {"description": "Where", "type": "string"},
+            "temperature": {"description": "In degrees Celsius", "type": "number", "format": "double"}
+        },
+        "additionalProperties": false,
+        "required": ["city", "temperature"]
+    }
 }"#;
 
 /// Between two signs of life.
@@ -39,10 +62,10 @@ pub(super) fn tools() -> Vec<Tool> {
         tool("test_panic", "Panics, always", NO_ARGUMENTS, panic).read_only(),
         tool("test_structured", "Returns data", NO_ARGUMENTS, structured)
             .read_only()
-            .output::<Weather>(),
+            .output_schema(Raw::written(WEATHER)),
         tool("test_structured_list", "Returns a list of data", NO_ARGUMENTS, structured_list)
             .read_only()
-            .output::<Vec<Weather>>(),
+            .output_schema(Raw::written(WEATHERS)),
     ]
 }
 
@@ -93,12 +116,9 @@ async fn panic(_: Value) -> String {
     panic!("test_panic was called");
 }
 
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Serialize)]
 struct Weather {
-    /// Where
     city: &'static str,
-    /// In degrees Celsius
     temperature: f64,
 }
 
