@@ -270,6 +270,7 @@ pub(crate) const FULL: &str = r#"
         include = ["*.md"]
         exclude = ["x"]
         hidden = true
+        hard_links = true
         max_depth = 1
         max_files = 1
         max_file_bytes = 1
