@@ -102,7 +102,7 @@ impl Options {
 
     fn plan(&self) -> Plan {
         let (repetitions, starts, warmup, measure) =
-            if self.quick { (3, 10, 50, 250) } else { (5, 20, 150, 1_000) };
+            if self.quick { (3, 50, 50, 250) } else { (5, 300, 150, 1_000) };
         Plan {
             repetitions: self.repetitions.unwrap_or(repetitions),
             starts,
