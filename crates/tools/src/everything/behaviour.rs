@@ -31,19 +31,6 @@ const WEATHER: &str = r#"{
     "required": ["city", "temperature"]
 }"#;
 
-const WEATHERS: &str = r#"{
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "city": {"description": "Where", "type": "string"},
-            "temperature": {"description": "In degrees Celsius", "type": "number", "format": "double"}
-        },
-        "additionalProperties": false,
-        "required": ["city", "temperature"]
-    }
-}"#;
-
 /// Between two signs of life.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -65,8 +52,14 @@ pub(super) fn tools() -> Vec<Tool> {
             .output_schema(Raw::written(WEATHER)),
         tool("test_structured_list", "Returns a list of data", NO_ARGUMENTS, structured_list)
             .read_only()
-            .output_schema(Raw::written(WEATHERS)),
+            .output_schema(weathers()),
     ]
+}
+
+/// The schema of a list of what [`WEATHER`] describes.
+fn weathers() -> Raw {
+    let list = format!(r#"{{"type": "array", "items": {WEATHER}}}"#);
+    Raw::parse(&list).expect("a schema within a schema is JSON")
 }
 
 async fn progress(_: Value, context: Context) -> &'static str {

@@ -129,6 +129,7 @@ pub(super) const TOOLS: &[Spec] = &[
         must("action", ACTIONS, "What to do"),
         may("role", Kind::Choice(&["member", "mod", "admin"]), "Role to promote or demote to"),
     ])
+    .destroys()
     .by(change_member),
     tool(
         Verb::Delete,

@@ -70,7 +70,7 @@ fn tool(spec: &'static Spec, site: &Site) -> Tool {
     let tool = Tool::raw(spec.name, spec.about, Raw::of(&spec.schema()), run);
     tool.hints(|hints| {
         hints.read_only_hint = Some(spec.verb == Verb::Get);
-        hints.destructive_hint = (spec.verb != Verb::Get).then_some(spec.is_destructive());
+        hints.destructive_hint = (spec.verb != Verb::Get).then_some(spec.destructive);
         hints.idempotent_hint = (spec.verb == Verb::Put).then_some(true);
     })
 }

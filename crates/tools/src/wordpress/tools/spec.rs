@@ -23,6 +23,8 @@ pub(super) struct Spec {
     pub(super) needs_early: bool,
     /// What is done instead of one request.
     pub(super) course: Option<Course>,
+    /// Whether it may destroy something.
+    pub(super) destructive: bool,
 }
 
 /// What a tool does that needs more than one request, or looks closely at the answer.
@@ -109,6 +111,7 @@ pub(super) const fn tool(
         fixed: &[],
         needs_early: false,
         course: None,
+        destructive: matches!(verb, Verb::Delete),
     }
 }
 
@@ -133,10 +136,10 @@ impl Spec {
         self
     }
 
-    /// Whether it may destroy something.
-    pub(super) fn is_destructive(&self) -> bool {
-        let bans = self.arguments.iter().any(|argument| argument.name == "action");
-        self.verb == Verb::Delete || bans
+    /// Although its verb does not say so.
+    pub(super) const fn destroys(mut self) -> Self {
+        self.destructive = true;
+        self
     }
 
     /// The schema of its arguments; nothing else is taken, because the site ignores what it does not know.
