@@ -4,53 +4,53 @@
 //! then stop the server after some hundred lines, so a line that the pipe does not take is counted
 //! and left out.
 
+mod late;
+
 use std::fmt::Write as _;
 use std::io::{self, Stderr, Write};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::plan::LogPlan;
+use late::{Late, Writer};
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::set_global_default;
 use tracing_subscriber::Registry;
-use tracing_subscriber::fmt::{MakeWriter, layer};
+use tracing_subscriber::fmt::{Layer, MakeWriter, layer};
 use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::reload::{self, Handle};
 
 /// What a pipe that can be written to takes without blocking (POSIX: `PIPE_BUF`, on Linux 4096).
 const PIECE: usize = 512;
 
-/// What changes the level while the log is written.
-static CHOSEN: OnceLock<Handle<LevelFilter, Registry>> = OnceLock::new();
-
 /// Starts the log. Where nothing is to be logged, nothing is started.
 pub(crate) fn start(plan: LogPlan) {
-    let (filter, chosen) = reload::Layer::new(level(plan.level));
-    let events = layer().with_target(false).with_ansi(false).log_internal_errors(false);
-    let registry = Registry::default().with(filter);
-    // Setting it fails only where it is set already, and then events already have a place to go.
-    let started = match plan.format {
+    let make = match plan.format {
         LogFormat::Off => return,
-        LogFormat::Text => {
-            let events = events.with_writer(Lines::new(io::stderr(), text_notice));
-            set_global_default(registry.with(events))
-        }
-        LogFormat::Json => {
-            let events = events.json().with_writer(Lines::new(io::stderr(), json_notice));
-            set_global_default(registry.with(events))
-        }
+        LogFormat::Text => text,
+        LogFormat::Json => json,
     };
-    if started.is_ok() {
-        let _ = CHOSEN.set(chosen);
-    }
+    set_level(plan.level);
+    // It fails only where it is set already, and then events already have a place to go.
+    let _ = set_global_default(Late::new(make));
 }
 
 /// Changes which events are written from now on, if any are.
 pub(crate) fn set_level(wanted: LogLevel) {
-    if let Some(chosen) = CHOSEN.get() {
-        // It fails only where the log is gone, at the end of the process.
-        let _ = chosen.reload(level(wanted));
-    }
+    late::set_level(level(wanted));
+}
+
+fn text() -> Writer {
+    let lines = Lines::new(io::stderr(), text_notice);
+    Box::new(Registry::default().with(events().with_writer(lines)))
+}
+
+fn json() -> Writer {
+    let lines = Lines::new(io::stderr(), json_notice);
+    Box::new(Registry::default().with(events().json().with_writer(lines)))
+}
+
+fn events() -> Layer<Registry> {
+    layer().with_target(false).with_ansi(false).log_internal_errors(false)
 }
 
 fn level(level: LogLevel) -> LevelFilter {

@@ -40,7 +40,7 @@ pub use audience::{Abilities, Audience};
 pub use remote::{Offer, Remote, Source};
 
 /// Changes that a slow connection may lag behind before it is told of everything.
-const CHANGES_KEPT: usize = 256;
+const CHANGES_KEPT: usize = 64;
 
 /// A handle to what a server has; clones share it.
 #[derive(Clone)]

@@ -275,7 +275,7 @@ pub enum LogLevel {
     Info,
     /// Why it happens.
     Debug,
-    /// Every step.
+    /// Every step of the libraries underneath too, in a program that was built for debugging.
     Trace,
 }
 

@@ -55,7 +55,14 @@ impl Renewal {
     /// Reads the configuration again whenever its file changes or one that is part of it, for as long as the process
     /// lives.
     pub(super) fn watch(self: &Arc<Self>) {
-        let Source::File(file) = self.args.chosen.source() else { return };
+        if let Source::File(file) = self.args.chosen.source() {
+            self.follow(file);
+        }
+    }
+
+    // Apart, since its future takes two pages of the stack, which a start without a file would touch.
+    #[inline(never)]
+    fn follow(self: &Arc<Self>, file: &Path) {
         let (file, renewal) = (file.to_owned(), Arc::clone(self));
         let mut read = HashMap::from([(file.clone(), stamp(&file))]);
         // At once, and not when there is time for it: a change in between would be missed.

@@ -1,0 +1,147 @@
+//! A subscriber that is made when the first event is to be written.
+//!
+//! Most servers never write one, and what keeps the spans of the usual subscriber takes eight pages of memory as
+//! soon as it is made: a twentieth of a start.
+
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use tracing::callsite::rebuild_interest_cache;
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
+
+/// What writes events. It is not a dispatcher of its own: these are asked what they want of every event there is, and
+/// this one wants all that it is given.
+pub(super) type Writer = Box<dyn Subscriber + Send + Sync>;
+
+/// The least important events that are written.
+static LEVEL: RwLock<LevelFilter> = RwLock::new(LevelFilter::OFF);
+
+/// Changes which events are written from now on.
+pub(super) fn set_level(level: LevelFilter) {
+    *LEVEL.write().unwrap_or_else(PoisonError::into_inner) = level;
+    rebuild_interest_cache();
+}
+
+fn level() -> LevelFilter {
+    *LEVEL.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Hands events to a subscriber that it makes for the first of them. Spans are not kept: nothing here opens any, and
+/// those of libraries would only make lines longer.
+pub(super) struct Late {
+    make: fn() -> Writer,
+    made: OnceLock<Writer>,
+}
+
+impl Late {
+    pub(super) fn new(make: fn() -> Writer) -> Self {
+        Self { make, made: OnceLock::new() }
+    }
+}
+
+impl Subscriber for Late {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        match self.enabled(metadata) {
+            true => Interest::always(),
+            false => Interest::never(),
+        }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        !metadata.is_span() && *metadata.level() <= level()
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(level())
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        self.made.get_or_init(self.make).event(event);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tracing::subscriber::with_default;
+
+    use super::*;
+
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+
+    /// Counts what it is given.
+    struct Counter;
+
+    impl Subscriber for Counter {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn event(&self, _: &Event<'_>) {
+            WRITTEN.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    fn speak() {
+        tracing::error!("broken");
+        tracing::warn!("odd");
+        tracing::info!("usual");
+    }
+
+    fn counts() -> [usize; 2] {
+        [&MADE, &WRITTEN].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn it_is_made_once_for_the_first_event_of_its_level_and_the_level_can_change() {
+        let late = Late::new(|| {
+            MADE.fetch_add(1, Ordering::Relaxed);
+            Box::new(Counter)
+        });
+        with_default(late, || {
+            set_level(LevelFilter::WARN);
+            tracing::info!("usual");
+            let _span = tracing::error_span!("place").entered();
+            assert_eq!(counts(), [0, 0]);
+            speak();
+            assert_eq!(counts(), [1, 2]);
+            assert!(!tracing::enabled!(tracing::Level::INFO));
+            set_level(LevelFilter::INFO);
+            assert!(tracing::enabled!(tracing::Level::INFO));
+            assert!(!tracing::enabled!(tracing::Level::DEBUG));
+            speak();
+            assert_eq!(counts(), [1, 5]);
+            set_level(LevelFilter::ERROR);
+            speak();
+            assert_eq!(counts(), [1, 6]);
+        });
+    }
+}
