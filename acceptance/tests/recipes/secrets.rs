@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use creole_acceptance::process_under_test::{Server, shell, told};
 use creole_acceptance::stage::stdio::binary;
 use serde_json::json;
 
@@ -84,21 +85,58 @@ fn a_service_gets_its_credentials_and_nobody_else_hears_of_them() {
     }
 }
 
-/// What stands open here is that of whoever started us; nothing that the server opened itself may be added to it.
+/// Whoever starts us leaves two files open; a program of a tool, a server behind us and the guardian see neither, nor
+/// anything that the server opened itself.
 #[test]
-fn a_program_is_given_no_open_file_of_the_server() {
-    let plain = Command::new("ls").arg("/proc/self/fd").stdin(Stdio::null()).output().unwrap();
-    let tables = "packs = ['tasks']\n[state]\nfile = 'state.sqlite3'\n[tasks]\nurl = 'sqlite:tasks.sqlite3'\n\
+fn a_program_is_given_no_open_file_of_the_server_or_of_who_started_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = "[server]\npacks = ['tasks']\n[state]\nfile = 'state.sqlite3'\n\
+                  [tasks]\nurl = 'sqlite:tasks.sqlite3'\n\
                   [folders.here]\npath = '.'\ninclude = ['*.md']\n\
                   [tools.open]\ndescription = 'x'\ncommand = ['ls', '/proc/self/fd']\n\
-                  [tools.mask]\ndescription = 'x'\ncommand = ['sh', '-c', 'umask; pwd']\n";
-    let mut server = Configured::start(tables);
-    server.call("create_task", json!({ "description": "opens a file" })).unwrap();
-    let open = server.call("open", json!({})).unwrap();
-    assert_eq!(open, String::from_utf8(plain.stdout).unwrap());
+                  [tools.mask]\ndescription = 'x'\ncommand = ['sh', '-c', 'umask; pwd']\n\
+                  [upstreams.behind]\ncommand = ['sh', '-c', 'ls /proc/self/fd > behind.txt; exec creole serve --preset everything']\n";
+    std::fs::write(folder.path().join("creole.toml"), tables).unwrap();
+    let script =
+        "exec 8<creole.toml 9>left.txt; ls /proc/self/fd >&9; exec creole serve creole.toml";
+    let mut server = Server::start_command(shell(folder.path(), script)).greeted();
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(read("left.txt").contains("8\n9\n"), "{}", read("left.txt"));
+
+    told(&server.call("create_task", &json!({ "description": "opens a file" }))).unwrap();
+    // The fourth is the folder that `ls` reads.
+    let alone = "0\n1\n2\n3\n";
+    assert_eq!(told(&server.call("open", &json!({}))), Ok(alone.to_owned()));
+    told(&server.call("behind__test_simple_text", &json!({}))).unwrap();
+    assert_eq!(read("behind.txt"), alone);
+    for guardian in guardians(server.id()) {
+        let mut open: Vec<_> = std::fs::read_dir(format!("/proc/{guardian}/fd"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        open.sort();
+        assert_eq!(open, ["0", "1", "2"]);
+    }
+
     let mask = Command::new("sh").args(["-c", "umask"]).output().unwrap();
     let mask = String::from_utf8(mask.stdout).unwrap();
-    let folder = server.path().canonicalize().unwrap();
-    let expected = format!("{mask}{}\n", folder.display());
-    assert_eq!(server.call("mask", json!({})), Ok(expected));
+    let expected = format!("{mask}{}\n", folder.path().canonicalize().unwrap().display());
+    assert_eq!(told(&server.call("mask", &json!({}))), Ok(expected));
+}
+
+/// The guardians among the children of a process.
+fn guardians(of: u32) -> Vec<String> {
+    let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
+    let tasks = std::fs::read_dir(format!("/proc/{of}/task")).unwrap();
+    let children = tasks.map(|task| {
+        read(format!("/proc/{of}/task/{}/children", task.unwrap().file_name().display()))
+    });
+    let children: Vec<String> = children.collect();
+    let children = children.iter().flat_map(|listed| listed.split_whitespace());
+    let guardians: Vec<String> = children
+        .filter(|child| read(format!("/proc/{child}/cmdline")).ends_with("\0guard\0"))
+        .map(str::to_owned)
+        .collect();
+    assert!(!guardians.is_empty(), "somebody guards the program");
+    guardians
 }

@@ -18,6 +18,7 @@ const ALLOWED: &[Allowed] = &[
             "base64",
             "bytes",
             "chacha20poly1305",
+            "close_fds",
             "getrandom",
             "http",
             "http-body",

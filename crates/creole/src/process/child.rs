@@ -13,6 +13,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use super::descriptors;
 use super::group::Group;
 use super::stderr::{self, Tail};
 use super::{Guardian, Patience, Program};
@@ -83,6 +84,7 @@ impl Child {
             let detail = format!("the folder that `{}` is to run in does not exist", program.name);
             return Err(unavailable(&program.name, detail, "not_started"));
         }
+        descriptors::withhold();
         let mut child = program.command().spawn().map_err(refused)?;
         let (stdin, stdout, stderr) = pipes(&mut child).map_err(refused)?;
         let tail = Tail::default();

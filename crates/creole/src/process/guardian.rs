@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::descriptors;
 use super::group::{Group, LOOK};
 
 /// The guardian of our children. Clones are the same one; it ends when the last of them is dropped.
@@ -47,6 +48,7 @@ impl Guardian {
     ) -> io::Result<Self> {
         let mut command = Command::new(command);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        descriptors::withhold();
         // A group of its own: what a terminal tells us is not for it.
         let child = command.env_remove(MARK).process_group(0).spawn()?;
         let mark: Option<Arc<str>> = crate::task::random_id().ok().map(Into::into);

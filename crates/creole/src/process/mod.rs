@@ -1,14 +1,16 @@
 //! Child processes that serve: started without a shell and without our secrets, and ended with all that they
 //! started.
 //!
-//! A child gets a cleared environment, a process group of its own, and pipes. When it is stopped, its standard
-//! input is closed first; a group that does not end by itself is asked to, and then made to. A program that
-//! leaves its group on purpose escapes this.
+//! A child gets a cleared environment, a process group of its own, pipes, and no other descriptor: whatever stands
+//! open in this process, also what it was started with, is marked to be closed when a program is run. When a child
+//! is stopped, its standard input is closed first; a group that does not end by itself is asked to, and then made
+//! to. A program that leaves its group on purpose escapes this.
 //!
 //! When this process dies without a chance to stop anything, the children's standard input closes, which every
 //! well-behaved server takes for the end. For the others there may be a [`Guardian`].
 
 mod child;
+mod descriptors;
 mod environment;
 mod group;
 mod guardian;

@@ -1,6 +1,7 @@
 //! Real children: how they are started, what they see, and that nobody of them is left.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use tokio::time::timeout;
@@ -56,6 +57,18 @@ async fn a_child_gets_arguments_and_entries_as_they_are_and_nothing_else() {
     assert_eq!(read_line(&mut stdout).await, "echo");
     drop(stdin);
     assert_eq!(timeout(LONG, child.exited()).await.unwrap(), Exit::Code(0));
+}
+
+#[tokio::test]
+async fn a_child_gets_no_descriptor_that_somebody_left_open() {
+    use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+
+    // A number that no shell takes for itself.
+    let left = fcntl_dupfd_cloexec(fs::File::open("/dev/null").unwrap(), 300).unwrap();
+    fcntl_setfd(&left, FdFlags::empty()).unwrap();
+    let look = format!("ls /proc/$$/fd | grep -c {}; cat", left.as_raw_fd());
+    let (_child, _stdin, mut stdout) = Child::start(&sh(&look)).await.unwrap();
+    assert_eq!(read_line(&mut stdout).await, "0");
 }
 
 #[tokio::test]
