@@ -41,6 +41,11 @@ fn a_site_is_told_what_it_lacks() {
         "wrong  early auth BuddyBoss looks who is logged in before",
     ];
     assert_says(&site, "admin", &late);
+    // Whoever has only the program finds the plugin in what it says.
+    let (said, _) = check(&site.url(), Some(("admin", site.password("admin"))));
+    assert!(said.contains(&early_auth()), "{said}");
+    let (said, _) = check(&site.url(), None);
+    assert!(said.contains("\n       account    not tried"), "{said}");
     site.plugin("early-auth.php", Some(&early_auth()));
     assert_says(&site, "admin", &["ok     early auth BuddyBoss sees who calls"]);
     assert_says(&site, "sam", &["wrong  account    `sam` is known, but may not `manage_options`"]);
@@ -83,6 +88,14 @@ fn what_is_no_site_is_said_so() {
     assert!(said.contains("either this is no WordPress"), "{said}");
     let (said, code) = check("example.org", None);
     assert_eq!((code, said.contains("begins neither with https://")), (Some(2), true), "{said}");
+    let (said, code) = check(&page.url(), Some(("admin", "")));
+    assert_eq!((code, said.contains("set both, or neither")), (Some(2), true), "{said}");
+    let (said, code) = check("http://127.0.0.1:1", None);
+    assert_eq!(
+        (code, said.contains("http://127.0.0.1:1: could not reach")),
+        (Some(1), true),
+        "{said}"
+    );
     let (said, code) = check("http://example.org", Some(("admin", "secret")));
     assert_eq!((code, said.contains("would be sent unencrypted")), (Some(2), true), "{said}");
 }

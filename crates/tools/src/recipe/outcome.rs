@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use creole::proto::wire::Raw;
 use creole::schema::Schema;
 use creole::{Content, ToolError, ToolResult};
-use serde_json::Value;
+
+use crate::ordered::Ordered;
 
 /// How much of what failed is shown.
 const SHOWN: usize = 4096;
@@ -30,7 +31,7 @@ pub(super) fn result(
     match shape {
         Shape::Text => text(bytes).map(ToolResult::text),
         Shape::Json => {
-            let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+            let value: Ordered = serde_json::from_slice(&bytes).map_err(|error| {
                 ToolError::failed(format!("what came back is not JSON: {error}"))
             })?;
             data(&value, output)
@@ -46,8 +47,8 @@ pub(super) fn picture(bytes: &[u8], mime_type: &str) -> ToolResult {
 }
 
 /// Data as a result, if it is what was announced.
-pub(super) fn data(value: &Value, output: Option<&Schema>) -> Result<ToolResult, ToolError> {
-    if let Some(violations) = output.and_then(|schema| schema.validate(value).err()) {
+pub(super) fn data(value: &Ordered, output: Option<&Schema>) -> Result<ToolResult, ToolError> {
+    if let Some(violations) = output.and_then(|schema| schema.validate(&value.value()).err()) {
         let first = violations.first();
         let what = first.map(|it| format!(": {} {}", it.pointer, it.message)).unwrap_or_default();
         let what = format!("what came back does not fit the tool's output schema{what}");
@@ -88,8 +89,8 @@ mod tests {
         let text = result(&Shape::Text, b"a\n".to_vec(), None).unwrap();
         assert_eq!(text, ToolResult::text("a\n"));
         assert!(result(&Shape::Text, vec![0xff], None).is_err());
-        let data = result(&Shape::Json, b" {\"a\": 1}\n".to_vec(), None).unwrap();
-        assert_eq!(data.structured.unwrap().as_str(), r#"{"a":1}"#);
+        let data = result(&Shape::Json, b" {\"b\": 1, \"a\":2}\n".to_vec(), None).unwrap();
+        assert_eq!(data.structured.unwrap().as_str(), r#"{"b":1,"a":2}"#);
         assert!(result(&Shape::Json, b"{".to_vec(), None).is_err());
         let image = result(&Shape::Image("image/png".into()), vec![1, 2], None).unwrap();
         assert!(matches!(&image.content[..], [Content::Image { data, .. }] if data == "AQI="));

@@ -1,9 +1,9 @@
 //! What a site answered, as the result of a tool: without what only themes need, and not without end.
 
 use creole::{Content, ToolResult};
-use serde_json::Value;
 
 use super::site::Answered;
+use crate::ordered::Ordered;
 
 /// What no site should tell, and no model should read.
 const SECRET: &[&str] = &["user_pass", "user_activation_key"];
@@ -12,13 +12,13 @@ const LONGEST: usize = 100 * 1024;
 
 /// The result that an answer is, on this page of a list.
 pub(super) fn result(mut answered: Answered, page: u64) -> ToolResult {
-    trim(&mut answered.body);
+    trim(&mut answered.shown);
     let mut notes = Vec::new();
-    if let (Value::Array(_), Some((total, pages @ 2..))) = (&answered.body, answered.extent) {
+    if let (Ordered::List(_), Some((total, pages @ 2..))) = (&answered.shown, answered.extent) {
         notes.push(format!("Page {page} of {pages}, {total} in total."));
     }
-    let text = match &mut answered.body {
-        Value::Array(items) => {
+    let text = match &answered.shown {
+        Ordered::List(items) => {
             let (text, shown) = fitting(items);
             if shown < items.len() {
                 let all = items.len();
@@ -42,7 +42,7 @@ pub(super) fn result(mut answered: Answered, page: u64) -> ToolResult {
 }
 
 /// As many items as fit, and how many they are.
-fn fitting(items: &[Value]) -> (String, usize) {
+fn fitting(items: &[Ordered]) -> (String, usize) {
     let mut text = "[".to_owned();
     for (place, item) in items.iter().enumerate() {
         let item = item.to_string();
@@ -60,14 +60,14 @@ fn fitting(items: &[Value]) -> (String, usize) {
 }
 
 /// Takes out what only themes need: links between routes, pictures, ready-made markup.
-pub(super) fn trim(value: &mut Value) {
+fn trim(value: &mut Ordered) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(trim),
-        Value::Object(members) => {
-            members.retain(|key, _| !is_decoration(key) && !SECRET.contains(&key.as_str()));
-            members.values_mut().for_each(trim);
+        Ordered::List(items) => items.iter_mut().for_each(trim),
+        Ordered::Members(members) => {
+            members.retain(|(key, _)| !is_decoration(key) && !SECRET.contains(&key.as_str()));
+            members.iter_mut().for_each(|(_, value)| trim(value));
         }
-        _ => {}
+        Ordered::Leaf(_) => {}
     }
 }
 
@@ -79,36 +79,36 @@ fn is_decoration(key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn texts(body: Value, extent: Option<(u64, u64)>) -> Vec<String> {
+    fn texts(shown: Ordered, extent: Option<(u64, u64)>) -> Vec<String> {
         let text = |content: &Content| match content {
             Content::Text { text, .. } => text.clone(),
             other => panic!("{other:?}"),
         };
-        result(Answered { body, extent }, 1).content.iter().map(text).collect()
+        result(Answered { extent, ..Answered::made(shown) }, 1).content.iter().map(text).collect()
     }
 
     #[test]
     fn a_list_is_its_items_and_says_where_it_goes_on() {
-        let items =
-            json!([{"id": 1, "_links": {}, "avatar_urls": {}, "a": {"b_html": "", "c": 1}}]);
-        let expected = r#"[{"a":{"c":1},"id":1}]"#;
+        let items = r#"[{"id": 1, "_links": {}, "avatar_urls": {}, "a": {"b_html": "", "c": 1}}]"#;
+        let items: Ordered = serde_json::from_str(items).unwrap();
+        let expected = r#"[{"id":1,"a":{"c":1}}]"#;
         assert_eq!(texts(items.clone(), Some((1, 1))), [expected]);
         assert_eq!(texts(items, Some((25, 9))), [expected, "Page 1 of 9, 25 in total."]);
-        assert_eq!(texts(json!([]), None), ["[]"]);
+        assert_eq!(texts(json!([]).into(), None), ["[]"]);
     }
 
     #[test]
     fn a_long_list_is_cut_between_items_and_says_so() {
         let items: Vec<Value> =
             (0..9).map(|id| json!({"id": id, "x": "x".repeat(30_000)})).collect();
-        let told = texts(items.into(), None);
+        let told = texts(Value::from(items).into(), None);
         let shown: Vec<Value> = serde_json::from_str(&told[0]).unwrap();
         assert_eq!(shown.len(), 3);
         assert_eq!(told[1], "Only the first 3 of 9 are shown: ask for fewer with per_page.");
-        assert_eq!(texts(json!("ä".repeat(LONGEST)), None).len(), 2);
+        assert_eq!(texts(json!("ä".repeat(LONGEST)).into(), None).len(), 2);
     }
 }

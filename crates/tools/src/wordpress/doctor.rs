@@ -13,19 +13,21 @@ use super::visitors::{Verdict, Visitor};
 pub struct Finding {
     /// What was looked at.
     pub topic: &'static str,
-    /// Whether it is as it should be.
-    pub is_fine: bool,
+    /// Whether it is as it should be, if that was tried.
+    pub is_fine: Option<bool>,
     /// How it is, and what to do about it.
     pub told: String,
+    /// A file that the site needs.
+    pub file: Option<&'static str>,
 }
 
 impl Finding {
     fn fine(topic: &'static str, told: impl Into<String>) -> Self {
-        Self { topic, is_fine: true, told: told.into() }
+        Self { topic, is_fine: Some(true), told: told.into(), file: None }
     }
 
     fn wrong(topic: &'static str, told: impl Into<String>) -> Self {
-        Self { topic, is_fine: false, told: told.into() }
+        Self { is_fine: Some(false), ..Self::fine(topic, told) }
     }
 }
 
@@ -46,7 +48,7 @@ impl Site {
         findings.push(platform(has_platform));
         let Some((user, held)) = &self.shared.settings.account else {
             let told = "not tried: set CREOLE_WORDPRESS_USER and CREOLE_WORDPRESS_PASSWORD";
-            findings.push(Finding::fine("account", told));
+            findings.push(Finding { is_fine: None, ..Finding::fine("account", told) });
             return Ok(findings);
         };
         let Some(proof) = held.get().ok().and_then(|password| Proof::new(user, &password)) else {
@@ -106,15 +108,17 @@ impl Site {
     async fn early(&self, visitor: &Visitor) -> Finding {
         match self.is_early(visitor).await {
             true => Finding::fine("early auth", "BuddyBoss sees who calls"),
-            false => Finding::wrong(
-                "early auth",
-                "BuddyBoss looks who is logged in before WordPress checks Application Passwords, so comments, \
-                 friendships and read marks would be lost: those tools refuse. Add the plugin of \
-                 docs/guides/wordpress.md to wp-content/mu-plugins",
-            ),
+            false => Finding { file: Some(EARLY), ..Finding::wrong("early auth", LATE) },
         }
     }
 }
+
+/// What has a site check Application Passwords early; the guide shows the same.
+const EARLY: &str = include_str!("early-auth.php");
+
+const LATE: &str = "BuddyBoss looks who is logged in before WordPress checks Application Passwords, so comments, \
+                    friendships and read marks would be lost: those tools refuse. Save these lines of PHP on the site \
+                    as wp-content/mu-plugins/early-auth.php";
 
 const UNKNOWN: &str = "the site does not know this name and password. An Application Password is needed (Users > Profile \
                        > Application Passwords), not the one to log in with. If it is right, the web server drops the \

@@ -17,6 +17,7 @@ use super::proof::Proof;
 use super::strikes::Strikes;
 use super::trouble::{Refusal, Trouble};
 use super::visitors::Visitors;
+use crate::ordered::Ordered;
 
 /// The longest answer that is read: the whole route index of a large site is a third of a megabyte.
 const LONGEST: usize = 8 * 1024 * 1024;
@@ -79,9 +80,19 @@ impl Asked {
 /// What the site answered.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answered {
+    /// What it says, to be looked into.
     pub(super) body: Value,
+    /// The same as the caller is told it.
+    pub(super) shown: Ordered,
     /// How many items there are in all, and on how many pages.
     pub(super) extent: Option<(u64, u64)>,
+}
+
+impl Answered {
+    /// What is made of several answers.
+    pub(super) fn made(shown: Ordered) -> Self {
+        Self { body: shown.value(), shown, extent: None }
+    }
 }
 
 impl Site {
@@ -190,16 +201,17 @@ fn headers(proof: Option<&Proof>, has_body: bool) -> HeaderMap {
 fn read(answer: &Response<Bytes>) -> Result<Answered, Trouble> {
     let status = answer.status();
     let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
-    let body: Option<Value> = serde_json::from_slice(answer.body()).ok();
-    let Some(body) = body.filter(|_| !status.is_redirection()) else {
+    let shown: Option<Ordered> = serde_json::from_slice(answer.body()).ok();
+    let Some(shown) = shown.filter(|_| !status.is_redirection()) else {
         tracing::warn!(status = status.as_u16(), "the site answered something that is not JSON");
         let media_type = header("content-type").unwrap_or("no media type").to_owned();
         return Err(Trouble::NotJson { status: status.as_u16(), media_type });
     };
+    let body = shown.value();
     if status.is_success() {
         let number = |name: &str| header(name).and_then(|text| text.trim().parse().ok());
         let extent = number("x-wp-total").zip(number("x-wp-totalpages"));
-        return Ok(Answered { body, extent });
+        return Ok(Answered { body, shown, extent });
     }
     let refusal = Refusal::read(status.as_u16(), &body);
     let mut refusal = refusal.unwrap_or_else(|| Refusal {

@@ -16,7 +16,7 @@ use crate::render::for_stdout;
 pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
     let address = Address::parse(url);
     let address = address.map_err(|wrong| Failure::Usage(format!("`{url}` {wrong}")))?;
-    let account = account();
+    let account = account()?;
     if account.is_some() && !address.is_encrypted() && !address.is_here() {
         let what = "the password would be sent unencrypted; name the site by https://";
         return Err(Failure::Refused(what.to_owned()));
@@ -31,7 +31,8 @@ pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
     };
     let site = Site::new(settings);
     let runtime = super::super::serve::runtime(&mut Builder::new_current_thread())?;
-    let findings = runtime.block_on(site.examine()).map_err(Failure::Call)?;
+    let findings =
+        runtime.block_on(site.examine()).map_err(|why| Failure::Call(format!("{url}: {why}")))?;
     match args.peer.json {
         true => output::data(&format!("{}\n", document(&findings))),
         false => output::data(&for_stdout(&text(&site, &findings))),
@@ -39,17 +40,30 @@ pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
 }
 
 /// The name and the Application Password of the environment.
-fn account() -> Option<(String, Held)> {
+fn account() -> Result<Option<(String, Held)>, Failure> {
+    const NAMES: [&str; 2] = ["CREOLE_WORDPRESS_USER", "CREOLE_WORDPRESS_PASSWORD"];
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let user = variable("CREOLE_WORDPRESS_USER")?;
-    let password = variable("CREOLE_WORDPRESS_PASSWORD")?;
-    Some((user, Held::Here(Secret(password))))
+    let half = |is: &str, lacks: &str| {
+        Failure::Usage(format!("`{is}` is set, and `{lacks}` is not: set both, or neither"))
+    };
+    match NAMES.map(variable) {
+        [Some(user), Some(password)] => Ok(Some((user, Held::Here(Secret(password))))),
+        [None, None] => Ok(None),
+        [Some(_), None] => Err(half(NAMES[0], NAMES[1])),
+        [None, Some(_)] => Err(half(NAMES[1], NAMES[0])),
+    }
 }
 
 fn text(site: &Site, findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
-        let mark = if finding.is_fine { "ok   " } else { "wrong" };
-        format!("{mark}  {:11}{}", finding.topic, finding.told)
+        let mark = match finding.is_fine {
+            Some(true) => "ok",
+            Some(false) => "wrong",
+            None => "",
+        };
+        let file =
+            finding.file.map(|file| format!(":\n\n{}\n", file.trim_end())).unwrap_or_default();
+        format!("{mark:5}  {:11}{}{file}", finding.topic, finding.told)
     };
     let mut lines = vec![format!("site   {}", site.address().as_str())];
     lines.extend(findings.iter().map(line));
@@ -57,6 +71,6 @@ fn text(site: &Site, findings: &[Finding]) -> String {
 }
 
 fn document(findings: &[Finding]) -> Value {
-    let row = |finding: &Finding| json!({"topic": finding.topic, "fine": finding.is_fine, "told": finding.told});
+    let row = |finding: &Finding| json!({"topic": finding.topic, "fine": finding.is_fine, "told": finding.told, "file": finding.file});
     json!({"findings": findings.iter().map(row).collect::<Vec<_>>()})
 }

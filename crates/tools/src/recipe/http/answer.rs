@@ -7,9 +7,9 @@ use http::Response;
 use http::header::CONTENT_TYPE;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior, context};
-use serde_json::Value;
 
 use super::{Answer, Form};
+use crate::ordered::Ordered;
 use crate::recipe::argument::{Values, text};
 use crate::recipe::outcome::{data, picture};
 
@@ -31,7 +31,7 @@ pub(crate) fn shape(
         let value = picked(wanted.pick.as_deref(), answer.body())?;
         return match (&wanted.template, wanted.form) {
             (Some(template), _) => written(template, &value, answer, values, longest),
-            (None, Form::Text) => Ok(ToolResult::text(text(&value))),
+            (None, Form::Text) => Ok(ToolResult::text(plain(&value))),
             (None, _) => data(&value, output),
         };
     }
@@ -46,7 +46,7 @@ pub(crate) fn shape(
         return Err(ToolError::failed(what));
     };
     match &wanted.template {
-        Some(template) => written(template, &Value::from(said), answer, values, longest),
+        Some(template) => written(template, &Ordered::Leaf(said.into()), answer, values, longest),
         None if said.is_empty() => {
             Ok(ToolResult::text(format!("status {}, nothing else", answer.status().as_u16())))
         }
@@ -66,18 +66,27 @@ fn is_json(media: &str) -> bool {
 }
 
 /// The part of the JSON that counts.
-fn picked(pointer: Option<&str>, body: &[u8]) -> Result<Value, ToolError> {
-    let mut value: Value = serde_json::from_slice(body)
+fn picked(pointer: Option<&str>, body: &[u8]) -> Result<Ordered, ToolError> {
+    let value: Ordered = serde_json::from_slice(body)
         .map_err(|error| ToolError::failed(format!("the answer is not JSON: {error}")))?;
     let Some(pointer) = pointer else { return Ok(value) };
-    let part = value.pointer_mut(pointer).map(Value::take);
-    part.ok_or_else(|| ToolError::failed(format!("the answer has nothing at `{pointer}`")))
+    value
+        .at(pointer)
+        .ok_or_else(|| ToolError::failed(format!("the answer has nothing at `{pointer}`")))
+}
+
+/// Data as plain text: a text without its quotes.
+fn plain(value: &Ordered) -> String {
+    match value {
+        Ordered::Leaf(leaf) => text(leaf),
+        data => data.to_string(),
+    }
 }
 
 /// The text that a template makes of an answer.
 fn written(
     template: &str,
-    value: &Value,
+    value: &Ordered,
     answer: &Response<Bytes>,
     values: &Values<'_>,
     longest: usize,

@@ -2,10 +2,11 @@
 
 use creole::{BoxFuture, ToolError};
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::errand::Errand;
 use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
+use crate::ordered::Ordered;
 use crate::wordpress::site::{Answered, Asked};
 use crate::wordpress::trouble::Trouble;
 
@@ -66,8 +67,8 @@ pub(super) const TOOLS: &[Spec] = &[
 fn remove<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
     Box::pin(async move {
         let look = Asked::get(errand.path(errand.spec.route));
-        let friendship = errand.ask(&look).await?.body;
-        let friendship = if friendship.is_array() { &friendship[0] } else { &friendship };
+        let Answered { body, shown, .. } = errand.ask(&look).await?;
+        let (friendship, place) = if body.is_array() { (&body[0], "/0") } else { (&body, "") };
         let is_confirmed = friendship["is_confirmed"] == true || friendship["is_confirmed"] == 1;
         if is_confirmed {
             let (initiator, friend) = (&friendship["initiator_id"], &friendship["friend_id"]);
@@ -79,8 +80,9 @@ fn remove<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErro
         }
         match errand.try_ask(&look).await {
             Err(Trouble::Refused(refusal)) if refusal.status == 404 => {
-                let body = json!({"deleted": true, "previous": friendship});
-                Ok(Answered { body, extent: None })
+                let mut ended = Ordered::from(json!({"deleted": true}));
+                ended.put("previous", shown.at(place).unwrap_or(Value::Null.into()));
+                Ok(Answered::made(ended))
             }
             _ => Err(ToolError::failed(
                 "the site says that it is done, but the friendship is still there",

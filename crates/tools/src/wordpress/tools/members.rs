@@ -108,7 +108,7 @@ fn list<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>
         match include {
             None => errand.plain().await,
             // Nobody: an empty list would be no condition at all.
-            Some(ids) if ids.is_empty() => Ok(Answered { body: json!([]), extent: None }),
+            Some(ids) if ids.is_empty() => Ok(Answered::made(json!([]).into())),
             Some(ids) => {
                 let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
                 errand.ask(&errand.request().with("include", ids.join(","))).await
@@ -142,7 +142,7 @@ fn get<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>>
         let mut member = errand.plain().await?;
         let user = Asked::get(errand.path("/wp/v2/users/{id}")).with("context", "edit");
         if let Ok(user) = errand.try_ask(&user.with("_fields", "email")).await {
-            member.body["email"] = user.body["email"].clone();
+            member.shown.put("email", user.body["email"].clone().into());
         }
         Ok(member)
     })

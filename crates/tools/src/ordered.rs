@@ -1,0 +1,230 @@
+//! Data of others that keeps the order in which its members were written: who reads it finds it as its service tells it.
+
+use std::fmt;
+
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+/// A value of JSON. Of members with the same name the last one counts, at the place of the last.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ordered {
+    /// Neither a list nor an object.
+    Leaf(Value),
+    /// A list.
+    List(Vec<Self>),
+    /// An object.
+    Members(Vec<(String, Self)>),
+}
+
+impl Ordered {
+    /// The part that a JSON pointer names (RFC 6901).
+    pub(crate) fn at(self, pointer: &str) -> Option<Self> {
+        let Some(steps) = pointer.strip_prefix('/') else {
+            return pointer.is_empty().then_some(self);
+        };
+        steps.split('/').try_fold(self, |part, step| {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            match part {
+                Self::Members(members) => {
+                    members.into_iter().find_map(|(name, value)| (name == step).then_some(value))
+                }
+                Self::List(mut items) => {
+                    let place: usize =
+                        step.parse().ok().filter(|place: &usize| place.to_string() == step)?;
+                    (place < items.len()).then(|| items.swap_remove(place))
+                }
+                Self::Leaf(_) => None,
+            }
+        })
+    }
+
+    /// The same value without its order.
+    pub(crate) fn value(&self) -> Value {
+        match self {
+            Self::Leaf(value) => value.clone(),
+            Self::List(items) => items.iter().map(Self::value).collect(),
+            Self::Members(members) => {
+                members.iter().map(|(name, value)| (name.clone(), value.value())).collect()
+            }
+        }
+    }
+
+    /// The same object with a member at its end, in the place of one of that name.
+    pub(crate) fn put(&mut self, name: &str, value: Self) {
+        if let Self::Members(members) = self {
+            members.retain(|(other, _)| other != name);
+            members.push((name.to_owned(), value));
+        }
+    }
+}
+
+impl From<Value> for Ordered {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
+            Value::Object(members) => Self::Members(
+                members.into_iter().map(|(name, value)| (name, value.into())).collect(),
+            ),
+            leaf => Self::Leaf(leaf),
+        }
+    }
+}
+
+impl fmt::Display for Ordered {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl Serialize for Ordered {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Leaf(value) => value.serialize(serializer),
+            Self::List(items) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                items.iter().try_for_each(|item| list.serialize_element(item))?;
+                list.end()
+            }
+            Self::Members(members) => {
+                let mut object = serializer.serialize_map(Some(members.len()))?;
+                members.iter().try_for_each(|(name, value)| object.serialize_entry(name, value))?;
+                object.end()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Ordered {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+/// Takes what a reader of JSON finds; that bounds the depth.
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Ordered;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Ordered, E> {
+        Ok(Ordered::Leaf(Value::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Ordered, E> {
+        Ok(Ordered::Leaf(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Ordered, E> {
+        Ok(Ordered::Leaf(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Ordered, E> {
+        Ok(Ordered::Leaf(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Ordered, E> {
+        Ok(Ordered::Leaf(value.into()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Ordered, E> {
+        Ok(Ordered::Leaf(value.into()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Ordered, E> {
+        Ok(Ordered::Leaf(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Ordered, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Ordered::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Ordered, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = object.next_entry()? {
+            members.push(member);
+        }
+        Ok(Ordered::Members(without_repeated(members)))
+    }
+}
+
+/// The members without those that a later one of the same name takes the place of.
+fn without_repeated(members: Vec<(String, Ordered)>) -> Vec<(String, Ordered)> {
+    let mut places: Vec<usize> = (0..members.len()).collect();
+    // Stable, so that those of one name stay as they were written.
+    places.sort_by(|one, other| members[*one].0.cmp(&members[*other].0));
+    let is_repeated = |pair: &[usize]| members[pair[0]].0 == members[pair[1]].0;
+    let mut gone: Vec<usize> =
+        places.windows(2).filter(|pair| is_repeated(pair)).map(|pair| pair[0]).collect();
+    if gone.is_empty() {
+        return members;
+    }
+    gone.sort_unstable();
+    let is_kept = |place: usize| gone.binary_search(&place).is_err();
+    let kept = members.into_iter().enumerate().filter(|(place, _)| is_kept(*place));
+    kept.map(|(_, member)| member).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str) -> Ordered {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn what_is_read_is_written_in_the_same_order() {
+        let text =
+            r#"{"z":[1,-2,3.5,18446744073709551615,null,true,"ä\n"],"a":{"y":{},"b":[]},"m":""}"#;
+        assert_eq!(read(text).to_string(), text);
+        assert_eq!(read(text).value(), serde_json::from_str::<Value>(text).unwrap());
+        assert_eq!(read(" [ 1 ,\n 2 ] ").to_string(), "[1,2]");
+        assert!(serde_json::from_str::<Ordered>(&"[".repeat(1000)).is_err());
+    }
+
+    #[test]
+    fn of_members_with_one_name_the_last_counts() {
+        assert_eq!(
+            read(r#"{"b":1,"a":2,"b":3,"c":4,"b":5}"#).to_string(),
+            r#"{"a":2,"c":4,"b":5}"#
+        );
+        let many: String =
+            (0..100_000).map(|number| format!("\"{}\":0,", number % 50_000)).collect();
+        let Ordered::Members(members) = read(&format!("{{{}}}", many.trim_end_matches(','))) else {
+            panic!("it is an object");
+        };
+        assert_eq!(members.len(), 50_000);
+    }
+
+    #[test]
+    fn a_pointer_names_a_part() {
+        let data = read(r#"{"z":[{"b":1,"a":2}],"a/b":{"m~n":3}}"#);
+        for (pointer, part) in [("/z/0", r#"{"b":1,"a":2}"#), ("/a~1b/m~0n", "3"), ("/z/0/a", "2")]
+        {
+            assert_eq!(data.clone().at(pointer).unwrap().to_string(), part);
+        }
+        assert_eq!(data.clone().at(""), Some(data.clone()));
+        for pointer in ["z", "/z/1", "/z/00", "/z/-", "/z/+0", "/q", "/z/0/a/b"] {
+            assert_eq!(data.clone().at(pointer), None, "{pointer}");
+        }
+    }
+
+    #[test]
+    fn a_member_is_put_at_the_end() {
+        let mut data = read(r#"{"z":1,"a":2}"#);
+        data.put("z", json!(3).into());
+        assert_eq!(data.to_string(), r#"{"a":2,"z":3}"#);
+    }
+}
