@@ -14,6 +14,7 @@ use creole_tools::openapi::report::Kept;
 use creole_tools::recipe::tool::Action;
 use creole_tools::recipe::{Recipe, ToolRecipe};
 use creole_tools::skills::load;
+use creole_tools::wordpress;
 
 use crate::args::ConfigCommand;
 use crate::failure::Failure;
@@ -60,6 +61,7 @@ fn check(file: &Path, operations: bool) -> Result<(), Failure> {
         lines.push(format!("  behind   {}", behind(upstream)));
         lines.extend(chain("        ", &upstream.chain));
     }
+    lines.extend(plan.wordpress.iter().flat_map(|site| site_lines(site, &plan)));
     lines.extend(plan.http.as_ref().map(|reached| format!("  http     {}", http(reached))));
     lines.extend(plan.state.as_ref().map(|file| format!("  state    in {}", file.display())));
     lines.push(format!("  log      {}", log(plan.log)));
@@ -139,6 +141,29 @@ fn described(tool: &ToolRecipe) -> String {
         }
     };
     format!("  tool     {}: {what}", tool.name)
+}
+
+/// A WordPress site: who is let in to it, and what becomes tools.
+fn site_lines(site: &wordpress::Settings, plan: &Plan) -> Vec<String> {
+    let who = match site.capability.as_str() {
+        "" => "for whom it knows".to_owned(),
+        capability => format!("for who may `{capability}` there"),
+    };
+    let account = site.account.as_ref().map(|(user, _)| format!(", on stdio as `{user}`"));
+    let account = account.unwrap_or_default();
+    let mut lines = vec![format!("  site     {}, {who}{account}", site.address.as_str())];
+    let servers = std::iter::once(&plan.server).chain(&plan.further);
+    let packs: Vec<&String> = servers.flat_map(|server| &server.packs).collect();
+    let has = |pack: &str| packs.iter().any(|it| *it == pack);
+    let mut tell = |pack: &str, what: &str, names: &[String]| {
+        if has(pack) && !names.is_empty() {
+            lines.push(format!("           {what}: {}", names.join(", ")));
+        }
+    };
+    tell("buddyboss-platform", "sets", &site.sets);
+    tell("wordpress", "routes that are read", &site.routes.read);
+    tell("wordpress", "routes that are written to", &site.routes.write);
+    lines
 }
 
 /// What became of the operations of a document: a summary, or every one of them.
