@@ -244,7 +244,10 @@ fn sets_of_tools_are_switched_one_by_one_or_by_phase() {
 fn on_standard_streams_the_account_of_the_configuration_calls() {
     let site = Mock::start();
     let rows = [
-        ("user = \"admin\"\npassword = \"pass\"", "{\"email\":\"admin@example.org\",\"id\":1"),
+        (
+            "user = \"admin\"\npassword = \"pass\"",
+            "{\"id\":1,\"name\":\"Member 1\",\"email\":\"admin@example.org\"",
+        ),
         (
             "user = \"admin\"\npassword = \"wrong\"",
             "Error: the site does not know the configured account",

@@ -7,6 +7,8 @@ use super::style::Style;
 
 /// The name of the argument that is the whole body.
 pub(super) const WHOLE: &str = "body";
+/// Bytes of which nothing else is known.
+const OCTETS: &str = "application/octet-stream";
 /// How many schemas may be put together to one.
 const MOST_PARTS: usize = 64;
 /// How many members become arguments; of more, the body is one argument.
@@ -30,6 +32,8 @@ pub(super) enum Kind {
     Form,
     Multipart,
     Text(String),
+    /// Bytes of this media type.
+    Bytes(String),
 }
 
 /// A member of a body.
@@ -41,6 +45,8 @@ pub(super) struct Member<'a> {
     pub(super) style: Style,
     pub(super) explode: bool,
     pub(super) names: Vec<String>,
+    /// The media type, if it is bytes or a list of such.
+    pub(super) file: Option<String>,
 }
 
 /// The body of an operation, if it has one.
@@ -54,7 +60,7 @@ pub(super) fn body<'a>(
     let Some(written) = operation.get("requestBody") else { return Ok(None) };
     let node = library.resolve(written).map_err(|why| format!("its body refers to {why}"))?;
     let required = node.is("required");
-    let Some((kind, content)) = chosen(node)? else { return Ok(None) };
+    let Some((kind, content)) = chosen(library, node)? else { return Ok(None) };
     let schema = content.get("schema");
     let flat = schema.and_then(|schema| members(library, schema, &mut 0));
     let is_form = matches!(kind, Kind::Form | Kind::Multipart);
@@ -71,37 +77,34 @@ pub(super) fn body<'a>(
             body.members = found.into_iter().map(|it| in_form(library, it, encoding)).collect();
         }
         (Kind::Multipart, Some(found)) => {
-            for member in found {
-                match (is_file(library, member.schema), member.required) {
-                    (false, _) => body.members.push(member),
-                    (true, true) => return Err("its body has files, which are not sent".to_owned()),
-                    (true, false) => {
-                        body.notes.push(format!("the file `{}` cannot be sent", member.name));
-                    }
-                }
-            }
+            let encoding = content.get("encoding");
+            body.members = found.into_iter().map(|it| in_parts(library, it, encoding)).collect();
         }
         (Kind::Form | Kind::Multipart, None) => {
             return Err("the fields of its form are not described".to_owned());
         }
-        (Kind::Json(_) | Kind::Text(_), _) => {
+        (kind @ (Kind::Json(_) | Kind::Text(_) | Kind::Bytes(_)), _) => {
             let schema = schema.unwrap_or(Node { value: &serde_json::Value::Null, file: 0 });
+            let file = if let Kind::Bytes(media) = kind { Some(media.clone()) } else { None };
             body.is_whole = true;
-            body.members = vec![member(WHOLE, schema, required)];
+            body.members = vec![Member { file, ..member(WHOLE, schema, required) }];
         }
     }
+    let files = body.members.iter().filter(|it| it.file.is_some());
+    body.notes.extend(files.map(|it| format!("`{}` is bytes, given in Base64", it.name)));
     Ok(Some(body))
 }
 
 fn member<'a>(name: &str, schema: Node<'a>, required: bool) -> Member<'a> {
     let name = name.to_owned();
-    Member { name, schema, required, style: Style::Form, explode: true, names: Vec::new() }
+    let (style, names) = (Style::Form, Vec::new());
+    Member { name, schema, required, style, explode: true, names, file: None }
 }
 
 /// The kind of body that suits best, of those that the service takes.
-fn chosen(node: Node<'_>) -> Result<Option<(Kind, Node<'_>)>, String> {
+fn chosen<'a>(library: &Library, node: Node<'a>) -> Result<Option<(Kind, Node<'a>)>, String> {
     let content = node.get("content").into_iter().flat_map(Node::members);
-    let mut best: Option<(usize, Kind, Node<'_>)> = None;
+    let mut best: Option<(usize, Kind, Node<'a>)> = None;
     let mut refused = None;
     for (written, content) in content {
         let media = written.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -112,6 +115,7 @@ fn chosen(node: Node<'_>) -> Result<Option<(Kind, Node<'_>)>, String> {
             "application/x-www-form-urlencoded" => (3, Kind::Form),
             "multipart/form-data" => (4, Kind::Multipart),
             text if text.starts_with("text/") && !text.contains('*') => (5, Kind::Text(media)),
+            bytes if are_bytes(library, bytes, content) => (6, Kind::Bytes(media)),
             _ => {
                 refused = Some(media);
                 continue;
@@ -124,7 +128,7 @@ fn chosen(node: Node<'_>) -> Result<Option<(Kind, Node<'_>)>, String> {
     match (best, refused) {
         (Some((_, kind, content)), _) => Ok(Some((kind, content))),
         (None, Some(media)) => {
-            Err(format!("its body is `{media}`; only JSON, forms and text are sent"))
+            Err(format!("its body is `{media}`; only JSON, forms, text and bytes are sent"))
         }
         (None, None) => Ok(None),
     }
@@ -187,13 +191,37 @@ fn in_form<'a>(library: &Library, member: Member<'a>, encoding: Option<Node<'_>>
     Member { style, names, explode: explode.unwrap_or(style == Style::Form), ..member }
 }
 
-/// Whether a field of a form is a file.
-fn is_file(library: &Library, schema: Node<'_>) -> bool {
-    let Ok(node) = library.resolve(schema) else { return false };
-    let of_items = node.get("items").is_some_and(|items| {
-        library.resolve(items).is_ok_and(|items| items.text("format") == Some("binary"))
-    });
-    of_items
-        || matches!(node.text("format"), Some("binary" | "base64"))
-        || node.get("contentMediaType").is_some_and(|media| media.value != "text/plain")
+/// A member of a form in parts: a file, or a text. Its media type stands in `encoding` or in its schema.
+fn in_parts<'a>(library: &Library, member: Member<'a>, encoding: Option<Node<'_>>) -> Member<'a> {
+    let Some(said) = file(library, member.schema) else { return member };
+    let own = encoding.and_then(|encoding| encoding.get(&member.name));
+    let own = own.and_then(|own| own.text("contentType")).filter(|it| is_concrete(it));
+    let media = own.or(said.filter(|it| is_concrete(it))).unwrap_or(OCTETS).to_owned();
+    Member { file: Some(media), ..member }
+}
+
+/// Whether bodies of this media type are bytes and no text with a grammar of its own.
+fn are_bytes(library: &Library, media: &str, content: Node<'_>) -> bool {
+    let is_known = ["image/", "audio/", "video/"].iter().any(|kind| media.starts_with(kind));
+    let is_said = || content.get("schema").is_some_and(|schema| file(library, schema).is_some());
+    is_concrete(media) && (media == OCTETS || is_known || is_said())
+}
+
+/// What is said of the media type of a file or of a list of files; nothing of what is neither. What is encoded is a
+/// text already (JSON Schema 2020-12, `contentEncoding`).
+fn file<'a>(library: &'a Library, schema: Node<'a>) -> Option<Option<&'a str>> {
+    let node = library.resolve(schema).ok()?;
+    let node = match node.get("items") {
+        Some(items) => library.resolve(items).ok()?,
+        None => node,
+    };
+    let media = node.text("contentMediaType");
+    let is_file =
+        node.text("format") == Some("binary") || media.is_some_and(|it| it != "text/plain");
+    (is_file && node.get("contentEncoding").is_none()).then_some(media)
+}
+
+/// Whether a media type is one, and not a pattern or a list.
+fn is_concrete(media: &str) -> bool {
+    !media.contains(['*', ',', '\r', '\n']) && media.contains('/')
 }

@@ -21,6 +21,7 @@ pub mod security;
 pub mod settings;
 pub mod style;
 pub mod tool;
+pub mod upload;
 mod yaml;
 
 use std::fmt;

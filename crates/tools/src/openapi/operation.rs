@@ -1,6 +1,7 @@
 //! One operation of a document as a tool.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use creole::proto::wire::Raw;
 use serde_json::{Map, Value, json};
@@ -14,6 +15,7 @@ use super::request::{Operation, Payload, Piece};
 use super::schema::Schemas;
 use super::security::Doors;
 use super::style::Slot;
+use super::upload::Field;
 use crate::recipe::http::{Verb, encode};
 
 /// How many bytes the schema of a tool's arguments may have.
@@ -42,6 +44,7 @@ struct Argument<'a> {
     schema: Node<'a>,
     about: &'a str,
     required: bool,
+    is_file: bool,
 }
 
 /// Makes a tool of an operation.
@@ -147,6 +150,7 @@ fn slot<'a>(
         schema: parameter.schema,
         about: parameter.about,
         required: parameter.required,
+        is_file: false,
     });
     Slot {
         argument,
@@ -165,11 +169,18 @@ fn payload<'a>(
     taken: &mut HashSet<String>,
 ) -> Payload {
     let mut slots = Vec::new();
-    for Member { name, schema, required, style, explode, names: members } in body.members {
+    let mut media_types = Vec::new();
+    for Member { name, schema, required, style, explode, names: members, file } in body.members {
         let argument = names::argument(&name, taken, "body");
         taken.insert(argument.clone());
         let required = required && body.required;
-        arguments.push(Argument { name: argument.clone(), schema, about: "", required });
+        let is_file = file.is_some();
+        let (schema, about) = match is_file {
+            true => (given_as(schema), schema.text("description").unwrap_or_default()),
+            false => (schema, ""),
+        };
+        arguments.push(Argument { name: argument.clone(), schema, about, required, is_file });
+        media_types.push(file);
         slots.push(Slot { argument, name, style, explode, reserved: false, members });
     }
     let pairs = || slots.iter().map(|slot| (slot.argument.clone(), slot.name.clone())).collect();
@@ -180,14 +191,36 @@ fn payload<'a>(
             Payload::Members { media, members: pairs(), required: body.required }
         }
         (Kind::Form, _) => Payload::Form(slots),
-        (Kind::Multipart, _) => Payload::Multipart(pairs()),
+        (Kind::Bytes(media), _) => Payload::Bytes { media, argument: slots.remove(0).argument },
+        (Kind::Multipart, _) => {
+            let field = |(slot, media): (Slot, Option<String>)| Field {
+                argument: slot.argument,
+                name: slot.name,
+                media,
+            };
+            Payload::Multipart(slots.into_iter().zip(media_types).map(field).collect())
+        }
     }
+}
+
+/// What is announced of bytes: they are given as text.
+fn given_as(schema: Node<'_>) -> Node<'static> {
+    static FILE: LazyLock<Value> =
+        LazyLock::new(|| json!({ "type": "string", "contentEncoding": "base64" }));
+    static FILES: LazyLock<Value> = LazyLock::new(|| json!({ "type": "array", "items": *FILE }));
+    let value = if schema.get("items").is_some() { &FILES } else { &FILE };
+    Node { value, file: 0 }
 }
 
 /// The schema of all arguments together.
 fn announced<'a>(schemas: &mut Schemas<'a>, arguments: &[Argument<'a>]) -> Result<Raw, String> {
     let each = (MOST_ABOUT / arguments.len().max(1)).clamp(40, 400);
-    let about: Vec<String> = arguments.iter().map(|it| sentence(it.about, each)).collect();
+    let about = |it: &Argument<'_>| match (sentence(it.about, each), it.is_file) {
+        (about, false) => about,
+        (about, true) if about.is_empty() => "Bytes, in Base64".to_owned(),
+        (about, true) => format!("{about} (bytes, in Base64)"),
+    };
+    let about: Vec<String> = arguments.iter().map(about).collect();
     let names = arguments.iter().map(|it| 2 * it.name.len() + 40).sum::<usize>();
     let spent = about.iter().map(String::len).sum::<usize>() + names + 80;
     let nodes: Vec<Node<'a>> = arguments.iter().map(|it| it.schema).collect();

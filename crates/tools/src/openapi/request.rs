@@ -1,17 +1,15 @@
 //! The request of one call of an operation.
 
-use std::fmt::Write;
-
 use bytes::Bytes;
 use creole::ToolError;
 use creole::client::http::fetch::Sent;
-use creole::proto::wire::hex;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::security::Credential;
 use super::style::Slot;
+use super::upload::{Field, bytes_of, multipart};
 use crate::recipe::argument::{refused, text};
 use crate::recipe::http::request::{ACCEPTED, AGENT, authorize, method, unusable};
 use crate::recipe::http::{Auth, Verb, encode};
@@ -66,8 +64,15 @@ pub enum Payload {
     },
     /// A form in one line.
     Form(Vec<Slot>),
-    /// A form in parts: arguments and fields.
-    Multipart(Vec<(String, String)>),
+    /// A form in parts.
+    Multipart(Vec<Field>),
+    /// Bytes, which the call has in Base64.
+    Bytes {
+        /// The media type.
+        media: String,
+        /// The argument.
+        argument: String,
+    },
     /// A text.
     Text {
         /// The media type.
@@ -78,7 +83,7 @@ pub enum Payload {
 }
 
 /// The arguments of one call.
-type Values = Map<String, Value>;
+pub(super) type Values = Map<String, Value>;
 
 /// What is the same for all operations of a service.
 pub(super) struct Common<'a> {
@@ -208,7 +213,7 @@ impl Operation {
 }
 
 /// The value of an argument; null is none.
-fn given<'a>(values: &'a Values, argument: &str) -> Option<&'a Value> {
+pub(super) fn given<'a>(values: &'a Values, argument: &str) -> Option<&'a Value> {
     values.get(argument).filter(|value| !value.is_null())
 }
 
@@ -239,33 +244,13 @@ impl Payload {
                 (!form.is_empty()).then(|| (media, Bytes::from(form)))
             }
             Self::Multipart(fields) => Some(multipart(fields, values)?),
+            Self::Bytes { media, argument } => match given(values, argument) {
+                Some(value) => Some((media.clone(), bytes_of(argument, value)?.into())),
+                None => None,
+            },
             Self::Text { media, argument } => {
                 given(values, argument).map(|value| (media.clone(), Bytes::from(text(value))))
             }
         })
     }
-}
-
-/// A form in parts, with a line between them that nobody can guess.
-fn multipart(fields: &[(String, String)], values: &Values) -> Result<(String, Bytes), ToolError> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|_| ToolError::failed("there is no randomness"))?;
-    let boundary = String::from("creole-") + &hex(&random);
-    let mut body = String::new();
-    for (argument, name) in fields {
-        let Some(value) = given(values, argument) else { continue };
-        let name = name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
-        let items = match value {
-            Value::Array(items) => items.iter().map(text).collect(),
-            value => vec![text(value)],
-        };
-        for item in items {
-            let _ = write!(
-                body,
-                "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{item}\r\n"
-            );
-        }
-    }
-    let _ = write!(body, "--{boundary}--\r\n");
-    Ok((format!("multipart/form-data; boundary={boundary}"), Bytes::from(body)))
 }

@@ -78,8 +78,8 @@ fn only_what_reads_becomes_a_tool_and_the_report_says_why() {
     ] {
         assert!(lines.contains(&expected.to_owned()), "{expected}\n{lines:#?}");
     }
-    assert_eq!(api.report.to_string(), "4 tools of 16 operations, asks api.example.org");
-    assert_eq!(api.report.reasons()[0].1, 6);
+    assert_eq!(api.report.to_string(), "4 tools of 17 operations, asks api.example.org");
+    assert_eq!(api.report.reasons()[0].1, 7);
 }
 
 #[test]
@@ -235,19 +235,67 @@ fn bodies_are_written_as_their_media_types_say() {
     let parts: Vec<&str> = body.split("\r\n").collect();
     assert_eq!(parts[1], "Content-Disposition: form-data; name=\"title\"");
     assert!(parts[0].starts_with("--creole-") && body.ends_with("--\r\n"), "{body}");
+    let title = parts[3];
+    assert_eq!(title, "a", "a line break of a value is no end of a part");
     let (line, body) = sent(&api, "delete_pet", json!({ "id": "1" })).unwrap();
     assert_eq!((line.as_str(), body.as_str()), ("DELETE https://api.example.org/v1/pets/1", ""));
     let (_, body) = sent(&api, "say", json!({ "body": "plain & simple" })).unwrap();
     assert_eq!(body, "plain & simple");
     let lines: Vec<String> = api.report.operations.iter().map(ToString::to_string).collect();
     for expected in [
-        "- POST /pets/{id}/photos: its body has files, which are not sent",
-        "- PUT /pets/{id}/photos: its body is `image/png`; only JSON, forms and text are sent",
+        "+ POST /pets/{id}/photos: post_pets_id_photos (it has no `operationId`; `file` is bytes, given in Base64)",
+        "- POST /xml: its body is `application/xml`; only JSON, forms, text and bytes are sent",
         "- POST /elsewhere: it is served by uploads.example.org",
-        "+ POST /upload: upload (the file `attachment` cannot be sent)",
+        "+ POST /upload: upload (`attachment` is bytes, given in Base64; `more` is bytes, given in Base64)",
     ] {
         assert!(lines.contains(&expected.to_owned()), "{expected}\n{lines:#?}");
     }
+}
+
+#[test]
+fn bytes_are_given_in_base64_and_sent_as_they_are() {
+    let api = changed(PETS, all_methods).unwrap();
+    let send = |name: &str, values: Value| {
+        let (sent, _) = build(&api, name, values.as_object().unwrap())?;
+        let media = sent.headers["content-type"].to_str().unwrap().to_owned();
+        Ok::<_, String>((media, sent.body.to_vec()))
+    };
+    let photo = send("put_pets_id_photos", json!({ "id": "1", "body": "/wD+" })).unwrap();
+    assert_eq!(photo, ("image/png".to_owned(), vec![0xff, 0, 0xfe]));
+
+    let given = json!({ "title": "T", "attachment": "/w==", "more": ["/g", "AA=="] });
+    let (media, body) = send("upload", given).unwrap();
+    let boundary = media.strip_prefix("multipart/form-data; boundary=").unwrap();
+    let part = |head: &str, bytes: &[u8]| {
+        let head = format!("--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n");
+        [head.as_bytes(), bytes, b"\r\n"].concat()
+    };
+    let file = |name: &str, media: &str| {
+        format!("name=\"{name}\"; filename=\"{name}\"\r\nContent-Type: {media}")
+    };
+    let expected = [
+        part(&file("attachment", "image/jpeg"), &[0xff]),
+        part(&file("more", "application/octet-stream"), &[0xfe]),
+        part(&file("more", "application/octet-stream"), &[0]),
+        part("name=\"title\"", b"T"),
+        format!("--{boundary}--\r\n").into_bytes(),
+    ];
+    assert_eq!(String::from_utf8_lossy(&body), String::from_utf8_lossy(&expected.concat()));
+    assert_eq!(body, expected.concat());
+
+    for wrong in
+        [json!("not base64!"), json!("/wD"), json!("data:image/png;base64,/wD+"), json!("a\r\nb")]
+    {
+        let refusal = send("put_pets_id_photos", json!({ "id": "1", "body": wrong })).unwrap_err();
+        assert!(refusal.contains("is not Base64"), "{refusal}");
+    }
+    let announced = schema(&api, "upload");
+    let base64 = json!({ "type": "string", "contentEncoding": "base64" });
+    assert_eq!(announced["properties"]["more"]["items"], base64);
+    assert_eq!(
+        announced["properties"]["attachment"]["description"],
+        "A picture (bytes, in Base64)"
+    );
 }
 
 #[test]
@@ -394,6 +442,6 @@ fn a_report_steers_no_terminal() {
     let api = changed(text, all_methods).unwrap();
     assert_eq!(
         api.report.operations[0].to_string(),
-        "- POST /a[2J: its body is `x/]0`; only JSON, forms and text are sent"
+        "- POST /a[2J: its body is `x/]0`; only JSON, forms, text and bytes are sent"
     );
 }

@@ -1,0 +1,80 @@
+//! Bytes in a request: calls have them in Base64, services get them as they are.
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
+use creole::ToolError;
+use creole::proto::wire::hex;
+use serde_json::Value;
+
+use super::request::{Values, given};
+use crate::recipe::argument::{refused, text};
+
+/// Reads Base64 with and without the signs at its end.
+const BASE64: GeneralPurpose = {
+    let padding = DecodePaddingMode::Indifferent;
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_padding_mode(padding))
+};
+
+/// A field of a form in parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The argument that it is.
+    pub argument: String,
+    /// What it is called in the form.
+    pub name: String,
+    /// The media type, if it is a file.
+    pub media: Option<String>,
+}
+
+/// The bytes that an argument has in Base64. How many there can be, the longest message decides.
+pub(super) fn bytes_of(argument: &str, value: &Value) -> Result<Vec<u8>, ToolError> {
+    let written = value.as_str().map(|text| BASE64.decode(text.trim_ascii()));
+    match written {
+        Some(Ok(bytes)) => Ok(bytes),
+        _ => Err(refused(argument, "is not Base64, as bytes have to be given")),
+    }
+}
+
+/// A form in parts, with a line between them that nobody can guess.
+pub(super) fn multipart(fields: &[Field], values: &Values) -> Result<(String, Bytes), ToolError> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|_| ToolError::failed("there is no randomness"))?;
+    let boundary = String::from("creole-") + &hex(&random);
+    let mut body = Vec::new();
+    for field in fields {
+        let Some(value) = given(values, &field.argument) else { continue };
+        let items = match value {
+            Value::Array(items) => items.iter().collect(),
+            value => vec![value],
+        };
+        for item in items {
+            field.write(&boundary, item, &mut body)?;
+        }
+    }
+    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    Ok((format!("multipart/form-data; boundary={boundary}"), Bytes::from(body)))
+}
+
+impl Field {
+    fn write(&self, boundary: &str, item: &Value, body: &mut Vec<u8>) -> Result<(), ToolError> {
+        let name = self.name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
+        let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"");
+        body.extend_from_slice(head.as_bytes());
+        match &self.media {
+            // Services take a part for a file by its having a file name.
+            Some(media) => {
+                let head = format!("; filename=\"{name}\"\r\nContent-Type: {media}\r\n\r\n");
+                body.extend_from_slice(head.as_bytes());
+                body.extend(bytes_of(&self.argument, item)?);
+            }
+            None => {
+                body.extend_from_slice(b"\r\n\r\n");
+                body.extend_from_slice(text(item).as_bytes());
+            }
+        }
+        body.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+}
