@@ -276,6 +276,7 @@ error: expected a list, found the string \"echo\"
   |
 2 | packs = \"echo\"
   |         ^^^^^^
+  = help: write a list with each text by itself: `[\"…\", \"…\"]`
 ";
     assert_refused(&check("[server]\npacks = \"echo\"\n"), expected);
 }

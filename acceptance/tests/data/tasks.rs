@@ -1,4 +1,5 @@
-//! The pack `tasks`: what one store promises, all promise.
+//! The pack `tasks`: what one store promises, all promise. The tools are the whole of what a store can do, and by them two
+//! processes share it as they do in use.
 
 use std::collections::BTreeSet;
 
@@ -72,6 +73,8 @@ fn list(server: &mut Server, arguments: Value) -> (Vec<String>, Option<String>) 
 #[track_caller]
 fn keep_every_promise([mut one, mut other]: [Server; 2]) {
     life_and_texts(&mut one, &mut other);
+    beginnings(&mut other);
+    later_ones(&mut other);
     pages(&mut one);
     // Waiting hears of what another process does.
     let id = created(&mut one, "waited for");
@@ -107,19 +110,57 @@ fn life_and_texts(one: &mut Server, other: &mut Server) {
         resource["result"]["contents"][0]["text"].as_str().unwrap().contains("\"new\""),
         "{resource}"
     );
-    let reference = json!({ "type": "ref/resource", "uri": "task://{id}" });
-    let params = json!({ "ref": reference, "argument": { "name": "id", "value": &id[..8] } });
-    let proposed = one.request("completion/complete", &params);
-    assert!(
-        proposed["result"]["completion"]["values"].as_array().unwrap().contains(&json!(id)),
-        "{proposed}"
-    );
+    assert_eq!(proposed(one, &id[..8]), [id.as_str()]);
     assert!(told(&one.call("delete_task", &json!({ "id": id }))).is_ok());
     for tool in ["get_task", "delete_task"] {
         let gone = told(&other.call(tool, &json!({ "id": id }))).unwrap_err();
         assert_eq!(gone, format!("error: task not found: {id}"));
     }
     assert!(told(&one.call("update_task", &json!({ "id": id, "status": "done" }))).is_err());
+}
+
+/// The ids that are proposed for this beginning.
+#[track_caller]
+fn proposed(server: &mut Server, beginning: &str) -> Vec<String> {
+    let reference = json!({ "type": "ref/resource", "uri": "task://{id}" });
+    let params = json!({ "ref": reference, "argument": { "name": "id", "value": beginning } });
+    let answer = server.request("completion/complete", &params);
+    serde_json::from_value(answer["result"]["completion"]["values"].clone()).unwrap()
+}
+
+/// Ids are found by their beginning, which is no pattern, and are in order.
+#[track_caller]
+fn beginnings(server: &mut Server) {
+    let mut ids: Vec<String> = (0..12).map(|_| created(server, "found")).collect();
+    ids.sort();
+    assert_eq!(proposed(server, ""), ids);
+    assert_eq!(proposed(server, &ids[3]), [ids[3].as_str()]);
+    for pattern in ["%", "_", "*", "\\", "'", "TASK", "zzz"] {
+        assert!(proposed(server, pattern).is_empty(), "{pattern}");
+    }
+    for id in ids {
+        told(&server.call("delete_task", &json!({ "id": id }))).unwrap();
+    }
+}
+
+/// A page goes on behind what it ended with, also when that is gone and others came.
+#[track_caller]
+fn later_ones(server: &mut Server) {
+    let ids: Vec<String> = (0..4).map(|_| created(server, "old")).collect();
+    for id in &ids {
+        told(&server.call("update_task", &json!({ "id": id, "status": "cancelled" }))).unwrap();
+    }
+    let asked = json!({ "limit": 3, "status": "cancelled" });
+    let (names, cursor) = list(server, asked);
+    assert_eq!(names.len(), 3);
+    for id in &ids {
+        told(&server.call("delete_task", &json!({ "id": id }))).unwrap();
+    }
+    let new = created(server, "new");
+    told(&server.call("update_task", &json!({ "id": new, "status": "cancelled" }))).unwrap();
+    let rest = json!({ "limit": 3, "status": "cancelled", "cursor": cursor.unwrap() });
+    assert_eq!(list(server, rest), (vec!["new".to_owned()], None));
+    told(&server.call("delete_task", &json!({ "id": new }))).unwrap();
 }
 
 #[track_caller]

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::process_under_test::{PATIENCE, call, request};
+use creole_acceptance::process_under_test::{PATIENCE, call, request, told};
 use serde_json::json;
 
-use crate::Configured;
+use crate::{Configured, children, guardians};
 
 /// A program with a child and a grandchild that do not want to end, and that writes down who they are.
 const TREE: &str = "trap : TERM; (trap : TERM; sleep 1000 & echo $! > third; while :; do sleep 1; done) & \
@@ -104,4 +104,24 @@ fn whom_a_program_leaves_behind_is_gone_when_its_result_is_there() {
     ));
     let left = server.call("t", json!({})).unwrap();
     assert!(!is_alive(left.trim()));
+}
+
+/// Sixteen at once is what holds without being said. Each program counts who runs beside it, itself included; the first
+/// ones wait for each other, so that a smaller number would never end.
+#[test]
+fn of_five_hundred_calls_at_once_sixteen_run_and_nobody_is_left() {
+    let script = "mkdir -p running; : > running/$$; \
+                  while set -- running/*; [ $# -lt 16 ] && [ ! -e full ]; do sleep 0.01; done; \
+                  : > full; echo $#; rm running/$$";
+    let mut server = Configured::start(&format!(
+        "[tools.t]\ndescription = 'Counts'\ncommand = ['sh', '-c', '{script}']\ncwd = '.'\n"
+    ));
+    for number in 0..500 {
+        server.server.write(call(1000 + number, "t", &json!({})));
+    }
+    let counts: Vec<usize> =
+        (0..500).map(|_| told(&server.server.answer()).unwrap().trim().parse().unwrap()).collect();
+    assert_eq!(counts.iter().max(), Some(&16));
+    let server = &server.server;
+    until("only the guardian is left", || children(server.id()) == guardians(server.id()));
 }

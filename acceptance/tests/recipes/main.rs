@@ -58,3 +58,19 @@ impl Configured {
         told(&self.server.call(tool, &arguments))
     }
 }
+
+/// The children of a process, those that nobody noticed the end of included.
+fn children(of: u32) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{of}/task")).unwrap();
+    let of_each = tasks.map(|task| task.unwrap().path().join("children"));
+    let listed: Vec<String> =
+        of_each.map(|path| fs::read_to_string(path).unwrap_or_default()).collect();
+    listed.iter().flat_map(|children| children.split_whitespace()).map(str::to_owned).collect()
+}
+
+/// The guardians among them.
+fn guardians(of: u32) -> Vec<String> {
+    let words = |child: &String| fs::read_to_string(format!("/proc/{child}/cmdline"));
+    let is_guardian = |child: &String| words(child).is_ok_and(|it| it.ends_with("\0guard\0"));
+    children(of).into_iter().filter(is_guardian).collect()
+}

@@ -6,8 +6,8 @@ use creole_acceptance::process_under_test::{Server, shell, told};
 use creole_acceptance::stage::stdio::binary;
 use serde_json::json;
 
-use crate::Configured;
 use crate::service::{Service, answer};
+use crate::{Configured, guardians};
 
 const SECRET: &str = "hunter2-hunter2";
 const FILED: &str = "filed-hunter3-filed";
@@ -109,7 +109,9 @@ fn a_program_is_given_no_open_file_of_the_server_or_of_who_started_it() {
     assert_eq!(told(&server.call("open", &json!({}))), Ok(alone.to_owned()));
     told(&server.call("behind__test_simple_text", &json!({}))).unwrap();
     assert_eq!(read("behind.txt"), alone);
-    for guardian in guardians(server.id()) {
+    let guardians = guardians(server.id());
+    assert_eq!(guardians.len(), 1, "somebody guards the programs");
+    for guardian in guardians {
         let mut open: Vec<_> = std::fs::read_dir(format!("/proc/{guardian}/fd"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
@@ -122,21 +124,4 @@ fn a_program_is_given_no_open_file_of_the_server_or_of_who_started_it() {
     let mask = String::from_utf8(mask.stdout).unwrap();
     let expected = format!("{mask}{}\n", folder.path().canonicalize().unwrap().display());
     assert_eq!(told(&server.call("mask", &json!({}))), Ok(expected));
-}
-
-/// The guardians among the children of a process.
-fn guardians(of: u32) -> Vec<String> {
-    let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
-    let tasks = std::fs::read_dir(format!("/proc/{of}/task")).unwrap();
-    let children = tasks.map(|task| {
-        read(format!("/proc/{of}/task/{}/children", task.unwrap().file_name().display()))
-    });
-    let children: Vec<String> = children.collect();
-    let children = children.iter().flat_map(|listed| listed.split_whitespace());
-    let guardians: Vec<String> = children
-        .filter(|child| read(format!("/proc/{child}/cmdline")).ends_with("\0guard\0"))
-        .map(str::to_owned)
-        .collect();
-    assert!(!guardians.is_empty(), "somebody guards the program");
-    guardians
 }

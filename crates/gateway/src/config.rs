@@ -187,6 +187,7 @@ impl Config {
         let mut document = DeTable::parse(text).map_err(|error| explain::syntax(&error))?;
         environment::expand(document.get_mut(), lookup)?;
         layers::fold(document.get_mut())?;
-        Self::deserialize(Deserializer::from(document)).map_err(|error| explain::meaning(&error))
+        Self::deserialize(Deserializer::from(document))
+            .map_err(|error| explain::meaning(&error, text))
     }
 }

@@ -17,15 +17,16 @@ pub(crate) fn syntax(error: &Error) -> Problem {
 }
 
 /// What is wrong with a TOML file that is not a configuration.
-pub(crate) fn meaning(error: &Error) -> Problem {
+pub(crate) fn meaning(error: &Error, text: &str) -> Problem {
     let message = error.message();
+    let written = error.span().and_then(|span| text.get(span)).unwrap_or_default();
     if let Some((key, problem)) = missing_key(message) {
         // A missing table has no place: its span would be the whole file.
         return if key == TABLE { problem } else { placed(problem, error) };
     }
     let problem = unknown_key(message)
-        .or_else(|| unknown_word(message))
-        .or_else(|| wrong_type(message))
+        .or_else(|| unknown_word(message, written))
+        .or_else(|| wrong_type(message, written))
         .unwrap_or_else(|| Problem::new(message));
     placed(problem, error)
 }
@@ -47,8 +48,17 @@ fn unknown_key(message: &str) -> Option<Problem> {
     Some(Problem::new(format!("unknown key `{key}`")).help(help))
 }
 
-fn unknown_word(message: &str) -> Option<Problem> {
+/// Whether variables were put into what was written: what became of it may be a secret, and is not shown.
+fn is_filled(written: &str) -> bool {
+    written.starts_with(['"', '\'']) && written.contains("${")
+}
+
+fn unknown_word(message: &str, written: &str) -> Option<Problem> {
     let (word, known) = message.strip_prefix("unknown variant `")?.split_once('`')?;
+    if is_filled(written) {
+        let help = format!("the words allowed here: {}", listed(quoted(known)));
+        return Some(Problem::new("this stands for no word that is known here").help(help));
+    }
     let help = suggestion(word, "the words allowed here", &quoted(known));
     Some(Problem::new(format!("unknown word `{word}`")).help(help))
 }
@@ -62,17 +72,23 @@ fn missing_key(message: &str) -> Option<(&str, Problem)> {
     Some((key, Problem::new(format!("`{key}` is missing")).help(help)))
 }
 
-fn wrong_type(message: &str) -> Option<Problem> {
+fn wrong_type(message: &str, written: &str) -> Option<Problem> {
     if message == "wanted string or table" {
         return Some(Problem::new("expected a word in quotes"));
     }
     let wrong = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
     let (found, expected) = wrong?.rsplit_once(", expected ")?;
-    Some(Problem::new(format!(
+    let problem = Problem::new(format!(
         "expected {}, found {}",
         expected_words(expected),
-        found_words(found)
-    )))
+        if is_filled(written) { "a string".to_owned() } else { found_words(found) }
+    ));
+    Some(match (expected, found.starts_with("string ")) {
+        ("a sequence", true) => {
+            problem.help("write a list with each text by itself: `[\"…\", \"…\"]`")
+        }
+        _ => problem,
+    })
 }
 
 fn expected_words(expected: &str) -> &str {

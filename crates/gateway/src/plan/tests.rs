@@ -317,6 +317,23 @@ fn each_refusal_names_the_place_and_what_is_wrong_there() {
     }
 }
 
+/// A secret in the wrong place is still one.
+#[test]
+fn what_a_variable_stands_for_is_not_shown_where_it_does_not_fit() {
+    let secret = |_: &str| Ok("hunter2000".to_owned());
+    for (tables, expected) in [
+        ("[tools.t]\ndescription = 'x'\nhttp = { url = 'https://a/', auth = '${T}' }", "a table"),
+        ("[tools.t]\ndescription = 'x'\nhttp = { url = 'https://a/', retries = '${T}' }", "from 0"),
+        ("[tools.t]\ndescription = 'x'\nhttp = { url = 'https://a/', method = '${T}' }", "allowed"),
+        ("[tools.t]\ndescription = 'x'\ncommand = '${T}'", "a list"),
+    ] {
+        let text = format!("[server]\n{tables}\n");
+        let refused = Plan::read(&text, Path::new(""), &[], &secret).unwrap_err();
+        let refused = format!("{refused:?}");
+        assert!(refused.contains(expected) && !refused.contains("hunter2000"), "{refused}");
+    }
+}
+
 #[test]
 fn each_refusal_of_a_dialect_names_the_place_and_what_is_wrong_there() {
     let strict = "extends = \"bossman\"\nmethods = [\"initialize\", \"tools/list\"]";

@@ -13,7 +13,9 @@ use crate::config::value::{Placed, Within};
 use crate::config::wordpress::{RoutesTable, WordPressTable};
 
 /// The packs that the table is for.
-const PACKS: [&str; 2] = ["buddyboss-platform", "wordpress"];
+const PACKS: [&str; 2] = ["buddyboss-platform", ROUTES];
+/// The pack whose tools are made of routes.
+const ROUTES: &str = "wordpress";
 /// What callers must be allowed to do at the site, where nothing is said: what administrators are.
 const CAPABILITY: &str = "manage_options";
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -38,6 +40,13 @@ pub(super) fn resolve(
         let help = "add \"buddyboss-platform\" or \"wordpress\" to `packs`";
         return Err(Problem::new(what).help(help).at(span));
     }
+    let routes = routes(table.routes.unwrap_or_default())?;
+    let has_none = routes.read.is_empty() && routes.write.is_empty();
+    if has_none && packs.iter().any(|pack| pack == ROUTES) {
+        let what = "the pack `wordpress` makes tools of the routes that are named, and none is";
+        let help = "add `[wordpress.routes]` with, for one, `read = [\"wp/v2/posts/*\"]`";
+        return Err(Problem::new(what).help(help).at(span));
+    }
     let account = account(table.user, table.password, table.password_file, folder)?;
     if account.is_none() && has_auth {
         let what =
@@ -54,7 +63,7 @@ pub(super) fn resolve(
         },
         account,
         sets: sets(table.sets)?,
-        routes: routes(table.routes.unwrap_or_default())?,
+        routes,
         timeout: table.timeout_seconds.map_or(PATIENCE, |time: Within<1, 300>| seconds(time.get())),
     }))
 }

@@ -38,9 +38,18 @@ fn what_one_client_was_told_is_told_to_others_anew() {
 }
 
 #[test]
+fn a_pack_that_would_have_no_tool_is_refused() {
+    let text = "[server]\npacks = [\"wordpress\"]\n[wordpress]\nurl = \"https://example.org\"\n";
+    let refused = Plan::read(text, Path::new(""), &["wordpress"], &environment).unwrap_err();
+    assert!(format!("{refused:?}").contains("[wordpress.routes]"), "{refused:?}");
+}
+
+#[test]
 fn a_site_may_be_asked_otherwise_but_stays_the_same() {
     let with = |lines: &str| {
-        let text = format!("[server]\npacks = [\"wordpress\"]\n[wordpress]\n{lines}\n");
+        let text = format!(
+            "[server]\npacks = [\"wordpress\"]\n[wordpress]\n{lines}\n[wordpress.routes]\nread = [\"wp/v2/posts\"]\n"
+        );
         Plan::read(&text, Path::new(""), &["wordpress"], &environment).unwrap()
     };
     let old = with("url = \"https://example.org\"");
