@@ -1,10 +1,13 @@
-//! The pack `tasks`: what one store promises, all promise. The tools are the whole of what a store can do, and by them two
-//! processes share it as they do in use.
+//! The pack `tasks`: what one store promises, all promise: the store itself, and two servers that share it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use creole_acceptance::peers::postgres::PASSWORD;
 use creole_acceptance::process_under_test::{Server, call};
+use creole_tools::Options;
+use creole_tools::database::Address;
+use creole_tools::promises::keep_every_promise as keep_every_promise_of_a_store;
 use serde_json::{Value, json};
 
 use crate::{postgres, start, start_with, told};
@@ -26,6 +29,7 @@ fn tasks_on_a_server_keep_every_promise_and_outlive_it() {
     let url = postgres.url();
     let configuration =
         "[server]\npacks = [\"tasks\"]\n[tasks]\nurl = \"${TASKS}\"\npassword = \"${WORD}\"\n";
+    store_keeps_every_promise(&url);
     let variables = [("TASKS", url.as_str()), ("WORD", PASSWORD)];
     let begin = || start_with(folder.path(), configuration, &variables);
     keep_every_promise([begin(), begin()]);
@@ -52,6 +56,14 @@ fn tasks_on_a_server_keep_every_promise_and_outlive_it() {
     assert!(refused.contains("its schema is 7, this version knows 1"), "{refused}");
 }
 
+/// The store itself, without a server in front of it.
+fn store_keeps_every_promise(url: &str) {
+    let address = Address::parse(url, Some(PASSWORD), Path::new("")).unwrap();
+    let options = Options { tasks: Some(address), ..Options::default() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(keep_every_promise_of_a_store(&options));
+}
+
 #[track_caller]
 fn created(server: &mut Server, description: &str) -> String {
     let task = told(&server.call("create_task", &json!({ "description": description }))).unwrap();
@@ -73,8 +85,6 @@ fn list(server: &mut Server, arguments: Value) -> (Vec<String>, Option<String>) 
 #[track_caller]
 fn keep_every_promise([mut one, mut other]: [Server; 2]) {
     life_and_texts(&mut one, &mut other);
-    beginnings(&mut other);
-    later_ones(&mut other);
     pages(&mut one);
     // Waiting hears of what another process does.
     let id = created(&mut one, "waited for");
@@ -126,41 +136,6 @@ fn proposed(server: &mut Server, beginning: &str) -> Vec<String> {
     let params = json!({ "ref": reference, "argument": { "name": "id", "value": beginning } });
     let answer = server.request("completion/complete", &params);
     serde_json::from_value(answer["result"]["completion"]["values"].clone()).unwrap()
-}
-
-/// Ids are found by their beginning, which is no pattern, and are in order.
-#[track_caller]
-fn beginnings(server: &mut Server) {
-    let mut ids: Vec<String> = (0..12).map(|_| created(server, "found")).collect();
-    ids.sort();
-    assert_eq!(proposed(server, ""), ids);
-    assert_eq!(proposed(server, &ids[3]), [ids[3].as_str()]);
-    for pattern in ["%", "_", "*", "\\", "'", "TASK", "zzz"] {
-        assert!(proposed(server, pattern).is_empty(), "{pattern}");
-    }
-    for id in ids {
-        told(&server.call("delete_task", &json!({ "id": id }))).unwrap();
-    }
-}
-
-/// A page goes on behind what it ended with, also when that is gone and others came.
-#[track_caller]
-fn later_ones(server: &mut Server) {
-    let ids: Vec<String> = (0..4).map(|_| created(server, "old")).collect();
-    for id in &ids {
-        told(&server.call("update_task", &json!({ "id": id, "status": "cancelled" }))).unwrap();
-    }
-    let asked = json!({ "limit": 3, "status": "cancelled" });
-    let (names, cursor) = list(server, asked);
-    assert_eq!(names.len(), 3);
-    for id in &ids {
-        told(&server.call("delete_task", &json!({ "id": id }))).unwrap();
-    }
-    let new = created(server, "new");
-    told(&server.call("update_task", &json!({ "id": new, "status": "cancelled" }))).unwrap();
-    let rest = json!({ "limit": 3, "status": "cancelled", "cursor": cursor.unwrap() });
-    assert_eq!(list(server, rest), (vec!["new".to_owned()], None));
-    told(&server.call("delete_task", &json!({ "id": new }))).unwrap();
 }
 
 #[track_caller]

@@ -20,6 +20,9 @@ mod tasks;
 mod template;
 pub mod wordpress;
 
+#[cfg(any(test, feature = "promises"))]
+pub use tasks::promises;
+
 use std::env;
 use std::error::Error;
 use std::fmt;

@@ -3,6 +3,8 @@
 mod cursor;
 mod database;
 mod error;
+#[cfg(any(test, feature = "promises"))]
+pub mod promises;
 mod resource;
 mod server;
 mod store;

@@ -1,4 +1,4 @@
-//! What the task file promises.
+//! What the task file promises besides what every store does.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,24 +9,16 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::database::{Database, Update};
+use super::database::Database;
 use super::error::StoreError;
+use super::promises::keep_every_promise;
 use super::store::{FILE, Store};
-use super::task::{Status, Task};
 use crate::Options;
 
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(FILE);
     (directory, file)
-}
-
-fn status(status: Status) -> Update {
-    Update { status: Some(status), description: None }
-}
-
-fn descriptions(tasks: &[Task]) -> Vec<&str> {
-    tasks.iter().map(|task| task.description.as_str()).collect()
 }
 
 fn refusal(file: &Path) -> String {
@@ -36,24 +28,11 @@ fn refusal(file: &Path) -> String {
     }
 }
 
-#[test]
-fn a_task_is_created_read_changed_and_deleted() {
-    let (_directory, file) = place();
-    let mut database = Database::open(&file).unwrap();
-    let task = database.create("write it").unwrap();
-    assert_eq!(task.status, Status::Pending);
-    assert_eq!(database.task(&task.id).unwrap(), Some(task.clone()));
-
-    let both = Update { status: Some(Status::Done), description: Some("wrote it".into()) };
-    let changed = database.update(&task.id, &both).unwrap().unwrap();
-    assert_eq!((changed.status, changed.description.as_str()), (Status::Done, "wrote it"));
-    let again = database.update(&task.id, &status(Status::Pending)).unwrap().unwrap();
-    assert_eq!((again.status, again.description.as_str()), (Status::Pending, "wrote it"));
-
-    assert_eq!(database.delete(&task.id).unwrap(), Some(again));
-    assert_eq!(database.delete(&task.id).unwrap(), None);
-    assert_eq!(database.task(&task.id).unwrap(), None);
-    assert_eq!(database.update(&task.id, &both).unwrap(), None);
+#[tokio::test]
+async fn a_file_keeps_every_promise_of_a_store() {
+    let (directory, _) = place();
+    let options = Options { data_dir: Some(directory.path().to_owned()), ..Options::default() };
+    keep_every_promise(&options).await;
 }
 
 #[test]
@@ -62,81 +41,6 @@ fn any_text_survives() {
     let text = "'; DROP TABLE tasks; -- \u{0} \n \u{1f980} \u{202e} é";
     let id = Database::open(&file).unwrap().create(text).unwrap().id;
     assert_eq!(Database::open(&file).unwrap().task(&id).unwrap().unwrap().description, text);
-}
-
-#[test]
-fn pages_go_on_where_they_ended_while_tasks_come_and_go() {
-    let (_directory, file) = place();
-    let mut database = Database::open(&file).unwrap();
-    let ids: Vec<_> =
-        (0..5).map(|number| database.create(&format!("{number}")).unwrap().id).collect();
-    let first = database.page(None, 0, 2).unwrap();
-    assert_eq!(descriptions(&first.tasks), ["0", "1"]);
-
-    database.create("5").unwrap();
-    database.delete(&ids[0]).unwrap();
-    database.delete(&ids[1]).unwrap();
-    database.delete(&ids[2]).unwrap();
-    let second = database.page(None, first.more_after.unwrap(), 2).unwrap();
-    assert_eq!(descriptions(&second.tasks), ["3", "4"]);
-    let third = database.page(None, second.more_after.unwrap(), 2).unwrap();
-    assert_eq!(descriptions(&third.tasks), ["5"]);
-    assert_eq!(third.more_after, None);
-}
-
-#[test]
-fn a_number_is_never_given_out_twice() {
-    let (_directory, file) = place();
-    let mut database = Database::open(&file).unwrap();
-    let ids: Vec<_> = (0..3).map(|_| database.create("old").unwrap().id).collect();
-    let after = database.page(None, 0, 2).unwrap().more_after.unwrap();
-    database.delete(&ids[2]).unwrap();
-    database.create("new").unwrap();
-    let rest = database.page(None, after + 1, 10).unwrap();
-    assert_eq!(descriptions(&rest.tasks), ["new"]);
-}
-
-#[test]
-fn a_page_can_be_of_one_status() {
-    let (_directory, file) = place();
-    let mut database = Database::open(&file).unwrap();
-    for number in 0..6 {
-        let id = database.create(&format!("{number}")).unwrap().id;
-        if number % 2 == 0 {
-            database.update(&id, &status(Status::Done)).unwrap();
-        }
-    }
-    let done = database.page(Some(Status::Done), 0, 2).unwrap();
-    assert_eq!(descriptions(&done.tasks), ["0", "2"]);
-    let rest = database.page(Some(Status::Done), done.more_after.unwrap(), 2).unwrap();
-    assert_eq!((descriptions(&rest.tasks), rest.more_after), (vec!["4"], None));
-    assert!(database.page(Some(Status::Cancelled), 0, 2).unwrap().tasks.is_empty());
-}
-
-#[test]
-fn ids_are_found_by_their_beginning() {
-    let (_directory, file) = place();
-    let mut database = Database::open(&file).unwrap();
-    let ids: BTreeSet<_> = (0..20).map(|_| database.create("x").unwrap().id).collect();
-    let all = database.ids("", 1000).unwrap();
-    assert_eq!(all, ids.iter().cloned().collect::<Vec<_>>());
-    let one = &all[0];
-    assert_eq!(database.ids(one, 1000).unwrap(), std::slice::from_ref(one));
-    assert_eq!(database.ids("task_", 3).unwrap().len(), 3);
-    assert!(database.ids("%", 1000).unwrap().is_empty());
-    assert!(database.ids("zzz", 1000).unwrap().is_empty());
-}
-
-#[test]
-fn two_connections_see_each_other() {
-    let (_directory, file) = place();
-    let mut one = Database::open(&file).unwrap();
-    let mut other = Database::open(&file).unwrap();
-    let task = one.create("shared").unwrap();
-    other.update(&task.id, &status(Status::Done)).unwrap().unwrap();
-    assert_eq!(one.task(&task.id).unwrap().unwrap().status, Status::Done);
-    one.delete(&task.id).unwrap();
-    assert_eq!(other.task(&task.id).unwrap(), None);
 }
 
 #[test]
