@@ -59,6 +59,11 @@ fn a_part_is_picked_and_a_text_is_made_of_it() {
         ..Answer::default()
     };
     assert_eq!(said(&template, "application/json", body), "x , ann");
+    // What has an order keeps it, whatever is made of it.
+    let (pick, template) =
+        (None, Some("{{ body | tojson }}{% for key in body %} {{ key }}{% endfor %}".into()));
+    let whole = Answer { pick, template, ..Answer::default() };
+    assert_eq!(said(&whole, "application/json", r#"{"z":1,"a":2}"#), r#"{"z": 1, "a": 2} z a"#);
 }
 
 #[test]
