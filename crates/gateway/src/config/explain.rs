@@ -56,7 +56,7 @@ fn is_filled(written: &str) -> bool {
 fn unknown_word(message: &str, written: &str) -> Option<Problem> {
     let (word, known) = message.strip_prefix("unknown variant `")?.split_once('`')?;
     if is_filled(written) {
-        let help = format!("the words allowed here: {}", listed(quoted(known)));
+        let help = format!("the words allowed here are {}", listed(quoted(known)));
         return Some(Problem::new("this stands for no word that is known here").help(help));
     }
     let help = suggestion(word, "the words allowed here", &quoted(known));
