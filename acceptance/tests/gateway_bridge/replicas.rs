@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use creole_acceptance::gateway::{Heard, Modern, Puppeteer, Show};
+use creole_acceptance::gateway::{Answering, Heard, Modern, Puppeteer, Show};
 use creole_acceptance::http::Listening;
 use serde_json::{Value, json};
 
@@ -81,17 +81,73 @@ fn is_lost_at(gateway: &Listening, puppets: &Puppeteer, asked: &Value) {
     assert!(puppets.within(A_MOMENT).is_none(), "it may have been carried out");
 }
 
+/// Who comes back with an answer to the only question.
+fn back(gateway: &Listening, asked: &Value, name: &str) -> Answering {
+    let answers = json!({only_key(asked): named(name)});
+    let client = client(gateway).with_meta(json!({"progressToken": "p"}));
+    client.begin_again("ask", json!({}), &asked["requestState"], answers)
+}
+
 #[test]
-fn a_call_that_waits_in_one_process_is_not_known_to_another_and_goes_on_at_home() {
+fn a_call_that_waits_in_one_process_goes_on_through_others() {
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let [first, second, third] = [(); 3].map(|()| gateway(folder.path(), &puppets));
+    let mut call =
+        client(&first).with_meta(json!({"progressToken": "p"})).begin_call("ask", json!({}));
+    let called = puppets.hears("tools/call");
+    called.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let asked = call.answer()["result"].clone();
+    // The next question comes out where the first was answered.
+    let mut again = back(&second, &asked, "Ann");
+    assert_eq!(puppets.next().message["result"], named("Ann"));
+    let token = &called.message["params"]["_meta"]["progressToken"];
+    let progress = json!({"progressToken": token, "progress": 1, "message": "half"});
+    called.by.tells("notifications/progress", &progress);
+    called.by.asks(json!(2), "elicitation/create", form("Whose?"));
+    let (meanwhile, next) = again.all();
+    assert_eq!(meanwhile[0]["params"]["progressToken"], "p", "{meanwhile:?}");
+    assert_eq!(meanwhile[0]["params"]["message"], "half", "{meanwhile:?}");
+    let next = next["result"].clone();
+    // What was answered already is not answered again, wherever it comes to.
+    let mut late = back(&third, &asked, "Bob");
+    assert_eq!(late.answer()["error"]["data"]["reason"], "state_consumed");
+    let mut last = back(&third, &next, "Eve");
+    assert_eq!(puppets.next().message["result"], named("Eve"));
+    let long = "x".repeat(600_000);
+    called.text(&long);
+    assert_eq!(text(&last.answer()), long);
+    // Who lost the answer on the way gets the same, at home as elsewhere.
+    assert_eq!(text(&back(&second, &next, "Eve").answer()), long);
+    assert_eq!(text(&back(&first, &next, "Eve").answer()), long);
+    assert!(puppets.within(A_MOMENT).is_none(), "it was called once");
+}
+
+#[test]
+fn who_hangs_up_in_one_process_cancels_in_another() {
     let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
     let (called, asked) = left_at(&first, &puppets);
-    is_lost_at(&second, &puppets, &asked);
-    let answers = json!({only_key(&asked): named("Ann")});
-    let mut again = client(&first).begin_again("ask", json!({}), &asked["requestState"], answers);
+    let again = back(&second, &asked, "Ann");
     assert_eq!(puppets.next().message["result"], named("Ann"));
-    called.text("Hello, Ann!");
-    assert_eq!(text(&again.answer()), "Hello, Ann!");
+    again.hang_up();
+    let cancelled = puppets.hears("notifications/cancelled");
+    assert_eq!(cancelled.message["params"]["requestId"], called.message["id"]);
+}
+
+#[test]
+fn errors_come_back_through_another_process() {
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
+    let told = |through: &Listening| {
+        let (called, asked) = left_at(&first, &puppets);
+        let mut again = back(through, &asked, "Ann");
+        assert_eq!(puppets.next().message["result"], named("Ann"));
+        called.error(-32000, "no such name", &json!({"name": "Ann"}));
+        again.answer()
+    };
+    let elsewhere = told(&second);
+    assert!(elsewhere.to_string().contains("no such name"), "{elsewhere}");
+    assert_eq!(elsewhere, told(&first), "as at home");
 }
 
 #[test]
@@ -102,4 +158,52 @@ fn a_process_that_was_started_again_does_not_call_again() {
     drop(first);
     let again = gateway(folder.path(), &puppets);
     is_lost_at(&again, &puppets, &asked);
+}
+
+#[test]
+fn a_process_that_ended_in_peace_is_not_waited_for() {
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let (mut first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
+    let (_, asked) = left_at(&first, &puppets);
+    first.stop().unwrap();
+    while puppets.within(A_MOMENT).is_some() {}
+    is_lost_at(&second, &puppets, &asked);
+}
+
+#[test]
+fn what_only_reads_is_read_again_when_its_process_was_killed() {
+    let resource = json!({"uri": "file:///a", "name": "a"});
+    let show = Show::new("2025-06-18", json!({"resources": {}}), &[])
+        .answering("resources/list", json!({"resources": [resource]}));
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(show));
+    let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
+    let read = |gateway: &Listening, asked: &Value, name: &str| {
+        let answers = json!({only_key(asked): named(name)});
+        let state = &asked["requestState"];
+        let params = json!({"uri": "file:///a", "inputResponses": answers, "requestState": state});
+        client(gateway).begin(&json!(2), "resources/read", params)
+    };
+    let mut call = client(&first).begin(&json!(1), "resources/read", json!({"uri": "file:///a"}));
+    let called = puppets.hears("resources/read");
+    called.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let asked = call.answer()["result"].clone();
+    let mut more = read(&first, &asked, "Ann");
+    assert_eq!(puppets.next().message["result"], named("Ann"));
+    called.by.asks(json!(2), "elicitation/create", form("Whose?"));
+    let asked = more.answer()["result"].clone();
+    drop(first);
+    // The server is asked anew, and what was answered before is answered for the caller.
+    let mut again = read(&second, &asked, "Bob");
+    let called = puppets.hears("resources/read");
+    called.by.asks(json!(7), "elicitation/create", form("Who?"));
+    assert_eq!(puppets.next().message["result"], named("Ann"));
+    called.by.asks(json!(8), "elicitation/create", form("Whose?"));
+    assert_eq!(puppets.next().message["result"], named("Bob"));
+    // What is new goes to the caller.
+    called.by.asks(json!(9), "elicitation/create", form("Why?"));
+    let asked = again.answer()["result"].clone();
+    let mut last = read(&second, &asked, "Eve");
+    assert_eq!(puppets.next().message["result"], named("Eve"));
+    called.result(json!({"contents": [{"uri": "file:///a", "text": "all"}]}));
+    assert_eq!(last.answer()["result"]["contents"][0]["text"], "all");
 }

@@ -37,6 +37,7 @@ mod driver;
 pub mod front_matter;
 pub mod guard;
 pub mod media;
+pub mod peers;
 pub mod process;
 pub mod prompt;
 mod registry;

@@ -117,6 +117,12 @@ impl State {
         Ok(Self { backend: Backend::Sqlite(sqlite), limits })
     }
 
+    /// Whether other processes may have the same state.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        !matches!(self.backend, Backend::Memory(_))
+    }
+
     /// The value of a key.
     ///
     /// # Errors

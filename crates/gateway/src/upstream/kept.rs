@@ -1,5 +1,9 @@
 //! What is kept between two rounds of a call: where the questions of the first came from.
 
+use creole::call::Context;
+use creole::proto::model::{Ask, Question};
+use creole::proto::wire::{Raw, hex};
+use creole::seal;
 use serde::{Deserialize, Serialize};
 
 /// What is handed out with questions, sealed, and comes back with the answers.
@@ -30,6 +34,58 @@ pub(super) struct Parked {
     pub(super) round: u32,
     /// Which of its caller's conversations it is made in.
     pub(super) lane: usize,
+    /// The process in which it waits, where several share a state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) home: Option<String>,
+    /// What is known of its questions, for a call that may be made again if that process is gone: the answers so far,
+    /// and the questions that are open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) known: Option<Vec<Known>>,
+}
+
+/// A question of a call, and its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Known {
+    /// What tells it from other questions.
+    pub(super) digest: String,
+    /// The key under which it was asked, while it has no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) key: Option<String>,
+    /// Its answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<Raw>,
+}
+
+impl Known {
+    /// A question and what was answered to it.
+    pub(super) fn answered(question: &Question, answer: &Raw) -> Self {
+        Self { digest: digest(question), key: None, answer: Some(answer.clone()) }
+    }
+
+    /// A question that is open.
+    pub(super) fn open(ask: &Ask) -> Self {
+        Self { digest: digest(&ask.question), key: Some(ask.key.clone()), answer: None }
+    }
+}
+
+/// What tells a question from others. The name of a visit is a new one each time.
+pub(super) fn digest(question: &Question) -> String {
+    let text = match question {
+        Question::Url { message, url, .. } => Raw::of(&(message, url)),
+        other => Raw::of(other),
+    };
+    hex(&seal::digest(text.as_str().as_bytes())[..16])
+}
+
+/// What is known of the questions of a call that is made again: all that were answered, by what tells them apart.
+pub(super) fn answers(context: &Context) -> Vec<(String, Raw)> {
+    let Some(Kept::Park(parked)) = context.state().and_then(Kept::read) else { return Vec::new() };
+    let given = |key: &str| context.answers().find(|(asked, _)| *asked == key);
+    let answered = parked.known.unwrap_or_default().into_iter().filter_map(|known| {
+        let now = known.key.as_deref().and_then(given).map(|(_, answer)| answer.clone());
+        Some((known.digest, known.answer.or(now)?))
+    });
+    answered.collect()
 }
 
 impl Kept {
@@ -50,10 +106,13 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_read_as_it_was_written() {
+        let known = Known::answered(&Question::Roots, &Raw::of(&"yes"));
+        let parked = |home, known| Parked { id: "x".to_owned(), round: 3, lane: 1, home, known };
         let all = [
             Kept::Relay(None),
             Kept::Relay(Some("a\u{e9}\"b".to_owned())),
-            Kept::Park(Parked { id: "x".to_owned(), round: 3, lane: 1 }),
+            Kept::Park(parked(None, None)),
+            Kept::Park(parked(Some("home".to_owned()), Some(vec![known.clone()]))),
             Kept::Again,
             Kept::Task { id: "t".to_owned(), lane: 2 },
         ];

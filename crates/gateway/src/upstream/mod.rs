@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use creole::call::{Call, Context};
 use creole::chain::{BoxFuture, Endpoint};
+use creole::peers::Peers;
 use creole::proto::client::{Limits, Profile};
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::{Fault, FaultKind};
@@ -90,6 +91,8 @@ pub struct Settings {
     pub chain: Chain,
     /// What the configuration says of it, if it does.
     pub plan: Option<UpstreamPlan>,
+    /// The processes that share the state, where there may be several: callers may come back to any of them.
+    pub peers: Option<Peers>,
 }
 
 impl Settings {
@@ -110,6 +113,7 @@ impl Settings {
             sessions: 64,
             chain: Chain::default(),
             plan: None,
+            peers: None,
         }
     }
 
@@ -171,7 +175,7 @@ impl Upstream {
             this: Weak::clone(this),
             pool: Pool::new(Arc::clone(&dialer), settings.sessions),
             dialer,
-            parking: Parking::new(settings.patience, settings.waiting),
+            parking: Parking::new(settings.patience, settings.waiting, settings.peers.clone()),
             watching: Watching::default(),
             source: RwLock::new(source),
             status: signal::channel(Status::Starting).0,

@@ -6,13 +6,15 @@
 //! (2026-07-28 basic/patterns/mrtr).
 
 mod attendant;
+mod elsewhere;
 mod places;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use creole::call::{Call, Context};
 use creole::client::Calling;
+use creole::peers::{Keeping, Peers, Unreached};
 use creole::proto::client::Request;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::Mirror;
@@ -24,7 +26,7 @@ use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::kept::{Kept, Parked};
+use super::kept::{Kept, Known, Parked};
 use super::pool::Lease;
 use attendant::Attendant;
 use places::{Found, Place, Places};
@@ -43,6 +45,8 @@ pub(super) struct Parking {
     places: Mutex<Places>,
     /// How long the answers may take.
     patience: Duration,
+    /// The processes that share the state, if there may be others than this one.
+    peers: Option<Peers>,
 }
 
 /// A call that is about to be made.
@@ -50,12 +54,19 @@ pub(super) struct Beginning {
     pub(super) request: Request,
     /// Its arguments that are repeated in headers.
     pub(super) mirrors: Arc<[Mirror]>,
+    /// Answers from when it was made before, by what tells their questions apart.
+    pub(super) answered: Vec<(String, Raw)>,
 }
 
 impl Beginning {
     /// Whether the server was told of folders, for which some ask before they are called.
     fn is_announced(&self) -> bool {
         self.request.terms.capabilities.roots
+    }
+
+    /// Whether making the call a second time does no harm: it only reads.
+    fn may_repeat(&self) -> bool {
+        may_repeat(&self.request.operation)
     }
 
     fn begin(self, lease: &Lease) -> Calling {
@@ -75,14 +86,56 @@ pub(super) struct Resume {
 pub(super) enum ToCaller {
     Event(Event),
     /// It asks, and goes on waiting.
-    Asks(Vec<Ask>, u32),
+    Asks(Questions),
     Done(Outcome),
+}
+
+/// What a call asks.
+#[derive(Clone, Debug)]
+pub(super) struct Questions {
+    asks: Vec<Ask>,
+    round: u32,
+    /// What was answered before, if the call may be made again.
+    known: Option<Vec<Known>>,
+}
+
+impl Questions {
+    /// What the caller leaves with.
+    fn outcome(self, id: &str, lane: usize, home: Option<&str>) -> Outcome {
+        let Self { asks, round, known } = self;
+        let known = known.map(|known| {
+            let answered = known.into_iter().filter(|it| it.answer.is_some());
+            answered.chain(asks.iter().map(Known::open)).collect()
+        });
+        let (id, home) = (id.to_owned(), home.map(str::to_owned));
+        let state = Some(Kept::Park(Parked { id, round, lane, home, known }).text());
+        Outcome::NeedInput { asks, state }
+    }
+}
+
+/// What came of somebody who came back.
+pub(super) enum Resumed {
+    /// The call went on.
+    Outcome(Outcome),
+    /// The process in which the call waited is gone, and the call with it.
+    Gone,
+}
+
+impl From<Fault> for Resumed {
+    fn from(fault: Fault) -> Self {
+        Self::Outcome(fault.into())
+    }
 }
 
 impl Parking {
     /// No calls yet; answers may take so long, and so many calls may wait for them.
-    pub(super) fn new(patience: Duration, most: usize) -> Arc<Self> {
-        Arc::new(Self { places: Mutex::new(Places::new(most)), patience })
+    pub(super) fn new(patience: Duration, most: usize, peers: Option<Peers>) -> Arc<Self> {
+        Arc::new(Self { places: Mutex::new(Places::new(most)), patience, peers })
+    }
+
+    /// What other processes know this one by.
+    fn home(&self) -> Option<&str> {
+        self.peers.as_ref().map(Peers::name)
     }
 
     /// Follows a call whose caller may have to leave it.
@@ -104,26 +157,59 @@ impl Parking {
         let (id, lane) = (spot.id.clone(), lease.lane);
         let attendant = Attendant::new(beginning, lease, context, caller, spot);
         tokio::spawn(attendant.attend(resumes));
-        wait(news, &id, lane, context).await
+        self.wait(news, &id, lane, context).await
     }
 
-    /// Goes on with a call that its caller had to leave.
-    pub(super) async fn resume(&self, parked: &Parked, call: &Call) -> Outcome {
-        let Parked { id, round, lane } = parked;
+    /// Goes on with a call that its caller had to leave, here or in the process in which it waits.
+    pub(super) async fn resume(&self, parked: &Parked, call: &Call) -> Resumed {
+        let Parked { id, round, lane, .. } = parked;
         let context = &call.context;
         let found = self.lock().find(id, context.principal());
         let commands = match found {
             Found::Here(commands) => commands,
             Found::GivenUp => return expired().into(),
-            Found::Not => return lost(&call.operation).into(),
+            Found::Not => return self.resume_elsewhere(parked, call).await,
         };
         let (caller, news) = mpsc::channel(NEWS);
         let answers = context.answers().map(|(key, answer)| (key.to_owned(), answer.clone()));
         let resume = Resume { round: *round, answers: answers.collect(), caller };
         match commands.send(resume).await {
-            Ok(()) => wait(news, id, *lane, context).await,
+            Ok(()) => Resumed::Outcome(self.wait(news, id, *lane, context).await),
             Err(_) => lost(&call.operation).into(),
         }
+    }
+
+    async fn resume_elsewhere(&self, parked: &Parked, call: &Call) -> Resumed {
+        let (Some(peers), Some(home)) = (&self.peers, &parked.home) else {
+            return lost(&call.operation).into();
+        };
+        if home == peers.name() {
+            return lost(&call.operation).into();
+        }
+        match Box::pin(elsewhere::resume(peers, home, parked, call)).await {
+            Ok(outcome) => Resumed::Outcome(outcome),
+            Err(Unreached::Gone) => Resumed::Gone,
+            Err(Unreached::Unknown) => lost(&call.operation).into(),
+            Err(unreached) => elsewhere::unreached(&unreached).into(),
+        }
+    }
+
+    /// Waits for the call's end or its next questions. Being dropped is noticed by the call.
+    async fn wait(
+        &self,
+        mut news: mpsc::Receiver<ToCaller>,
+        id: &str,
+        lane: usize,
+        context: &Context,
+    ) -> Outcome {
+        while let Some(told) = news.recv().await {
+            match told {
+                ToCaller::Event(event) => context.event(event).await,
+                ToCaller::Asks(questions) => return questions.outcome(id, lane, self.home()),
+                ToCaller::Done(outcome) => return outcome,
+            }
+        }
+        super::broken("the call was given up").into()
     }
 
     /// Gives up the oldest call of this caller that waits for answers and that nobody waits for, and waits until
@@ -145,7 +231,7 @@ impl Parking {
         let given_up = Arc::new(Notify::new());
         let place = Place::new(principal, commands, Arc::clone(&given_up), left);
         self.lock().insert(id.clone(), place);
-        Ok(Spot { parking: Arc::clone(self), id, given_up, _leaving: leaving })
+        Ok(Spot { parking: Arc::clone(self), id, given_up, keeping: None, _leaving: leaving })
     }
 
     fn lock(&self) -> MutexGuard<'_, Places> {
@@ -158,6 +244,8 @@ pub(super) struct Spot {
     parking: Arc<Parking>,
     id: String,
     given_up: Arc<Notify>,
+    /// Has other processes find it.
+    keeping: Option<Keeping>,
     _leaving: oneshot::Sender<()>,
 }
 
@@ -171,6 +259,24 @@ impl Spot {
     /// refused if too many of others do.
     fn park(&self, bytes: usize) -> Result<(), Fault> {
         if self.parking.lock().park(&self.id, bytes) { Ok(()) } else { Err(too_many()) }
+    }
+
+    /// Has other processes find the call, if there may be any: its caller may come back to one of them.
+    async fn announce(&mut self) {
+        let Some(peers) = self.parking.peers.as_ref().filter(|_| self.keeping.is_none()) else {
+            return;
+        };
+        let (parking, id) = (Arc::downgrade(&self.parking), self.id.clone());
+        let target = elsewhere::target(&self.id);
+        let keeping = peers.keep(&target, move |errand| {
+            tokio::spawn(elsewhere::serve(Weak::clone(&parking), id.clone(), errand));
+        });
+        self.keeping = Some(keeping.await);
+    }
+
+    /// Whether the call may be made again when this process is gone.
+    fn is_shared(&self) -> bool {
+        self.parking.peers.is_some()
     }
 
     /// Somebody came back for the call; too late, if it was given up meanwhile.
@@ -207,24 +313,9 @@ pub(super) fn is_needed(
     leaves && rules.asking == Asking::Inline && capabilities.can_be_asked()
 }
 
-/// Waits for the call's end or its next questions. Being dropped is noticed by the call.
-async fn wait(
-    mut news: mpsc::Receiver<ToCaller>,
-    id: &str,
-    lane: usize,
-    context: &Context,
-) -> Outcome {
-    while let Some(told) = news.recv().await {
-        match told {
-            ToCaller::Event(event) => context.event(event).await,
-            ToCaller::Asks(asks, round) => {
-                let state = Some(Kept::Park(Parked { id: id.to_owned(), round, lane }).text());
-                return Outcome::NeedInput { asks, state };
-            }
-            ToCaller::Done(outcome) => return outcome,
-        }
-    }
-    super::broken("the call was given up").into()
+/// Whether an operation only reads, so that it may be done again when nobody knows what became of it.
+pub(super) fn may_repeat(operation: &Operation) -> bool {
+    matches!(operation, Operation::ReadResource { .. } | Operation::GetPrompt { .. })
 }
 
 /// The fault of a call that asks while too many others wait for answers.
@@ -234,7 +325,7 @@ pub(super) fn too_many() -> Fault {
 }
 
 /// The fault of a call that nobody knows any more: it may have been carried out.
-fn lost(operation: &Operation) -> Fault {
+pub(super) fn lost(operation: &Operation) -> Fault {
     let detail = "the call that asked this is over: its answer was taken, it took too long, or the gateway was \
                   restarted. Nothing is known about its effects; call again if that is safe";
     let kind = match operation {
@@ -271,7 +362,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_call_of_a_caller_makes_room_and_those_of_others_stay() {
-        let parking = Parking::new(Duration::from_secs(600), 64);
+        let parking = Parking::new(Duration::from_secs(600), 64, None);
         let (bobs, is_parked) = parked(&parking, "bob");
         is_parked.unwrap();
         let mut spots: Vec<_> = (0..=MOST_OF_ONE).map(|_| parked(&parking, "alice")).collect();
@@ -289,7 +380,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_somebody_waits_for_is_never_given_up() {
-        let parking = Parking::new(Duration::from_secs(600), 64);
+        let parking = Parking::new(Duration::from_secs(600), 64, None);
         let spots: Vec<_> = (0..MOST_OF_ONE).map(|_| parked(&parking, "alice").0).collect();
         assert!(spots.iter().all(Spot::unpark));
         assert!(!parking.make_room("alice").await);
@@ -299,7 +390,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_has_no_call_to_give_up_is_refused_while_others_fill_the_place() {
-        let parking = Parking::new(Duration::from_secs(600), 64);
+        let parking = Parking::new(Duration::from_secs(600), 64, None);
         let all: Vec<_> =
             (0..64).map(|number| parked(&parking, &format!("{}", number / MOST_OF_ONE))).collect();
         assert!(all.iter().all(|(_, parked)| parked.is_ok()));
@@ -310,7 +401,7 @@ mod tests {
 
     #[tokio::test]
     async fn ten_thousand_calls_wait_within_their_measure_and_leave_nothing_behind() {
-        let parking = Parking::new(Duration::from_secs(600), 10_000);
+        let parking = Parking::new(Duration::from_secs(600), 10_000, None);
         let principal = |number: usize| format!("{}", number / MOST_OF_ONE);
         let all: Vec<_> = (0..10_000).map(|number| parked(&parking, &principal(number))).collect();
         assert!(all.iter().all(|(_, parked)| parked.is_ok()));
@@ -330,7 +421,7 @@ mod tests {
 
     #[tokio::test]
     async fn questions_that_are_too_long_together_are_refused() {
-        let parking = Parking::new(Duration::from_secs(600), 64);
+        let parking = Parking::new(Duration::from_secs(600), 64, None);
         let half = 40 * 1024 * 1024;
         let spot = |name: &str| parking.enter(name, mpsc::channel(1).0).unwrap();
         let (first, second) = (spot("alice"), spot("bob"));

@@ -12,16 +12,20 @@ use creole::proto::revision::{Asking, Era, Tasks};
 use creole::proto::wire::Raw;
 
 use super::kept::{Kept, Parked};
-use super::park::{self, Beginning};
+use super::park::{self, Beginning, Resumed};
 use super::pool::{Key, Lease};
-use super::{Affinity, Upstream, affinity, broken, relay, tasks, terms};
+use super::{Affinity, Upstream, affinity, broken, kept, relay, tasks, terms};
 
 impl Upstream {
     /// Answers a call. What is rare waits on the heap, so that this future is small.
     pub(super) async fn answer(&self, call: Call) -> Outcome {
         let kept = call.context.state().and_then(Kept::read);
         match &kept {
-            Some(Kept::Park(parked)) => return Box::pin(self.resume(parked, &call)).await,
+            Some(Kept::Park(parked)) => match Box::pin(self.resume(parked, &call)).await {
+                Resumed::Outcome(outcome) => return outcome,
+                Resumed::Gone if park::may_repeat(&call.operation) => {}
+                Resumed::Gone => return park::lost(&call.operation).into(),
+            },
             Some(Kept::Again) => {
                 if let Some(fault) = declined(&call.context) {
                     return fault.into();
@@ -95,16 +99,18 @@ impl Upstream {
     }
 
     /// Goes on with a call that its caller had to leave.
-    async fn resume(&self, parked: &Parked, call: &Call) -> Outcome {
-        let outcome = self.parking.resume(parked, call).await;
-        let Outcome::Complete(Payload::TaskCreated(task)) = &outcome else { return outcome };
+    async fn resume(&self, parked: &Parked, call: &Call) -> Resumed {
+        let resumed = self.parking.resume(parked, call).await;
+        let Resumed::Outcome(Outcome::Complete(Payload::TaskCreated(task))) = &resumed else {
+            return resumed;
+        };
         let capabilities = terms::capabilities(&call.context);
         // Only sessions ask in the middle of a call.
         let (key, asks) = self.key(call, &capabilities, false);
         let conversation = call.context.conversation().cloned();
         let key = Key { lane: parked.lane, ..key };
         match self.pool.lease_again(key, &asks, conversation).await {
-            Ok(lease) => self.task(call, lease, &capabilities).adopt(task).await,
+            Ok(lease) => Resumed::Outcome(self.task(call, lease, &capabilities).adopt(task).await),
             Err(fault) => fault.into(),
         }
     }
@@ -132,7 +138,7 @@ impl Upstream {
         let rules = lease.connection.greeting().rules;
         let request = terms::request(operation, context, capabilities, tasking, rules);
         if call.operation.may_ask() && park::is_needed(context, &lease, capabilities) {
-            let beginning = Beginning { request, mirrors };
+            let beginning = Beginning { request, mirrors, answered: kept::answers(context) };
             return Box::pin(self.parking.follow(beginning, lease, context)).await;
         }
         let calling = lease.connection.begin_with(request, mirrors);

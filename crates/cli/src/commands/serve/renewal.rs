@@ -157,7 +157,7 @@ impl Renewal {
     /// Ends the conversations with the servers behind.
     pub(super) async fn close(&self) {
         for served in &self.running.lock().await.served {
-            served.federation.close().await;
+            served.close().await;
         }
     }
 }

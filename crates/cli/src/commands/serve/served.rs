@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use creole::auth::text_of;
+use creole::peers::Peers;
 use creole::process::Guardian;
 use creole::seal::{Sealer, Secrets};
 use creole::state::{Limits, State};
@@ -27,6 +28,8 @@ pub(super) struct Served {
     pub(super) service: Service,
     /// Where it keeps what outlives a request.
     pub(super) state: State,
+    /// The processes that share it, where there may be several.
+    pub(super) peers: Option<Peers>,
     /// What seals for its clients.
     sealer: Sealer,
     /// The servers behind it.
@@ -60,11 +63,20 @@ impl Served {
         let site = creole_cli::site(plan);
         let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
         let service = server.state(state.clone()).sealer(sealer.clone()).start();
-        let mut servers = behind(plan, args, affinity)?;
+        let peers = Some(&state).filter(|it| it.is_shared()).and_then(|it| Peers::new(it.clone()));
+        let mut servers = behind(plan, args, affinity, peers.as_ref())?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
         federation.begin(servers, &service.registry(), plan.has_own());
         let entrance = site.as_ref().filter(|_| plan.signs_in_at_a_site()).map(Entrance::new);
-        Ok(Self { service, state, sealer, federation, affinity, guardian, site, entrance })
+        Ok(Self { service, state, peers, sealer, federation, affinity, guardian, site, entrance })
+    }
+
+    /// Ends the conversations with the servers behind, and tells other processes that this one is gone.
+    pub(super) async fn close(&self) {
+        if let Some(peers) = &self.peers {
+            peers.leave().await;
+        }
+        self.federation.close().await;
     }
 
     /// Seals with the newest key of the plan from now on.
@@ -78,7 +90,7 @@ impl Served {
         let guardian = self.guardian.clone().or_else(|| guardian(plan));
         let site = self.site_of(plan);
         let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
-        let mut servers = behind(plan, args, self.affinity)?;
+        let mut servers = behind(plan, args, self.affinity, self.peers.as_ref())?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
         let successor = server.state(self.state.clone()).succeed(&self.service);
         let behind = self.federation.succeed(servers, successor.registry(), plan.has_own());
@@ -163,7 +175,12 @@ fn server(
 
 /// The servers behind: those that are planned, and the program that the command line names. A server behind has
 /// the one caller of stdio to itself.
-fn behind(plan: &Plan, args: &ServeArgs, affinity: Affinity) -> Result<Vec<Settings>, Failure> {
+fn behind(
+    plan: &Plan,
+    args: &ServeArgs,
+    affinity: Affinity,
+    peers: Option<&Peers>,
+) -> Result<Vec<Settings>, Failure> {
     let mut program = match args.command.is_empty() {
         true => None,
         false => Some(target::program(&args.command)?),
@@ -182,12 +199,14 @@ fn behind(plan: &Plan, args: &ServeArgs, affinity: Affinity) -> Result<Vec<Setti
             planned.way = way;
         }
         planned.patience = plan.server.limits.question_timeout;
+        planned.peers = peers.cloned();
         servers.push(planned);
     }
     if let Some(way) = program {
         let transparent = args.chosen.is_default();
         let patience = plan.server.limits.question_timeout;
-        servers.push(Settings { affinity, transparent, patience, ..Settings::new(way) });
+        let peers = peers.cloned();
+        servers.push(Settings { affinity, transparent, patience, peers, ..Settings::new(way) });
     }
     Ok(servers)
 }

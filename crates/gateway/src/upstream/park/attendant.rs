@@ -13,10 +13,11 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::callers::Aside;
+use super::super::kept::{Known, digest};
 use super::super::pool::Lease;
 use super::super::relay::spoil_if_rooted;
 use super::super::unmet::Unmet;
-use super::{Beginning, Resume, Spot, ToCaller, consumed, expired};
+use super::{Beginning, Questions, Resume, Spot, ToCaller, consumed, expired};
 
 /// How long further questions are waited for, so that those of one moment go out together.
 const GATHERING: Duration = Duration::from_millis(10);
@@ -33,6 +34,9 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The most questions that may be open at once.
 const MOST_QUESTIONS: usize = 8;
+
+/// The most bytes of answers that are kept with the caller, for a call that may be made again.
+const MOST_KNOWN: usize = 8 * 1024;
 
 /// Stays with one call.
 pub(super) struct Attendant {
@@ -54,6 +58,10 @@ pub(super) struct Attendant {
     /// The last progress that nobody was there to hear of.
     missed: Option<Event>,
     unmet: Unmet,
+    /// Answers from when the call was made before, for as long as the server asks the same.
+    answered: Vec<(String, Raw)>,
+    /// What was answered so far, for a call that may be made again.
+    known: Option<Vec<Known>>,
     spot: Spot,
 }
 
@@ -87,12 +95,14 @@ enum Turn {
 
 impl Attendant {
     pub(super) fn new(
-        beginning: Beginning,
+        mut beginning: Beginning,
         lease: Lease,
         context: &Context,
         caller: mpsc::Sender<ToCaller>,
         spot: Spot,
     ) -> Self {
+        let answered = std::mem::take(&mut beginning.answered);
+        let known = (spot.is_shared() && beginning.may_repeat()).then(Vec::new);
         Self {
             calling: Begun::NotYet(Some(Box::new(beginning))),
             lease,
@@ -107,6 +117,8 @@ impl Attendant {
             beat: Instant::now(),
             missed: None,
             unmet: Unmet::default(),
+            answered,
+            known,
             spot,
         }
     }
@@ -186,6 +198,9 @@ impl Attendant {
         spoil_if_rooted(&asked, &self.context, &self.lease);
         let Some(asked) = self.unmet.pass(asked, &self.context) else { return };
         let Asked { question, reply, .. } = asked;
+        if let Some(answer) = self.recall(&question) {
+            return reply.answer(Ok(answer));
+        }
         if self.open.len() >= MOST_QUESTIONS {
             return reply.answer(Err(Refusal::declined("too many questions are open")));
         }
@@ -194,6 +209,32 @@ impl Attendant {
         let key = format!("q{}", self.asked);
         self.open.insert(key, Open { question, reply });
         self.gather = Some(Instant::now() + GATHERING);
+    }
+
+    /// What was answered to the question when the call was made before. From the first that is another one on, the
+    /// caller is asked.
+    fn recall(&mut self, question: &Question) -> Option<Raw> {
+        if self.answered.is_empty() {
+            return None;
+        }
+        let asked = digest(question);
+        let Some(place) = self.answered.iter().position(|(known, _)| *known == asked) else {
+            self.answered.clear();
+            return None;
+        };
+        let answer = self.answered.remove(place).1;
+        self.note(question, &answer);
+        Some(answer)
+    }
+
+    /// Remembers what was answered, where the call may be made again; what is too long to keep is asked again then.
+    fn note(&mut self, question: &Question, answer: &Raw) {
+        let Some(known) = &mut self.known else { return };
+        let length = |known: &Known| known.answer.as_ref().map_or(0, |it| it.as_str().len());
+        let bytes: usize = known.iter().map(length).sum();
+        if bytes + answer.as_str().len() <= MOST_KNOWN {
+            known.push(Known::answered(question, answer));
+        }
     }
 
     /// Hands the open questions to the callers, who leave with them.
@@ -213,7 +254,9 @@ impl Attendant {
             .open
             .iter()
             .map(|(key, open)| Ask { key: key.clone(), question: open.question.clone() });
-        self.tell(ToCaller::Asks(asks.collect(), self.round)).await;
+        let (asks, round, known) = (asks.collect(), self.round, self.known.clone());
+        self.spot.announce().await;
+        self.tell(ToCaller::Asks(Questions { asks, round, known })).await;
         self.callers.clear();
         self.parked = Some(Instant::now() + self.spot.patience());
         self.beat = Instant::now();
@@ -248,6 +291,7 @@ impl Attendant {
         self.lease.set_parked(false);
         for (key, answer) in &answers {
             if let Some(open) = self.open.remove(key) {
+                self.note(&open.question, answer);
                 open.reply.answer(Ok(answer.clone()));
             }
         }

@@ -1,0 +1,151 @@
+//! Two processes, as far as the state can tell.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, advance};
+
+use super::*;
+
+fn two() -> (Peers, Peers) {
+    let state = State::default();
+    (Peers::new(state.clone()).unwrap(), Peers::new(state).unwrap())
+}
+
+/// Has each errand run by this, in a task of its own.
+fn run<F: Future<Output = ()> + Send + 'static>(
+    work: impl Fn(Errand) -> F + Send + Sync,
+) -> impl Fn(Errand) + Send + Sync {
+    move |errand| drop(tokio::spawn(work(errand)))
+}
+
+async fn echo(errand: Errand) {
+    let said = errand.payload.clone();
+    errand.desk.say(&said).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_errand_is_run_where_its_target_is_and_once() {
+    let (here, there) = two();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let _kept = there
+        .keep("a", move |errand| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            drop(tokio::spawn(echo(errand)));
+        })
+        .await;
+    let mut replies = here.send(there.name(), "a", Bytes::from_static(b"hello")).await.unwrap();
+    // Told of twice, as one that was not noticed is.
+    replies.call().await.unwrap();
+    assert_eq!(replies.next().await.unwrap(), "hello");
+    assert_eq!(runs.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_long_arrives_whole_and_in_order_and_what_is_too_long_is_refused() {
+    let (here, there) = two();
+    let long: Bytes = (0..1_000_000_u32).flat_map(u32::to_be_bytes).collect();
+    let said = long.clone();
+    let _kept = there
+        .keep(
+            "a",
+            run(move |errand| {
+                let said = said.clone();
+                async move {
+                    for text in [&b"first"[..], b"", &said[..256 * 1024], &said, b"last"] {
+                        errand.desk.say(text).await.unwrap();
+                    }
+                    let refused = errand.desk.say(&vec![0; 17 * 1024 * 1024]).await;
+                    assert!(matches!(refused, Err(StateError::TooLong { .. })), "{refused:?}");
+                }
+            }),
+        )
+        .await;
+    let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();
+    for text in [&b"first"[..], b"", &long[..256 * 1024], &long, b"last"] {
+        assert_eq!(replies.next().await.unwrap(), text);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_it_no_more_or_is_gone_is_told_at_once() {
+    let (here, there) = two();
+    let never = here.send(there.name(), "a", Bytes::new()).await;
+    assert_eq!(never.err(), Some(Unreached::Gone));
+    let kept = there.keep("a", run(echo)).await;
+    let other = there.keep("b", run(echo)).await;
+    drop(kept);
+    let mut unknown = here.send(there.name(), "a", Bytes::new()).await.unwrap();
+    assert_eq!(unknown.next().await, Err(Unreached::Unknown));
+    drop(other);
+    there.leave().await;
+    let left = here.send(there.name(), "b", Bytes::new()).await;
+    assert_eq!(left.err(), Some(Unreached::Gone));
+    let invented = here.send("../../seal/x", "b", Bytes::new()).await;
+    assert_eq!(invented.err(), Some(Unreached::Gone));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_dies_over_an_errand_is_missed_soon() {
+    let (here, there) = two();
+    let _kept = there.keep("a", std::mem::forget).await;
+    let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();
+    // Nothing that it would do while it lives ends its own presence, so somebody else does.
+    let taken = tokio::time::timeout(BEAT * 3, replies.next()).await;
+    assert!(taken.is_err(), "it is alive");
+    there.shared.kept().takers.clear();
+    let began = Instant::now();
+    assert_eq!(replies.next().await, Err(Unreached::Gone));
+    assert!(began.elapsed() <= ALIVE + BEAT * 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_leaves_is_noticed_by_the_one_who_works_for_it() {
+    let (here, there) = two();
+    let (noticed, mut left) = mpsc::channel(1);
+    let _kept = there
+        .keep(
+            "a",
+            run(move |errand| {
+                let noticed = noticed.clone();
+                async move {
+                    errand.sender.left().await;
+                    noticed.send(()).await.unwrap();
+                }
+            }),
+        )
+        .await;
+    let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();
+    _ = tokio::time::timeout(ALIVE * 3, replies.next()).await;
+    assert!(left.try_recv().is_err(), "it waits");
+    drop(replies);
+    left.recv().await.unwrap();
+    // One that dies says nothing.
+    let silent = here.send(there.name(), "a", Bytes::new()).await.unwrap();
+    std::mem::forget(silent);
+    left.recv().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_stays_behind() {
+    let (here, there) = two();
+    let kept = there.keep("a", run(echo)).await;
+    let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();
+    replies.next().await.unwrap();
+    let id = replies.id.clone();
+    drop((replies, kept));
+    advance(BEAT * 2).await;
+    tokio::time::sleep(BEAT).await;
+    let state = &here.shared.state;
+    for key in [presence_path(there.name()), errand_path(&id), waiting_path(&id)] {
+        assert_eq!(state.get(&key).await.unwrap(), None, "{key}");
+    }
+    assert_eq!(state.read_after(&replies_path(&id), 0, 1).await.unwrap(), []);
+    assert!(!there.shared.kept().runs);
+    // And it can be there again.
+    let _kept = there.keep("a", run(echo)).await;
+    let mut again = here.send(there.name(), "a", Bytes::from_static(b"x")).await.unwrap();
+    assert_eq!(again.next().await.unwrap(), "x");
+}
