@@ -1,8 +1,11 @@
 //! Sessions of the handshake generation: whose they are, what they keep, and how they end.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use creole::auth::Principal;
+use creole::peers::Peers;
 use creole::proto::op::{Operation, Outcome};
 use creole::state::State;
 use creole::transport::http::{Endpoint, Settings};
@@ -182,6 +185,54 @@ async fn answers_to_nothing_and_messages_without_a_session_are_refused() {
     assert_eq!(endpoint.answer(post(&[], &list)).await.status(), 400);
     let version = [("mcp-session-id", &*session), ("mcp-protocol-version", "1900-01-01")];
     assert_eq!(endpoint.answer(post(&version, &list)).await.status(), 400);
+}
+
+/// An endpoint of a process that shares the state with others.
+fn one_of_several(state: &State, watch: &Watch) -> Endpoint {
+    let peers = Peers::new(state.clone());
+    Endpoint::new(service(watch), Settings { state: state.clone(), peers, ..Settings::default() })
+}
+
+fn named(who: &str) -> Principal {
+    Principal { id: who.into(), roles: Arc::default() }
+}
+
+/// Says something of the transport of 2024 as somebody.
+async fn say(endpoint: &Endpoint, address: &str, who: &str, message: &serde_json::Value) -> u16 {
+    let mut request = post(&[], message);
+    *request.uri_mut() = address.parse().unwrap();
+    request.extensions_mut().insert(named(who));
+    endpoint.answer(request).await.status().as_u16()
+}
+
+#[tokio::test]
+async fn messages_of_the_transport_of_2024_reach_the_process_that_has_the_stream() {
+    let (state, watch) = (State::default(), Watch::default());
+    let (here, there) = (one_of_several(&state, &watch), one_of_several(&state, &watch));
+    let mut opening = request(Method::GET, &[("accept", "text/event-stream")], "");
+    *opening.uri_mut() = "/sse".parse().unwrap();
+    opening.extensions_mut().insert(named("ann"));
+    let mut stream = here.answer(opening).await;
+    let told = part(stream.body_mut()).await.unwrap();
+    let address = told.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    assert_eq!(say(&there, &address, "bob", &hello).await, 404, "it is not his");
+    assert_eq!(say(&there, &address, "ann", &hello).await, 202);
+    assert!(part(stream.body_mut()).await.unwrap().contains("2024-11-05"));
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(say(&here, &address, "ann", &initialized).await, 202);
+    let wait =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait"}});
+    assert_eq!(say(&there, &address, "ann", &wait).await, 202);
+    watch.started.notified().await;
+    let long = "x".repeat(2 * 1024 * 1024);
+    let long = json!({"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"x": long}});
+    assert_eq!(say(&there, &address, "ann", &long).await, 413, "the state takes no such value");
+    // Who closes the stream has the calls cancelled, whichever way they came.
+    drop(stream);
+    watch.dropped.notified().await;
+    assert_eq!(say(&there, &address, "ann", &wait).await, 404);
 }
 
 #[tokio::test]

@@ -174,7 +174,8 @@ fn endpoint(
     old_sse: Option<String>,
 ) -> Endpoint {
     let (service, state) = (served.service.clone(), served.state.clone());
-    let endpoint = Endpoint::new(service, Settings { old_sse, ..settings(reached, state) });
+    let peers = served.peers.clone();
+    let endpoint = Endpoint::new(service, Settings { old_sse, peers, ..settings(reached, state) });
     let (drained, drain) = (endpoint.clone(), drain.clone());
     tokio::spawn(async move {
         drain.reached(Stage::Draining).await;
@@ -193,6 +194,7 @@ fn settings(reached: &HttpPlan, state: State) -> Settings {
         max_sessions: limits.sessions,
         session_idle: limits.session_timeout,
         state,
+        peers: None,
     }
 }
 

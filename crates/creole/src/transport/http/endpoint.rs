@@ -17,7 +17,7 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::http::head::{LAST_EVENT, SESSION};
 use creole_proto::http::{EventId, accepted};
 use creole_proto::revision::Rules;
-use creole_proto::wire::Fields;
+use creole_proto::wire::{Fields, Limits};
 use http::header::{ACCEPT, ALLOW, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response};
@@ -34,6 +34,7 @@ use super::sessions::Sessions;
 use super::stream::Stream;
 use crate::auth::{LOCAL, Principal};
 use crate::call::Origin;
+use crate::peers::Peers;
 use crate::server::Service;
 use crate::state::{State, StateError};
 
@@ -50,6 +51,8 @@ pub struct Settings {
     pub session_idle: Duration,
     /// Where sessions are written down, so that they outlive the process.
     pub state: State,
+    /// The processes that share the state, where there may be several: messages may come to any of them.
+    pub peers: Option<Peers>,
 }
 
 impl Default for Settings {
@@ -60,6 +63,7 @@ impl Default for Settings {
             max_sessions: 10_000,
             session_idle: Duration::from_secs(30 * 60),
             state: State::default(),
+            peers: None,
         }
     }
 }
@@ -130,7 +134,9 @@ impl Endpoint {
         let is_old = self.shared.settings.old_sse.as_deref() == Some(head.uri.path());
         match head.method {
             Method::POST => self.post(head, body, principal, is_old).await,
-            Method::GET if is_old => old_sse::open(self, head.uri.path(), principal),
+            Method::GET if is_old => {
+                Box::pin(old_sse::open(self, head.uri.path(), principal)).await
+            }
             Method::GET => self.get(&head.headers, &principal).await,
             Method::DELETE if !is_old => self.delete(&head.headers, &principal).await,
             _ => self.not_allowed(is_old),
@@ -149,6 +155,16 @@ impl Endpoint {
     fn hub(&self) -> &Arc<Hub> {
         self.shared.hub.start(&self.shared.sessions);
         &self.shared.hub
+    }
+
+    /// The processes that share the state, where there may be several.
+    pub(super) fn peers(&self) -> Option<&Peers> {
+        self.shared.settings.peers.as_ref()
+    }
+
+    /// How much a message may be.
+    pub(super) fn wire_limits(&self) -> Limits {
+        self.shared.service.profile().limits.wire
     }
 
     pub(super) fn sessions(&self) -> &Arc<Sessions> {

@@ -78,7 +78,8 @@ impl Endpoint {
         let post = Post { headers, accepted, principal, scanned };
         if is_old {
             let scanned = post.scanned.as_ref();
-            return Box::pin(old_sse::message(self, &head.uri, &post.principal, scanned)).await;
+            let message = old_sse::message(self, &head.uri, &post.principal, &body, scanned);
+            return Box::pin(message).await;
         }
         let mut response = match self.message(&post) {
             Step::Done(response) => response,

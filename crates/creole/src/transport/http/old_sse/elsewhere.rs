@@ -1,0 +1,103 @@
+//! Messages that come to another process than the one that has the stream.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use creole_proto::wire::{Limits, scan};
+use http::Response;
+
+use super::super::reply::{self, Body, Events};
+use super::super::session::{Reading, Session};
+use super::unknown;
+use crate::peers::{Errand, Keeping, Peers, Unreached};
+use crate::state::StateError;
+
+/// A stream that other processes find for as long as somebody reads it.
+pub(super) struct Found {
+    reading: Reading,
+    _keeping: Keeping,
+}
+
+impl Events for Found {
+    fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        Pin::new(&mut self.reading).poll_bytes(context)
+    }
+}
+
+/// Has other processes find the stream of a session.
+pub(super) async fn found(
+    peers: &Peers,
+    session: &Arc<Session>,
+    reading: Reading,
+    limits: Limits,
+) -> Found {
+    let theirs = Arc::clone(session);
+    let take = move |errand| drop(tokio::spawn(serve(Arc::clone(&theirs), limits, errand)));
+    Found { reading, _keeping: peers.keep(&target(session.id()), take).await }
+}
+
+/// Hands a message on to the process that has the stream, and answers with what that one did.
+pub(super) async fn hand_on(
+    peers: &Peers,
+    home: &str,
+    id: &str,
+    principal: &str,
+    body: &Bytes,
+) -> Response<Body> {
+    let errand = written(principal, body);
+    let status = async {
+        let mut replies = peers.send(home, &target(id), errand).await?;
+        replies.next().await
+    };
+    match status.await {
+        Ok(taken) if &taken[..] == TAKEN => reply::empty(202),
+        Ok(_) | Err(Unreached::Gone | Unreached::Unknown) => unknown(),
+        Err(Unreached::State(StateError::TooLong { most, .. })) => {
+            let why = format!("the stream is in another process, which takes {most} bytes at most");
+            reply::refusal(413, &why)
+        }
+        Err(unreached) => {
+            tracing::warn!(%unreached, "a message for a stream of another process was refused");
+            reply::refusal(
+                503,
+                "the stream is in another process that cannot be reached; try later",
+            )
+        }
+    }
+}
+
+const TAKEN: &[u8] = b"taken";
+
+/// Takes a message for the session, if it is from its owner.
+async fn serve(session: Arc<Session>, limits: Limits, errand: Errand) {
+    let Errand { payload, desk, .. } = errand;
+    let from_owner = read(&payload).filter(|(who, _)| session.owner().as_bytes() == *who);
+    let taken = from_owner.filter(|_| !session.is_closed());
+    if let Some((_, message)) = taken {
+        session.used();
+        let scanned = scan(message, &limits);
+        // It is taken, and the answer goes to the stream.
+        drop(session.post(scanned.as_ref(), false).await);
+    }
+    let said = if taken.is_some() { TAKEN } else { b"unknown" };
+    if let Err(error) = desk.say(said).await {
+        tracing::warn!(%error, "another process was not told that its message was taken");
+    }
+}
+
+/// Who says something, and what; the length of the name comes first, so that no name can be taken for another.
+fn written(principal: &str, message: &[u8]) -> Bytes {
+    let length = (principal.len() as u64).to_be_bytes();
+    [&length, principal.as_bytes(), message].concat().into()
+}
+
+fn read(errand: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = errand.split_first_chunk::<8>()?;
+    rest.split_at_checked(usize::try_from(u64::from_be_bytes(*length)).ok()?)
+}
+
+fn target(id: &str) -> String {
+    format!("stream/{id}")
+}
