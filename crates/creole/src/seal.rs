@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -21,6 +22,10 @@ pub const MAX_TEXT: usize = 64 * 1024;
 
 /// Longer plain bytes seal into more than [`MAX_TEXT`], which does not open.
 pub const MAX_PLAIN: usize = (MAX_TEXT - PREFIX.len() - KEY_ID - 1) / 4 * 3 - NONCE - EXPIRY - TAG;
+
+/// How far the clocks of machines that share secrets may be apart: a text opens for that much longer, since it may have
+/// been sealed by a clock that is behind. What is kept in one place, as a call that waits, ends by the clock there.
+pub const CLOCKS_APART: Duration = Duration::from_secs(5 * 60);
 
 /// Seals and opens texts; clones share their keys.
 #[derive(Clone)]
@@ -59,7 +64,7 @@ impl Sealer {
     /// A sealer that opens the texts of each other sealer with the same secret.
     #[must_use]
     pub fn from_key(secret: &[u8; 32]) -> Self {
-        let keys = Keys { current: Arc::new(Key::new(secret)), previous: None };
+        let keys = Keys { current: Arc::new(Key::new(secret)), previous: None, leeway_ms: 0 };
         Self { keys: Arc::new(RwLock::new(keys)) }
     }
 
@@ -97,9 +102,11 @@ impl Sealer {
     }
 
     /// Seals with the newest of these secrets from now on. Texts of the one before it still open, also if only this
-    /// sealer knows it.
+    /// sealer knows it. The secrets may be those of other machines too, whose clocks may be up to [`CLOCKS_APART`].
     pub fn renew(&self, secrets: &Secrets) {
         secrets.0.iter().rev().for_each(|secret| self.rotate(secret));
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        keys.leeway_ms = CLOCKS_APART.as_millis() as u64;
     }
 
     /// Seals `plain` for `purpose` and for whatever `binding` names, until `expires_at_ms`.
@@ -136,8 +143,8 @@ impl Sealer {
     /// Opens a text that was sealed for the same purpose and binding.
     ///
     /// # Errors
-    /// [`SealError::Expired`] when it is genuine but `now_ms` has reached its end, and
-    /// [`SealError::Invalid`] in every other case.
+    /// [`SealError::Expired`] when it is genuine but `now_ms` has reached its end, by more than [`CLOCKS_APART`] where
+    /// the secrets may be those of other machines, and [`SealError::Invalid`] in every other case.
     pub fn open(
         &self,
         purpose: Purpose,
@@ -150,7 +157,8 @@ impl Sealer {
             .decrypt_in_place(&XNonce::from(nonce), &bound(purpose, binding), &mut opened)
             .map_err(|_| SealError::Invalid)?;
         let expires_at_ms = *opened.first_chunk::<EXPIRY>().ok_or(SealError::Invalid)?;
-        if now_ms >= u64::from_be_bytes(expires_at_ms) {
+        let leeway_ms = self.keys.read().unwrap_or_else(PoisonError::into_inner).leeway_ms;
+        if now_ms >= u64::from_be_bytes(expires_at_ms).saturating_add(leeway_ms) {
             return Err(SealError::Expired);
         }
         opened.drain(..EXPIRY);
@@ -230,6 +238,8 @@ fn secret_of_hex(text: &str) -> Option<[u8; 32]> {
 struct Keys {
     current: Arc<Key>,
     previous: Option<Arc<Key>>,
+    /// How long texts open after their end.
+    leeway_ms: u64,
 }
 
 impl Keys {
@@ -287,180 +297,4 @@ const EXPIRY: usize = 8;
 const TAG: usize = 16;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-
-    const LATER: u64 = 2_000;
-    const NOW: u64 = 1_000;
-
-    fn refs(parts: &[Vec<u8>]) -> Vec<&[u8]> {
-        parts.iter().map(Vec::as_slice).collect()
-    }
-
-    fn sealer() -> Sealer {
-        Sealer::from_key(&[7; 32])
-    }
-
-    #[tokio::test]
-    async fn who_shares_a_state_shares_a_secret_for_each_name() {
-        let state = State::default();
-        let sealed = |sealer: &Sealer| sealer.seal(Purpose::State, &[], LATER, b"kept");
-        let first = Sealer::kept_in(&state, "a").await.unwrap();
-        let second = Sealer::kept_in(&state, "a").await.unwrap();
-        let opened = second.open(Purpose::State, &[], NOW, &sealed(&first));
-        assert_eq!(opened.as_deref(), Ok(&b"kept"[..]));
-        let other = Sealer::kept_in(&state, "b").await.unwrap();
-        let refused = other.open(Purpose::State, &[], NOW, &sealed(&first));
-        assert_eq!(refused, Err(SealError::Invalid));
-    }
-
-    #[test]
-    fn the_text_has_the_documented_form_and_differs_each_time() {
-        let text = sealer().seal(Purpose::State, &[b"user"], LATER, b"secret");
-        let parts: Vec<&str> = text.split('.').collect();
-        assert_eq!((parts.len(), parts[0], parts[1].len()), (3, "c1", KEY_ID));
-        assert_eq!(URL_SAFE_NO_PAD.decode(parts[2]).unwrap().len(), NONCE + EXPIRY + 6 + TAG);
-        assert_ne!(text, sealer().seal(Purpose::State, &[b"user"], LATER, b"secret"));
-    }
-
-    #[test]
-    fn a_text_expires_at_its_end() {
-        let text = sealer().seal(Purpose::Cursor, &[], LATER, b"x");
-        assert!(sealer().open(Purpose::Cursor, &[], LATER - 1, &text).is_ok());
-        let expired = sealer().open(Purpose::Cursor, &[], LATER, &text);
-        assert_eq!(expired, Err(SealError::Expired));
-        // Who has no right to the text does not even learn that it expired.
-        let foreign = sealer().open(Purpose::Cursor, &[b"other"], LATER, &text);
-        assert_eq!(foreign, Err(SealError::Invalid));
-    }
-
-    #[test]
-    fn each_flipped_bit_is_invalid() {
-        let text = sealer().seal(Purpose::State, &[b"user", b"tools/call"], LATER, b"state");
-        for index in 0..text.len() {
-            for bit in 0..7 {
-                let mut bytes = text.clone().into_bytes();
-                bytes[index] ^= 1 << bit;
-                let changed = String::from_utf8(bytes).unwrap();
-                let opened =
-                    sealer().open(Purpose::State, &[b"user", b"tools/call"], NOW, &changed);
-                assert_eq!(opened, Err(SealError::Invalid), "bit {bit} of {index}");
-            }
-        }
-    }
-
-    #[test]
-    fn each_truncation_and_extension_is_invalid() {
-        let text = sealer().seal(Purpose::State, &[], LATER, b"state");
-        let extended = ["A", "AAAA", "=", "==", ".", "\n", " "].map(|tail| format!("{text}{tail}"));
-        let cut = (0..text.len()).map(|end| text[..end].to_owned());
-        for changed in cut.chain(extended).chain([format!(" {text}"), format!("{text}{text}")]) {
-            let opened = sealer().open(Purpose::State, &[], NOW, &changed);
-            assert_eq!(opened, Err(SealError::Invalid), "{changed}");
-        }
-    }
-
-    #[test]
-    fn the_previous_key_still_opens_and_older_ones_do_not() {
-        let sealer = Sealer::random();
-        let texts: Vec<String> = (1..=3)
-            .map(|key| {
-                sealer.rotate(&[key; 32]);
-                sealer.seal(Purpose::State, &[], LATER, &[key])
-            })
-            .collect();
-        sealer.rotate(&[3; 32]);
-        let opened = |text: &str| sealer.clone().open(Purpose::State, &[], NOW, text);
-        assert_eq!(opened(&texts[0]), Err(SealError::Invalid));
-        assert_eq!(opened(&texts[1]), Ok(vec![2]));
-        assert_eq!(opened(&texts[2]), Ok(vec![3]));
-    }
-
-    #[test]
-    fn another_process_has_another_random_key() {
-        let text = Sealer::random().seal(Purpose::State, &[], LATER, b"x");
-        let opened = Sealer::random().open(Purpose::State, &[], NOW, &text);
-        assert_eq!(opened, Err(SealError::Invalid));
-    }
-
-    #[test]
-    fn the_longest_plain_bytes_open_and_longer_texts_are_invalid() {
-        let text = sealer().seal(Purpose::State, &[], LATER, &[0; MAX_PLAIN]);
-        assert!(text.len() <= MAX_TEXT);
-        assert_eq!(sealer().open(Purpose::State, &[], NOW, &text).unwrap().len(), MAX_PLAIN);
-        for longer in [1, 2, 3, MAX_TEXT, 1 << 20] {
-            let text = sealer().seal(Purpose::State, &[], LATER, &vec![0; MAX_PLAIN + longer]);
-            let opened = sealer().open(Purpose::State, &[], NOW, &text);
-            assert!(text.len() <= MAX_TEXT || opened == Err(SealError::Invalid));
-        }
-    }
-
-    #[test]
-    fn debug_output_and_texts_show_no_secret() {
-        let sealer = Sealer::from_key(b"0123456789abcdef0123456789abcdef");
-        let shown = format!("{sealer:?} {}", sealer.seal(Purpose::State, &[], LATER, b"x"));
-        assert!(!shown.contains("0123456789abcdef"), "{shown}");
-        assert!(shown.starts_with("Sealer { key: \""), "{shown}");
-    }
-
-    #[test]
-    fn digest_is_sha_256() {
-        assert_eq!(digest(b"abc")[..4], [0xba, 0x78, 0x16, 0xbf]);
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_sealed_opens_with_the_same_binding_only(
-            plain in vec(any::<u8>(), 0..300),
-            binding in vec(vec(any::<u8>(), 0..4), 0..4),
-            other in vec(vec(any::<u8>(), 0..4), 0..4),
-        ) {
-            let text = sealer().seal(Purpose::State, &refs(&binding), LATER, &plain);
-            let opened = sealer().open(Purpose::State, &refs(&binding), NOW, &text);
-            prop_assert_eq!(opened, Ok(plain));
-            let swapped = sealer().open(Purpose::Cursor, &refs(&binding), NOW, &text);
-            prop_assert_eq!(swapped, Err(SealError::Invalid));
-            let moved = sealer().open(Purpose::State, &refs(&other), NOW, &text);
-            prop_assert_eq!(moved.is_ok(), binding == other);
-        }
-
-        #[test]
-        fn no_two_bindings_are_the_same_bytes(
-            one in vec(vec(0..2_u8, 0..12), 0..4),
-            two in vec(vec(0..2_u8, 0..12), 0..4),
-        ) {
-            let same = bound(Purpose::State, &refs(&one)) == bound(Purpose::State, &refs(&two));
-            prop_assert_eq!(same, one == two);
-        }
-
-        #[test]
-        fn arbitrary_text_is_invalid(text in ".{0,200}", tail in "[A-Za-z0-9_-]{0,200}") {
-            let id = sealer().seal(Purpose::State, &[], LATER, b"")[..12].to_owned();
-            for text in [text, format!("{id}{tail}")] {
-                let opened = sealer().open(Purpose::State, &[], NOW, &text);
-                prop_assert_eq!(opened, Err(SealError::Invalid));
-            }
-        }
-    }
-
-    #[test]
-    fn keys_are_read_the_newest_first_and_mistakes_are_named() {
-        let (old, new) = ("aB".repeat(32), "02".repeat(32));
-        let sealer = Sealer::random();
-        sealer.renew(&Secrets::parse(&format!("{old}\n")).unwrap());
-        let before = sealer.seal(Purpose::State, &[], u64::MAX, b"x");
-        sealer.renew(&Secrets::parse(&format!("# newest first\n{new}\n\n{old}\n")).unwrap());
-        assert!(sealer.open(Purpose::State, &[], 0, &before).is_ok());
-        let elsewhere = Sealer::random();
-        elsewhere.renew(&Secrets::parse(&format!("{new}\n{old}")).unwrap());
-        assert!(elsewhere.open(Purpose::State, &[], 0, &before).is_ok());
-        sealer.renew(&Secrets::parse(&"03".repeat(32)).unwrap());
-        assert_eq!(sealer.open(Purpose::State, &[], 0, &before), Err(SealError::Invalid));
-        let (short, odd) = ("02".repeat(31), format!("{}zz", "02".repeat(31)));
-        for wrong in [String::new(), "#".to_owned(), short, odd, format!("{new}\n{new}\n{new}")] {
-            assert!(Secrets::parse(&wrong).is_err(), "{wrong}");
-        }
-    }
-}
+mod tests;

@@ -89,11 +89,13 @@ pub struct Config {
 #[serde(deny_unknown_fields)]
 pub struct StateTable {
     /// The SQLite file that they are kept in, so that they outlive the process. It is made if it is not there;
-    /// several processes of one machine may share it. A relative path begins at the folder of this file.
+    /// several processes of one machine may share it, and a caller may come back to any of them. A relative path
+    /// begins at the folder of this file.
     pub file: Option<Placed<String>>,
     /// A file with the key of what passes through clients, in 64 hexadecimal digits, and on a second line the key
-    /// before it, if there is one. When it changes, what was sealed with the key before still opens. Default: a key
-    /// of the process's own, or the one in `file`.
+    /// before it, if there is one. When it changes, what was sealed with the key before still opens. The
+    /// clocks of machines that share it may be five minutes apart. Default: a key of the process's own, or the one in
+    /// `file`.
     pub keys_file: Option<Placed<String>>,
 }
 

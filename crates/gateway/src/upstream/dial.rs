@@ -41,6 +41,8 @@ pub(super) struct Dialer {
     client: Client,
     began: Instant,
     failures: Mutex<Failures>,
+    #[cfg(test)]
+    profile: Arc<Profile>,
 }
 
 /// Who failed: what cannot be started is so for everybody; what ended is so for the one whose it was.
@@ -89,11 +91,18 @@ impl Failures {
 
 impl Dialer {
     pub(super) fn new(way: Way, speak: Speak, profile: Arc<Profile>) -> Self {
-        let mut client = Client::new(way, profile);
+        let mut client = Client::new(way, Arc::clone(&profile));
         if let Some(found) = speak.found() {
             client = client.pinned(found);
         }
-        Self { client, began: Instant::now(), failures: Mutex::default() }
+        let (began, failures) = (Instant::now(), Mutex::default());
+        Self {
+            client,
+            began,
+            failures,
+            #[cfg(test)]
+            profile,
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -113,7 +122,7 @@ impl Dialer {
     /// Opens a conversation for somebody, unless the server failed a moment ago.
     pub(super) async fn open(&self, offer: &Offer, owner: &Owner) -> Result<Connection, Fault> {
         self.may_start(owner)?;
-        let opened = self.client.connect(offer).await;
+        let opened = self.connect(offer).await;
         let now = self.began.elapsed();
         let mut failures = self.lock();
         match &opened {
@@ -124,6 +133,19 @@ impl Dialer {
             Err(fault) => failures.starts.fail(now, fault),
         }
         opened
+    }
+
+    #[cfg(not(test))]
+    async fn connect(&self, offer: &Offer) -> Result<Connection, Fault> {
+        self.client.connect(offer).await
+    }
+
+    #[cfg(test)]
+    async fn connect(&self, offer: &Offer) -> Result<Connection, Fault> {
+        match inside::connect(self.name(), &self.profile, offer) {
+            Some(connecting) => connecting.await,
+            None => self.client.connect(offer).await,
+        }
     }
 
     /// Fails at once while a server that failed may not be tried again.
@@ -158,5 +180,50 @@ impl Dialer {
 
     fn lock(&self) -> MutexGuard<'_, Failures> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Servers of tests, which are in the same process.
+#[cfg(test)]
+pub(super) mod inside {
+    use creole::BoxFuture;
+    use creole::client::{LineServer, Setup};
+    use creole::proto::client::Opening;
+    use creole::proto::revision::Revision;
+    use creole::transport::{Memory, memory};
+
+    use super::*;
+
+    type Serve = Arc<dyn Fn(Memory) + Send + Sync>;
+
+    static SERVERS: Mutex<Option<HashMap<String, Serve>>> = Mutex::new(None);
+
+    /// Has this serve each conversation with the server of this name.
+    pub(crate) fn add<F: Future<Output = ()> + Send + 'static>(name: &str, serve: fn(Memory) -> F) {
+        let serve: Serve = Arc::new(move |end| drop(tokio::spawn(serve(end))));
+        let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.get_or_insert_default().insert(name.to_owned(), serve);
+    }
+
+    /// Opens a conversation with the server of this name, if it is in this process.
+    pub(super) fn connect(
+        name: &str,
+        profile: &Arc<Profile>,
+        offer: &Offer,
+    ) -> Option<BoxFuture<'static, Result<Connection, Fault>>> {
+        let servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let serve = Arc::clone(servers.as_ref()?.get(name)?);
+        let capabilities = Arc::clone(&offer.capabilities);
+        let opening =
+            Opening::Handshake { propose: Revision::newest(Era::Handshake).rules(), capabilities };
+        let (on_question, on_log) = (offer.on_question.clone(), offer.on_log.clone());
+        let setup = Setup { on_question, on_log, ..Setup::new(Arc::clone(profile), opening) };
+        let name = name.to_owned();
+        Some(Box::pin(async move {
+            let (ours, theirs) = memory();
+            serve(theirs);
+            let (input, output) = ours.split();
+            Connection::open(Box::new(LineServer::new(name, input, output)), setup).await
+        }))
     }
 }

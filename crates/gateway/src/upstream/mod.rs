@@ -8,6 +8,8 @@
 mod affinity;
 mod callers;
 mod catalogue;
+#[cfg(test)]
+mod crowd_tests;
 mod dial;
 mod fresh;
 mod keeper;

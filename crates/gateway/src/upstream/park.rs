@@ -234,6 +234,18 @@ impl Parking {
         Ok(Spot { parking: Arc::clone(self), id, given_up, keeping: None, _leaving: leaving })
     }
 
+    /// How many wait for answers, and the bytes of their questions.
+    #[cfg(test)]
+    pub(super) fn load(&self) -> (usize, usize) {
+        self.lock().load()
+    }
+
+    /// Whether no call has a place.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }

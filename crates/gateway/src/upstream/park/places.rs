@@ -160,6 +160,12 @@ impl Places {
         (self.count, self.bytes)
     }
 
+    /// Whether no call has a place.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.parked.is_empty()
+    }
+
     fn stand(&mut self, id: &str, standing: Standing) {
         let Some(place) = self.all.get_mut(id) else { return };
         let before = std::mem::replace(&mut place.standing, standing);
