@@ -141,6 +141,11 @@ impl Visit {
     pub fn event(&mut self, message: &Value) {
         _ = self.stream.write_all(format!("data: {message}\n\n").as_bytes());
     }
+
+    /// Sends a message on the stream, as an event with this id, after which the stream can be taken up again.
+    pub fn event_with_id(&mut self, id: &str, message: &Value) {
+        _ = self.stream.write_all(format!("id: {id}\ndata: {message}\n\n").as_bytes());
+    }
 }
 
 fn respond(stream: &mut TcpStream, status: &str, head: &str, body: &str) {

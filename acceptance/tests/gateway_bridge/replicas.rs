@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use creole_acceptance::gateway::{Answering, Heard, Modern, Puppeteer, Show};
+use creole_acceptance::gateway::{Answering, Heard, Modern, Puppeteer, Show, Site, Visit};
 use creole_acceptance::http::Listening;
 use serde_json::{Value, json};
 
@@ -12,11 +12,15 @@ use crate::{A_MOMENT, asking, form, named, only_key, text};
 
 /// A gateway before these puppets, which shares the state in this folder.
 fn gateway(folder: &Path, puppets: &Puppeteer) -> Listening {
+    before(folder, &format!("command = {}", json!(puppets.command())))
+}
+
+/// A gateway before a server that is reached like this.
+fn before(folder: &Path, reached: &str) -> Listening {
     let file = folder.join("gateway.toml");
-    let command = json!(puppets.command());
     let configuration = format!(
         "[server]\nname = \"gateway\"\npage_size = 1\n\n[state]\nfile = \"state.sqlite\"\n\n\
-         [upstreams.behind]\nprefix = \"\"\ncommand = {command}\n"
+         [upstreams.behind]\nprefix = \"\"\n{reached}\n"
     );
     fs::write(&file, configuration).unwrap();
     Listening::start(&[&file.display().to_string()]).unwrap()
@@ -206,4 +210,64 @@ fn what_only_reads_is_read_again_when_its_process_was_killed() {
     assert_eq!(puppets.next().message["result"], named("Eve"));
     called.result(json!({"contents": [{"uri": "file:///a", "text": "all"}]}));
     assert_eq!(last.answer()["result"]["contents"][0]["text"], "all");
+}
+
+/// The next that a server is told, or is asked to go on with; it has no stream of what belongs to no call.
+#[track_caller]
+fn visited(site: &Site) -> Visit {
+    loop {
+        let mut visit = site.next();
+        if visit.method == "POST" || visit.field("last-event-id").is_some() {
+            return visit;
+        }
+        visit.respond("405 Method Not Allowed", "", "");
+    }
+}
+
+fn question(id: &str, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form(message)})
+}
+
+#[test]
+fn another_process_takes_a_call_over_after_its_last_event() {
+    let (folder, site) = (tempfile::tempdir().unwrap(), Site::with_streams(asking()));
+    let reached = format!("url = \"{}\"", site.url());
+    let (first, second) = (before(folder.path(), &reached), before(folder.path(), &reached));
+    let mut call = client(&first).begin_call("ask", json!({}));
+    let mut called = visited(&site);
+    assert_eq!(called.message["method"], "tools/call", "{}", called.message);
+    called.stream();
+    called.event_with_id("e1", &question("who", "Who?"));
+    let asked = call.answer()["result"].clone();
+    drop(first);
+    let mut again = back(&second, &asked, "Ann");
+    // The answer comes in the session of the process that is gone, and its stream is taken up after what that one saw.
+    let session = called.field("mcp-session-id").unwrap().to_owned();
+    let (mut answered, mut stream) = (visited(&site), visited(&site));
+    if answered.method == "GET" {
+        std::mem::swap(&mut answered, &mut stream);
+    }
+    assert_eq!(answered.message["id"], "who", "{}", answered.message);
+    assert_eq!(answered.message["result"], named("Ann"));
+    answered.respond("202 Accepted", "", "");
+    assert_eq!(stream.field("last-event-id"), Some("e1"));
+    for visit in [&answered, &stream] {
+        assert_eq!(visit.field("mcp-session-id"), Some(&*session));
+        assert_eq!(visit.field("mcp-protocol-version"), Some("2025-06-18"));
+    }
+    // It may ask again, and ends where it was taken over.
+    stream.stream();
+    stream.event_with_id("e2", &question("whose", "Whose?"));
+    let asked = again.answer()["result"].clone();
+    let mut last = back(&second, &asked, "Eve");
+    let mut answered = visited(&site);
+    assert_eq!(answered.message["id"], "whose", "{}", answered.message);
+    answered.respond("202 Accepted", "", "");
+    let result = json!({"content": [{"type": "text", "text": "Hello, both!"}]});
+    let id = &called.message["id"];
+    stream.event_with_id("e3", &json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    assert_eq!(text(&last.answer()), "Hello, both!");
+    // Nobody called it again, and the session is left to others.
+    let rest = std::iter::from_fn(|| site.within(A_MOMENT)).find(|visit| visit.method == "POST");
+    assert!(rest.is_none(), "{}", rest.unwrap().message);
 }

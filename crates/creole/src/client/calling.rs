@@ -14,6 +14,7 @@ use creole_proto::op::{Event, Outcome};
 use creole_proto::wire::Raw;
 
 use super::hub::Hub;
+use super::link::Whereabouts;
 
 /// News of one call that may wait to be taken. Progress beyond that is left out; a question is refused.
 const NEWS: usize = 256;
@@ -64,6 +65,11 @@ impl Reply {
     /// The question's key, by which it may be withdrawn.
     pub fn key(&self) -> QuestionKey {
         self.key
+    }
+
+    /// The id that the server gave the question, if it still waits.
+    pub fn id(&self) -> Option<String> {
+        self.hub.upgrade()?.id_of(self.key)
     }
 
     /// Tells the server that the answer still is on its way, if it wants to be told.
@@ -137,6 +143,11 @@ impl Desk {
         self.wake();
     }
 
+    /// Whether all that was said was heard, and the call goes on.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.news.is_empty() && self.outcome.is_none() && self.ended.is_none()
+    }
+
     pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Step> {
         if let Some(news) = self.news.pop_front() {
             return Poll::Ready(Step::News(news));
@@ -173,6 +184,12 @@ impl Calling {
     /// What the call is known by.
     pub fn key(&self) -> CallKey {
         self.key
+    }
+
+    /// Where another process can go on with the call, if the server lets its stream be taken up again and all that came
+    /// of it was heard.
+    pub fn whereabouts(&self) -> Option<Whereabouts> {
+        self.hub.whereabouts(self.key)
     }
 
     /// The next step; to be called until the outcome, and for a subscription until its end. Cancel-safe.

@@ -51,12 +51,14 @@ pub struct Setup {
     pub on_question: Option<OnQuestion>,
     /// Who hears log messages that belong to no known call; without, they are among the notices. Must not wait.
     pub on_log: Option<OnLog>,
+    /// The ids of calls go on after this number.
+    pub after: u64,
 }
 
 impl Setup {
     /// A setup that answers no questions outside of calls.
     pub fn new(profile: Arc<Profile>, opening: Opening) -> Self {
-        Self { profile, opening, on_question: None, on_log: None }
+        Self { profile, opening, on_question: None, on_log: None, after: 0 }
     }
 }
 

@@ -215,8 +215,8 @@ pub(super) async fn open(
         },
     };
     let (on_question, on_log) = (offer.on_question.clone(), offer.on_log.clone());
-    let profile = Arc::clone(profile);
-    Connection::open(transport, Setup { profile, opening, on_question, on_log }).await
+    let setup = Setup::new(Arc::clone(profile), opening);
+    Connection::open(transport, Setup { on_question, on_log, ..setup }).await
 }
 
 /// The newest revision that the server's dialect shakes hands in.

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::calling::{Asked, Calling, Desk, News, Reply, Step};
 use super::connection::{Closed, Notice, OnLog, OnQuestion, Setup};
-use super::link::{Inbox, Link, Transport};
+use super::link::{Inbox, Link, Transport, Whereabouts};
 use super::noise::Meter;
 use crate::process::unavailable;
 
@@ -68,7 +68,7 @@ impl Hub {
     /// Begins a link and opens the conversation.
     pub(super) fn start(transport: Box<dyn Transport>, setup: Setup) -> Arc<Self> {
         let state = State {
-            machine: Machine::new(setup.profile, setup.opening),
+            machine: Machine::new(setup.profile, setup.opening).after_number(setup.after),
             outbox: Outbox::default(),
             calls: BTreeMap::new(),
             questions: BTreeMap::new(),
@@ -178,6 +178,19 @@ impl Hub {
             state.questions.remove(&question);
             state.machine.answer(question, answer, &mut state.outbox);
         });
+    }
+
+    /// The id that the server gave a question.
+    pub(super) fn id_of(&self, question: QuestionKey) -> Option<String> {
+        self.lock().machine.id_of(question).map(|id| id.raw().to_owned())
+    }
+
+    /// Where a call could be gone on with by another process.
+    pub(super) fn whereabouts(&self, call: CallKey) -> Option<Whereabouts> {
+        let whereabouts = self.link.get()?.whereabouts(call)?;
+        // What was seen and nobody has looked at yet would be missed there.
+        let is_quiet = self.lock().calls.get(&call).is_some_and(Desk::is_quiet);
+        is_quiet.then_some(whereabouts)
     }
 
     pub(super) fn keep_waiting(&self, question: QuestionKey) {

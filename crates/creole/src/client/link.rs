@@ -37,6 +37,11 @@ pub trait Link: Send + Sync {
         self.done(call);
     }
 
+    /// Where a call could be gone on with by another process, if the server lets its stream be taken up again.
+    fn whereabouts(&self, _call: CallKey) -> Option<Whereabouts> {
+        None
+    }
+
     /// Whether so much waits to be carried away that no more calls should be begun.
     fn is_full(&self) -> bool {
         false
@@ -44,6 +49,15 @@ pub trait Link: Send + Sync {
 
     /// Closes it in peace.
     fn close(&self) -> BoxFuture<'static, ()>;
+}
+
+/// Where another process can go on with a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// The session that it was made in, if the server has such.
+    pub session: Option<String>,
+    /// The last event that came of it.
+    pub last_event: String,
 }
 
 /// The size from which on a message is large.

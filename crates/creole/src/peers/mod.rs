@@ -125,6 +125,12 @@ impl Peers {
         &self.shared.name
     }
 
+    /// What they share.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.shared.state
+    }
+
     /// Has errands to `target` come to `take`, which must not wait, for as long as what is given back lives. Returns
     /// once others can find it.
     pub async fn keep(

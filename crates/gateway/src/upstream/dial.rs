@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use creole::client::{Connection, Dialer as Client, Found, Offer, Way};
+use creole::client::http::ResumedServer;
+use creole::client::{Connection, Dialer as Client, Found, Offer, Setup, Way};
 use creole::process::{Restarts, Verdict};
-use creole::proto::client::Profile;
+use creole::proto::client::{Opening, Profile};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::revision::{Era, Rules};
 use tokio::time::Instant;
@@ -41,7 +42,6 @@ pub(super) struct Dialer {
     client: Client,
     began: Instant,
     failures: Mutex<Failures>,
-    #[cfg(test)]
     profile: Arc<Profile>,
 }
 
@@ -96,13 +96,7 @@ impl Dialer {
             client = client.pinned(found);
         }
         let (began, failures) = (Instant::now(), Mutex::default());
-        Self {
-            client,
-            began,
-            failures,
-            #[cfg(test)]
-            profile,
-        }
+        Self { client, began, failures, profile }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -133,6 +127,26 @@ impl Dialer {
             Err(fault) => failures.starts.fail(now, fault),
         }
         opened
+    }
+
+    /// Opens a conversation in which a call of another process goes on, under the number that the server knows.
+    pub(super) async fn adopt(
+        &self,
+        resumed: ResumedServer,
+        rules: &'static Rules,
+        number: u64,
+        offer: &Offer,
+    ) -> Result<Connection, Fault> {
+        let capabilities = Arc::clone(&offer.capabilities);
+        let opening = Opening::Handshake { propose: rules, capabilities };
+        let setup = Setup {
+            on_question: offer.on_question.clone(),
+            on_log: offer.on_log.clone(),
+            // The number before is that of the opening.
+            after: number.saturating_sub(2),
+            ..Setup::new(Arc::clone(&self.profile), opening)
+        };
+        Connection::open(Box::new(resumed), setup).await
     }
 
     #[cfg(not(test))]
@@ -186,13 +200,15 @@ impl Dialer {
 /// Servers of tests, which are in the same process.
 #[cfg(test)]
 pub(super) mod inside {
-    use creole::BoxFuture;
-    use creole::client::{LineServer, Setup};
-    use creole::proto::client::Opening;
-    use creole::proto::revision::Revision;
-    use creole::transport::{Memory, memory};
+    use std::collections::HashMap;
+    use std::sync::{Arc, Mutex, PoisonError};
 
-    use super::*;
+    use creole::BoxFuture;
+    use creole::client::{Connection, LineServer, Offer, Setup};
+    use creole::proto::client::{Opening, Profile};
+    use creole::proto::fault::Fault;
+    use creole::proto::revision::{Era, Revision};
+    use creole::transport::{Memory, memory};
 
     type Serve = Arc<dyn Fn(Memory) + Send + Sync>;
 

@@ -21,6 +21,7 @@ mod passing;
 mod planned;
 mod pool;
 mod relay;
+mod takeover;
 mod tasks;
 mod terms;
 mod unmet;

@@ -8,6 +8,7 @@
 mod attendant;
 mod elsewhere;
 mod places;
+mod trace;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -231,7 +232,9 @@ impl Parking {
         let given_up = Arc::new(Notify::new());
         let place = Place::new(principal, commands, Arc::clone(&given_up), left);
         self.lock().insert(id.clone(), place);
-        Ok(Spot { parking: Arc::clone(self), id, given_up, keeping: None, _leaving: leaving })
+        let parking = Arc::clone(self);
+        let (keeping, is_written) = (None, false);
+        Ok(Spot { parking, id, given_up, keeping, is_written, _leaving: leaving })
     }
 
     /// How many wait for answers, and the bytes of their questions.
@@ -258,6 +261,8 @@ pub(super) struct Spot {
     given_up: Arc<Notify>,
     /// Has other processes find it.
     keeping: Option<Keeping>,
+    /// Whether it is written down where the call is.
+    is_written: bool,
     _leaving: oneshot::Sender<()>,
 }
 
@@ -309,6 +314,7 @@ impl Spot {
 
 impl Drop for Spot {
     fn drop(&mut self) {
+        self.cross_out();
         self.parking.lock().remove(&self.id);
     }
 }

@@ -23,8 +23,14 @@ impl Upstream {
         match &kept {
             Some(Kept::Park(parked)) => match Box::pin(self.resume(parked, &call)).await {
                 Resumed::Outcome(outcome) => return outcome,
-                Resumed::Gone if park::may_repeat(&call.operation) => {}
-                Resumed::Gone => return park::lost(&call.operation).into(),
+                Resumed::Gone => {
+                    if let Some(outcome) = Box::pin(self.take_over(parked, &call)).await {
+                        return outcome;
+                    }
+                    if !park::may_repeat(&call.operation) {
+                        return park::lost(&call.operation).into();
+                    }
+                }
             },
             Some(Kept::Again) => {
                 if let Some(fault) = declined(&call.context) {
@@ -188,7 +194,7 @@ enum Passed {
 }
 
 /// What the caller is told, given what the server did.
-fn finish(outcome: Outcome, call: &Call, connection: &Connection) -> Outcome {
+pub(super) fn finish(outcome: Outcome, call: &Call, connection: &Connection) -> Outcome {
     match outcome {
         // Questions of calls that were parked carry their own state already.
         Outcome::NeedInput { asks, state } => {

@@ -119,6 +119,11 @@ pub(super) struct Lease {
 }
 
 impl Lease {
+    /// A conversation that is there for one call and known to nobody else.
+    pub(super) fn alone(connection: Connection, joined: Joined) -> Self {
+        Self { connection, joined, lane: 0, turn: None, slot: Slot::new(), is_new: false }
+    }
+
     /// Waits until a server has said what it says as soon as a conversation is open: some ask for folders then. What
     /// it is asked next it answers after that. Where questions are the call's own, they may come at any time.
     pub(super) async fn settle(&self) {

@@ -176,6 +176,11 @@ impl Calls {
         self.last = self.last.max(earlier.last);
     }
 
+    /// Counts on from this number.
+    pub(super) fn go_on_after_number(&mut self, last: u64) {
+        self.last = self.last.max(last);
+    }
+
     /// A key that no call ever had.
     pub(super) fn mint(&mut self) -> CallKey {
         self.last += 1;

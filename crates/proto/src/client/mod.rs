@@ -165,6 +165,14 @@ impl Machine {
         self
     }
 
+    /// The same connection, whose ids go on after this number: a call that another connection made goes on here under
+    /// its own id.
+    #[must_use]
+    pub fn after_number(mut self, last: u64) -> Self {
+        self.calls.go_on_after_number(last);
+        self
+    }
+
     /// The rules that hold: those agreed on, or those proposed so far.
     pub fn rules(&self) -> &'static Rules {
         self.rules

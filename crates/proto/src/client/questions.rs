@@ -62,6 +62,11 @@ impl Machine {
         }
     }
 
+    /// The id that the server gave a question, if it is open.
+    pub fn id_of(&self, question: QuestionKey) -> Option<&Id> {
+        self.questions.open.get(&question).map(|open| &open.id)
+    }
+
     /// Tells a server that a question of its own is still being answered, if it wants to be told: most stop waiting
     /// for those that make no progress (every revision, progress).
     pub fn keep_waiting(&mut self, question: QuestionKey, out: &mut Outbox) {

@@ -144,6 +144,32 @@ async fn answer(
 async fn follow(inner: &Arc<Inner>, call: CallKey, body: Answer) -> Result<(), Fault> {
     let mut place = Place::default();
     take(inner, Some(call), body, &mut place).await;
+    take_up(inner, call, &mut place).await
+}
+
+/// Goes on with a call that another process made, after the last event that it saw.
+pub(super) async fn go_on(
+    inner: Arc<Inner>,
+    call: CallKey,
+    last: &str,
+    over: oneshot::Receiver<()>,
+) {
+    let last = HeaderValue::from_str(last).ok();
+    let mut place = Place { last, retry: Duration::ZERO, moved: false };
+    tokio::select! {
+        biased;
+        taken = take_up(&inner, call, &mut place) => {
+            if let Err(fault) = taken {
+                inner.inbox.failed(call, fault);
+            }
+        }
+        // Nothing else would come on the stream of a call that is over.
+        _ = over => {}
+    }
+}
+
+/// Takes a stream up again, until its call is over.
+async fn take_up(inner: &Arc<Inner>, call: CallKey, place: &mut Place) -> Result<(), Fault> {
     let mut tries = 0;
     while inner.inbox.is_open(call) {
         let Some(last) = place.resumable(inner).filter(|_| tries < RESUMES) else {
@@ -160,7 +186,7 @@ async fn follow(inner: &Arc<Inner>, call: CallKey, body: Answer) -> Result<(), F
         if !parts.status.is_success() || wire::kind(&parts.headers) != Kind::Events {
             return Err(fault::stream_lost(inner.target.name()));
         }
-        take(inner, Some(call), body, &mut place).await;
+        take(inner, Some(call), body, place).await;
     }
     Ok(())
 }
@@ -209,6 +235,10 @@ pub(super) async fn take(
         let is_message = event.event.as_deref().is_none_or(|kind| kind == "message");
         if is_message && !event.data.is_empty() {
             inner.inbox.received(event.data.as_bytes(), call);
+        }
+        // Afterwards, so that whoever knows of the event can have heard of what it brought.
+        if let (Some(call), Some(_)) = (call, &event.id) {
+            inner.note_event(call, place.last.as_ref());
         }
     }
 }

@@ -8,6 +8,7 @@ mod listen;
 mod old_sse;
 mod pool;
 mod probe;
+mod resumed;
 mod screen;
 mod target;
 mod wire;
@@ -15,6 +16,7 @@ mod wire;
 pub(super) use fault::status_of;
 pub use old_sse::OldSseServer;
 pub(super) use probe::Heard;
+pub use resumed::ResumedServer;
 pub use target::Target;
 
 use std::collections::BTreeMap;
@@ -30,7 +32,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
-use super::link::{Inbox, Link, Transport};
+use super::link::{Inbox, Link, Transport, Whereabouts};
 use crate::chain::BoxFuture;
 
 const SESSION_NAME: HeaderName = HeaderName::from_static(SESSION);
@@ -87,6 +89,8 @@ struct State {
 /// The exchange of one call.
 struct Channel {
     task: Option<AbortHandle>,
+    /// The last event that came on it, if events have names.
+    last: Option<HeaderValue>,
     /// Dropped when the call is answered or has failed.
     _done: oneshot::Sender<()>,
 }
@@ -98,6 +102,22 @@ impl Inner {
 
     fn era(&self) -> Option<Era> {
         self.lock().agreed.map(|rules| rules.era)
+    }
+
+    /// Notes the last event of a call that was brought in.
+    fn note_event(&self, call: CallKey, last: Option<&HeaderValue>) {
+        if let Some(channel) = self.lock().calls.get_mut(&call) {
+            channel.last = last.cloned();
+        }
+    }
+
+    fn whereabouts(&self, call: CallKey) -> Option<Whereabouts> {
+        let state = self.lock();
+        let last_event = state.calls.get(&call)?.last.as_ref()?.to_str().ok()?.to_owned();
+        // Elsewhere, a stream that broke is a cancelled call.
+        state.agreed.filter(|rules| rules.era == Era::Handshake)?;
+        let session = state.session.as_ref().and_then(|session| session.to_str().ok());
+        Some(Whereabouts { session: session.map(str::to_owned), last_event })
     }
 
     /// The headers of a request of this session that carries no message.
@@ -184,6 +204,10 @@ impl Link for HttpLink {
         }
     }
 
+    fn whereabouts(&self, call: CallKey) -> Option<Whereabouts> {
+        self.inner.whereabouts(call)
+    }
+
     fn close(&self) -> BoxFuture<'static, ()> {
         let inner = Arc::clone(&self.inner);
         inner.shut();
@@ -197,7 +221,7 @@ impl HttpLink {
         let inner = Arc::clone(&self.inner);
         let (before, _) = inner.order(false);
         // Entered first: the exchange may be over before it is known here.
-        self.inner.lock().calls.insert(call, Channel { task: None, _done: done });
+        self.inner.lock().calls.insert(call, Channel { task: None, last: None, _done: done });
         let task = tokio::spawn(exchange::call(inner, call, head, body, before, over));
         if let Some(channel) = self.inner.lock().calls.get_mut(&call) {
             channel.task = Some(task.abort_handle());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use creole::call::Context;
-use creole::client::{Asked, Calling, News, Reply, Step};
+use creole::client::{Asked, Calling, News, Reply, Step, Whereabouts};
 use creole::proto::client::Refusal;
 use creole::proto::model::{Ask, Question};
 use creole::proto::op::{Event, Outcome};
@@ -17,6 +17,7 @@ use super::super::kept::{Known, digest};
 use super::super::pool::Lease;
 use super::super::relay::spoil_if_rooted;
 use super::super::unmet::Unmet;
+use super::trace::{self, Trace};
 use super::{Beginning, Questions, Resume, Spot, ToCaller, consumed, expired};
 
 /// How long further questions are waited for, so that those of one moment go out together.
@@ -256,11 +257,37 @@ impl Attendant {
             .map(|(key, open)| Ask { key: key.clone(), question: open.question.clone() });
         let (asks, round, known) = (asks.collect(), self.round, self.known.clone());
         self.spot.announce().await;
+        self.leave_trace().await;
         self.tell(ToCaller::Asks(Questions { asks, round, known })).await;
         self.callers.clear();
         self.parked = Some(Instant::now() + self.spot.patience());
         self.beat = Instant::now();
         Turn::Goes
+    }
+
+    /// Writes down where the call is, if another process could go on with it.
+    async fn leave_trace(&mut self) {
+        let Begun::Goes(calling) = &self.calling else { return };
+        let Some(Whereabouts { session, last_event }) =
+            calling.whereabouts().filter(|_| self.spot.is_shared())
+        else {
+            return;
+        };
+        let asked = |(key, open): (&String, &Open)| {
+            let id = Raw::parse(&open.reply.id()?).ok()?;
+            Some(trace::Asked { key: key.clone(), id, question: open.question.clone() })
+        };
+        let Some(questions) = self.open.iter().map(asked).collect() else { return };
+        let trace = Trace {
+            principal: self.context.principal().to_owned(),
+            round: self.round,
+            version: self.lease.connection.greeting().rules.name.to_owned(),
+            session,
+            last_event,
+            number: calling.key().0,
+            questions,
+        };
+        self.spot.write_down(&trace).await;
     }
 
     fn keep_waiting(&mut self) -> Turn {
