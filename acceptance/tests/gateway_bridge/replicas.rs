@@ -175,12 +175,20 @@ fn a_process_that_ended_in_peace_is_not_waited_for() {
 }
 
 #[test]
-fn what_only_reads_is_read_again_when_its_process_was_killed() {
+fn what_may_be_done_twice_is_done_again_when_its_process_was_killed() {
+    let tool = json!({
+        "name": "ask", "inputSchema": {"type": "object"}, "annotations": {"idempotentHint": true},
+    });
     let resource = json!({"uri": "file:///a", "name": "a"});
-    let show = Show::new("2025-06-18", json!({"resources": {}}), &[])
+    let show = Show::new("2025-06-18", json!({"tools": {}, "resources": {}}), &[])
+        .answering("tools/list", json!({"tools": [tool]}))
         .answering("resources/list", json!({"resources": [resource]}));
     let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(show));
-    let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
+    let retried =
+        format!("command = {}\nchain = [{{ kind = \"retry\" }}]", json!(puppets.command()));
+    let (first, second) = (before(folder.path(), &retried), before(folder.path(), &retried));
+    // A tool that says so, and whoever runs this believes it.
+    let (_, asked_by_tool) = left_at(&first, &puppets);
     let read = |gateway: &Listening, asked: &Value, name: &str| {
         let answers = json!({only_key(asked): named(name)});
         let state = &asked["requestState"];
@@ -210,6 +218,12 @@ fn what_only_reads_is_read_again_when_its_process_was_killed() {
     assert_eq!(puppets.next().message["result"], named("Eve"));
     called.result(json!({"contents": [{"uri": "file:///a", "text": "all"}]}));
     assert_eq!(last.answer()["result"]["contents"][0]["text"], "all");
+    let mut again = back(&second, &asked_by_tool, "Ann");
+    let called = puppets.hears("tools/call");
+    called.by.asks(json!(7), "elicitation/create", form("Who?"));
+    assert_eq!(puppets.next().message["result"], named("Ann"));
+    called.text("Hello, Ann!");
+    assert_eq!(text(&again.answer()), "Hello, Ann!");
 }
 
 /// The next that a server is told, or is asked to go on with; it has no stream of what belongs to no call.

@@ -10,16 +10,16 @@ use super::edit::newest;
 
 /// The hints of one tool, with what the specification assumes where it says nothing (schema, `ToolAnnotations`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hints {
+pub(crate) struct Hints {
     pub(super) read_only: bool,
     pub(super) destructive: bool,
-    pub(super) idempotent: bool,
+    pub(crate) idempotent: bool,
     pub(super) open_world: bool,
 }
 
 impl Hints {
     /// The hints in a tool's definition.
-    pub(super) fn of(tool: &Definition) -> Self {
+    pub(crate) fn of(tool: &Definition) -> Self {
         let said = Object::new(newest(tool)).and_then(|tool| tool.object("annotations").ok()?);
         let hint =
             |key, usual| said.and_then(|said| said.bool(key).ok().flatten()).unwrap_or(usual);

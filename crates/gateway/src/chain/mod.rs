@@ -40,6 +40,7 @@ pub use breaker::{Breaker, BreakerSettings};
 pub use cache::{Cache, CacheSettings};
 pub use concurrency::{Concurrency, ConcurrencySettings};
 pub use filter::{Filter, FilterSettings};
+pub(crate) use hints::Hints;
 pub use names::Names;
 pub use pin::{Changed, Pin, approve, changes};
 pub use rate::{RateLimit, RateSettings};

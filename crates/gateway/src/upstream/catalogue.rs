@@ -1,6 +1,6 @@
 //! What a server has, listed here under the names that it has here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use creole::chain::Endpoint;
@@ -14,6 +14,7 @@ use creole::proto::revision::{Era, Revision};
 use creole::{Audience, Remote};
 
 use super::names::{Naming, Taken};
+use crate::chain::Hints;
 
 /// The most pages and items of one list.
 const MOST_PAGES: usize = 1000;
@@ -120,11 +121,13 @@ fn support(item: &Definition, decides: bool) -> TaskSupport {
     }
 }
 
-/// What has to be known of tools to call them: which arguments are repeated in headers, and which only run as tasks.
+/// What has to be known of tools to call them: which arguments are repeated in headers, which only run as tasks, and
+/// which say that calling them twice is the same as once.
 #[derive(Default)]
 pub(super) struct Callable {
     mirrors: HashMap<String, Arc<[Mirror]>>,
     tasked: HashMap<String, TaskSupport>,
+    idempotent: HashSet<String>,
 }
 
 impl Callable {
@@ -138,12 +141,20 @@ impl Callable {
             if item.task_support() != TaskSupport::Forbidden {
                 callable.tasked.insert(item.name().to_owned(), item.task_support());
             }
+            if Hints::of(item).idempotent {
+                callable.idempotent.insert(item.name().to_owned());
+            }
         }
         callable
     }
 
     pub(super) fn mirrors(&self, tool: &str) -> Option<&Arc<[Mirror]>> {
         self.mirrors.get(tool)
+    }
+
+    /// Whether the tool says that calling it twice is the same as once.
+    pub(super) fn is_idempotent(&self, tool: &str) -> bool {
+        self.idempotent.contains(tool)
     }
 
     pub(super) fn support(&self, tool: &str) -> TaskSupport {

@@ -21,6 +21,7 @@ mod passing;
 mod planned;
 mod pool;
 mod relay;
+mod repeat;
 mod takeover;
 mod tasks;
 mod terms;

@@ -57,17 +57,14 @@ pub(super) struct Beginning {
     pub(super) mirrors: Arc<[Mirror]>,
     /// Answers from when it was made before, by what tells their questions apart.
     pub(super) answered: Vec<(String, Raw)>,
+    /// Whether it may be made a second time if its process is gone.
+    pub(super) may_repeat: bool,
 }
 
 impl Beginning {
     /// Whether the server was told of folders, for which some ask before they are called.
     fn is_announced(&self) -> bool {
         self.request.terms.capabilities.roots
-    }
-
-    /// Whether making the call a second time does no harm: it only reads.
-    fn may_repeat(&self) -> bool {
-        may_repeat(&self.request.operation)
     }
 
     fn begin(self, lease: &Lease) -> Calling {
@@ -329,11 +326,6 @@ pub(super) fn is_needed(
     let leaves = context.is_task() || context.caller().rules.asking == Asking::Reentrant;
     let rules = lease.connection.greeting().rules;
     leaves && rules.asking == Asking::Inline && capabilities.can_be_asked()
-}
-
-/// Whether an operation only reads, so that it may be done again when nobody knows what became of it.
-pub(super) fn may_repeat(operation: &Operation) -> bool {
-    matches!(operation, Operation::ReadResource { .. } | Operation::GetPrompt { .. })
 }
 
 /// The fault of a call that asks while too many others wait for answers.

@@ -27,7 +27,7 @@ impl Upstream {
                     if let Some(outcome) = Box::pin(self.take_over(parked, &call)).await {
                         return outcome;
                     }
-                    if !park::may_repeat(&call.operation) {
+                    if !self.may_repeat(&call.operation) {
                         return park::lost(&call.operation).into();
                     }
                 }
@@ -144,7 +144,8 @@ impl Upstream {
         let rules = lease.connection.greeting().rules;
         let request = terms::request(operation, context, capabilities, tasking, rules);
         if call.operation.may_ask() && park::is_needed(context, &lease, capabilities) {
-            let beginning = Beginning { request, mirrors, answered: kept::answers(context) };
+            let (answered, may_repeat) = (kept::answers(context), self.may_repeat(&call.operation));
+            let beginning = Beginning { request, mirrors, answered, may_repeat };
             return Box::pin(self.parking.follow(beginning, lease, context)).await;
         }
         let calling = lease.connection.begin_with(request, mirrors);

@@ -38,7 +38,8 @@ impl Upstream {
         let operation = call.operation.clone();
         let request = terms::request(operation, context, &capabilities, Tasking::Never, rules);
         let answered = trace.answers(context);
-        let beginning = Beginning { request, mirrors: Arc::default(), answered };
+        let may_repeat = self.may_repeat(&call.operation);
+        let beginning = Beginning { request, mirrors: Arc::default(), answered, may_repeat };
         let outcome = self.parking.follow(beginning, lease, context).await;
         Some(finish(outcome, call, &connection))
     }

@@ -118,7 +118,12 @@ impl Follower<'_> {
             terms::request(operation, self.context, self.capabilities, Tasking::Never, rules);
         request.terms.reentry = None;
         if park::is_needed(self.context, &self.lease, self.capabilities) {
-            let beginning = Beginning { request, mirrors: Arc::default(), answered: Vec::new() };
+            let beginning = Beginning {
+                request,
+                mirrors: Arc::default(),
+                answered: Vec::new(),
+                may_repeat: false,
+            };
             return self.parking.follow(beginning, self.lease, self.context).await;
         }
         let calling = self.lease.connection.begin(request);

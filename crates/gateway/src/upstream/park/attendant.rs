@@ -103,7 +103,7 @@ impl Attendant {
         spot: Spot,
     ) -> Self {
         let answered = std::mem::take(&mut beginning.answered);
-        let known = (spot.is_shared() && beginning.may_repeat()).then(Vec::new);
+        let known = (spot.is_shared() && beginning.may_repeat).then(Vec::new);
         Self {
             calling: Begun::NotYet(Some(Box::new(beginning))),
             lease,
