@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use creole_acceptance::gateway::{Answering, Heard, Modern, Puppeteer, Show, Site, Visit};
-use creole_acceptance::http::Listening;
+use creole_acceptance::http::{Connection, Events, Listening, Request};
 use serde_json::{Value, json};
 
 use crate::driving::modern;
@@ -284,4 +284,40 @@ fn another_process_takes_a_call_over_after_its_last_event() {
     // Nobody called it again, and the session is left to others.
     let rest = std::iter::from_fn(|| site.within(A_MOMENT)).find(|visit| visit.method == "POST");
     assert!(rest.is_none(), "{}", rest.unwrap().message);
+}
+
+#[test]
+fn a_message_for_a_stream_of_2024_may_come_to_any_process() {
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
+    let mut connection = Connection::open(first.address()).unwrap();
+    let opening = Request::new("GET", "/sse").with("Accept", "text/event-stream");
+    connection.write(&opening.bytes(first.address())).unwrap();
+    let head = connection.head().unwrap();
+    let mut events = Events::new(connection.body(&head)).filter(|event| !event.data.is_empty());
+    let address = events.next().unwrap().data;
+    let say = |gateway: &Listening, message: Value| {
+        let post = Request::to("POST", &address, message.to_string())
+            .with("Content-Type", "application/json");
+        post.send(gateway.address()).unwrap().head.status
+    };
+    let client = json!({"name": "old", "version": "1"});
+    let hello = json!({"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": client});
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
+    assert_eq!(say(&second, hello), 202);
+    assert!(events.next().unwrap().data.contains("2024-11-05"));
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(say(&first, initialized), 202);
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}});
+    assert_eq!(say(&second, call.clone()), 202);
+    puppets.hears("tools/call").text("through another");
+    assert!(events.next().unwrap().data.contains("through another"));
+    // Who closes the stream has the call cancelled, whichever way it came.
+    assert_eq!(say(&second, call.clone()), 202);
+    puppets.hears("tools/call");
+    drop(events);
+    drop(connection);
+    puppets.hears("notifications/cancelled");
+    assert_eq!(say(&second, call), 404);
 }

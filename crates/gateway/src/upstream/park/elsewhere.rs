@@ -157,10 +157,10 @@ async fn pass_on(mut news: mpsc::Receiver<ToCaller>, desk: &Desk) {
 async fn say(desk: &Desk, said: &Said) {
     let text = serde_json::to_vec(said).unwrap_or_default();
     let Err(error) = desk.say(&text).await else { return };
-    if let (Said::Ends(_) | Said::Asks { .. }, StateError::TooLong { .. }) = (said, &error) {
-        let detail = format!("the result cannot be handed on: {error}");
+    if let Said::Ends(_) | Said::Asks { .. } = said {
+        let detail = format!("what came of the call cannot be handed on: {error}");
         let fault = Said::Ends(TaskEnd::Fault(Fault::new(FaultKind::BackendUnavailable, detail)));
-        // The one who waits is told of a state that fails by the state itself.
+        // Whoever waits notices by itself that the state fails.
         _ = desk.say(&serde_json::to_vec(&fault).unwrap_or_default()).await;
     }
 }
