@@ -22,6 +22,7 @@ const ALLOWED: &[Allowed] = &[
             "getrandom",
             "http",
             "http-body",
+            "httparse",
             "httpdate",
             "hyper",
             "hyper-rustls",

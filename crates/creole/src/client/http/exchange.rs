@@ -6,16 +6,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use creole_proto::client::CallKey;
 use creole_proto::fault::Fault;
-use creole_proto::http::head::{LAST_EVENT, SESSION};
 use creole_proto::revision::Era;
-use http::response::Parts;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 
-use super::pool::Answer;
-use super::wire::{self, Document, Events, Kind, Unread};
+use super::answer::{Body, Head, Kind};
+use super::head::{LAST_EVENT_NAME, SESSION_NAME};
+use super::request::Headers;
+use super::wire::{self, Events, Unread};
 use super::{Inner, fault};
+use crate::client::link::LARGE;
 
 /// How often a stream that broke off is taken up again.
 const RESUMES: u32 = 5;
@@ -34,7 +35,7 @@ pub(super) type Order = (Option<watch::Receiver<bool>>, Option<watch::Sender<boo
 pub(super) async fn call(
     inner: Arc<Inner>,
     call: CallKey,
-    head: HeaderMap,
+    head: Headers,
     body: Bytes,
     before: Option<watch::Receiver<bool>>,
     over: oneshot::Receiver<()>,
@@ -57,16 +58,16 @@ pub(super) async fn call(
 }
 
 /// Tells something that has no answer.
-pub(super) async fn tell(inner: Arc<Inner>, head: HeaderMap, body: Bytes, order: Order) {
+pub(super) async fn tell(inner: Arc<Inner>, head: Headers, body: Bytes, order: Order) {
     let (before, own) = order;
     wait_for(before).await;
     let request = inner.target.request(Method::POST, head, body);
-    match inner.target.send(request).await {
-        Ok(answer) if answer.status() == StatusCode::NOT_FOUND => inner.lost_session(),
-        Ok(answer) if !answer.status().is_success() => {
+    match inner.target.send(&request).await {
+        Ok((head, _)) if head.status == StatusCode::NOT_FOUND => inner.lost_session(),
+        Ok((head, _)) if !head.status.is_success() => {
             tracing::debug!(
                 upstream = inner.target.name(),
-                status = answer.status().as_u16(),
+                status = head.status.as_u16(),
                 "a notification was refused"
             );
         }
@@ -87,30 +88,23 @@ async fn wait_for(before: Option<watch::Receiver<bool>>) {
     }
 }
 
-async fn post(
-    inner: &Arc<Inner>,
-    call: CallKey,
-    head: HeaderMap,
-    body: Bytes,
-) -> Result<(), Fault> {
-    let had_session = head.contains_key(SESSION);
+async fn post(inner: &Arc<Inner>, call: CallKey, head: Headers, body: Bytes) -> Result<(), Fault> {
+    let had_session = head.has(&SESSION_NAME);
     let request = inner.target.request(Method::POST, head, body);
-    let (parts, body) = inner.target.begin(request).await?.into_parts();
-    if parts.status == StatusCode::NOT_FOUND && had_session {
+    let (head, body) = inner.target.begin(&request).await?;
+    if head.status == StatusCode::NOT_FOUND && had_session {
         inner.lost_session();
         return Err(fault::session_lost(inner.target.name()));
     }
-    inner.keep_session(&parts.headers);
-    match wire::kind(&parts.headers) {
+    inner.keep_session(&head);
+    match head.kind {
         // On the heap: it is large, and most answers are documents.
-        Kind::Events if parts.status.is_success() => Box::pin(follow(inner, call, body)).await,
-        Kind::Document if !speaks_for_itself(parts.status) => {
-            answer(inner, call, &parts, body).await
-        }
-        _ if parts.status.is_success() => {
+        Kind::Events if head.status.is_success() => Box::pin(follow(inner, call, body)).await,
+        Kind::Document if !speaks_for_itself(head.status) => answer(inner, call, &head, body).await,
+        _ if head.status.is_success() => {
             Err(fault::no_answer(inner.target.name(), "something else than a message"))
         }
-        _ => Err(fault::refused(inner.target.name(), parts.status, &parts.headers)),
+        _ => Err(fault::refused(inner.target.name(), &head)),
     }
 }
 
@@ -120,28 +114,23 @@ fn speaks_for_itself(status: StatusCode) -> bool {
 }
 
 /// Takes an answer that is one document. In the stateless era errors have their own status as well.
-async fn answer(
-    inner: &Arc<Inner>,
-    call: CallKey,
-    parts: &Parts,
-    body: Answer,
-) -> Result<(), Fault> {
+async fn answer(inner: &Arc<Inner>, call: CallKey, head: &Head, body: Body) -> Result<(), Fault> {
     let name = inner.target.name();
     match wire::document(body, inner.target.longest()).await {
-        Ok(Document::Small(document)) => inner.inbox.received(&document, Some(call)),
-        Ok(Document::Large(document)) => inner.inbox.received_large(document, Some(call)),
+        Ok(document) if document.len() < LARGE => inner.inbox.received(&document, Some(call)),
+        Ok(document) => inner.inbox.received_large(document, Some(call)),
         Err(Unread::TooLong) => return Err(fault::no_answer(name, "a message that is too long")),
         Err(Unread::Broken) => return Err(fault::stream_lost(name)),
     }
     match inner.inbox.is_open(call) {
         false => Ok(()),
-        true if parts.status.is_success() => Err(fault::no_answer(name, "another message")),
-        true => Err(fault::refused(name, parts.status, &parts.headers)),
+        true if head.status.is_success() => Err(fault::no_answer(name, "another message")),
+        true => Err(fault::refused(name, head)),
     }
 }
 
 /// Takes a stream of events, also where it has to be taken up again.
-async fn follow(inner: &Arc<Inner>, call: CallKey, body: Answer) -> Result<(), Fault> {
+async fn follow(inner: &Arc<Inner>, call: CallKey, body: Body) -> Result<(), Fault> {
     let mut place = Place::default();
     take(inner, Some(call), body, &mut place).await;
     take_up(inner, call, &mut place).await
@@ -178,12 +167,11 @@ async fn take_up(inner: &Arc<Inner>, call: CallKey, place: &mut Place) -> Result
         tries += 1;
         sleep(place.retry).await;
         let mut head = inner.listening_head();
-        head.insert(LAST_EVENT, last);
+        head.set(LAST_EVENT_NAME, last);
         let request = inner.target.request(Method::GET, head, Bytes::new());
         // Not being reached is worth another try; being refused is not.
-        let Ok(answer) = inner.target.begin(request).await else { continue };
-        let (parts, body) = answer.into_parts();
-        if !parts.status.is_success() || wire::kind(&parts.headers) != Kind::Events {
+        let Ok((head, body)) = inner.target.begin(&request).await else { continue };
+        if !head.status.is_success() || head.kind != Kind::Events {
             return Err(fault::stream_lost(inner.target.name()));
         }
         take(inner, Some(call), body, place).await;
@@ -213,12 +201,7 @@ impl Place {
 }
 
 /// Brings in the messages of a stream until it ends.
-pub(super) async fn take(
-    inner: &Arc<Inner>,
-    call: Option<CallKey>,
-    body: Answer,
-    place: &mut Place,
-) {
+pub(super) async fn take(inner: &Arc<Inner>, call: Option<CallKey>, body: Body, place: &mut Place) {
     let mut events = Events::new(body, inner.target.longest());
     while let Some(event) = events.next().await {
         let Ok(event) = event else {
@@ -245,10 +228,10 @@ pub(super) async fn take(
 
 impl Inner {
     /// Keeps the session that an answer to the opening names.
-    fn keep_session(&self, headers: &HeaderMap) {
+    fn keep_session(&self, head: &Head) {
         let mut state = self.lock();
         if state.session.is_none() && state.agreed.is_none() {
-            state.session = headers.get(SESSION).cloned();
+            state.session.clone_from(&head.session);
         }
     }
 

@@ -5,10 +5,9 @@ use std::error::Error;
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::wire::Raw;
-use http::header::RETRY_AFTER;
-use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
+use super::answer::Head;
 use super::pool::Unreached;
 use crate::process::unavailable;
 
@@ -16,7 +15,7 @@ use crate::process::unavailable;
 pub(super) fn unreachable(name: &str, error: &Unreached) -> Fault {
     match error {
         Unreached::Connect(error) => unreached(name, &**error, true),
-        Unreached::Lost(error) => unreached(name, error, false),
+        Unreached::Lost(error) => unreached(name, &**error, false),
     }
 }
 
@@ -72,8 +71,9 @@ fn io_words(kind: std::io::ErrorKind) -> &'static str {
 }
 
 /// The server answered with a status that is no answer.
-pub(super) fn refused(name: &str, status: StatusCode, headers: &HeaderMap) -> Fault {
-    let (what, reason) = match status.as_u16() {
+pub(super) fn refused(name: &str, head: &Head) -> Fault {
+    let status = head.status.as_u16();
+    let (what, reason) = match status {
         401 => ("wants other credentials", "unauthorized"),
         403 => ("does not allow this", "forbidden"),
         404 | 405 => ("has nothing at this place", "not_found"),
@@ -83,10 +83,9 @@ pub(super) fn refused(name: &str, status: StatusCode, headers: &HeaderMap) -> Fa
         500..=599 => ("is not available", "unavailable"),
         _ => ("refuses the request", "refused"),
     };
-    let status = status.as_u16();
     let mut data = json!({"reason": reason, "upstream": name, "status": status});
     let mut detail = format!("`{name}` {what} (status {status})");
-    if let Some(seconds) = retry_after(headers) {
+    if let Some(seconds) = head.retry_after {
         data["retryAfter"] = json!(seconds);
         detail.push_str(&format!("; try again after {seconds} s"));
     }
@@ -97,11 +96,6 @@ pub(super) fn refused(name: &str, status: StatusCode, headers: &HeaderMap) -> Fa
 /// The status that a fault was made of.
 pub(in crate::client) fn status_of(fault: &Fault) -> Option<u16> {
     fault.data.as_ref()?.object()?.get("status")?.parse().ok()
-}
-
-/// How many seconds to wait. A date instead of a number is not worth a calendar.
-fn retry_after(headers: &HeaderMap) -> Option<u64> {
-    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
 }
 
 /// The stream of a call broke off before its answer; whether the call was carried out is not known.
@@ -122,14 +116,16 @@ pub(super) fn no_answer(name: &str, what: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::StatusCode;
 
     #[test]
     fn a_status_is_named_and_the_time_to_wait_is_passed_on() {
-        let headers = HeaderMap::from_iter([(RETRY_AFTER, "7".parse().unwrap())]);
-        let fault = refused("files", StatusCode::TOO_MANY_REQUESTS, &headers);
+        let headers = [("Retry-After", &b"7"[..])];
+        let head = Head::new(StatusCode::TOO_MANY_REQUESTS, headers.into_iter());
+        let fault = refused("files", &head);
         assert_eq!(fault.detail, "`files` is asked too often (status 429); try again after 7 s");
         assert!(fault.data.unwrap().as_str().contains(r#""retryAfter":7"#));
-        let fault = refused("files", StatusCode::FOUND, &HeaderMap::new());
+        let fault = refused("files", &Head::new(StatusCode::FOUND, [].into_iter()));
         assert!(fault.detail.contains("not followed"));
     }
 }

@@ -14,10 +14,11 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+use super::answer::Body;
 use super::fault::why_unreached;
 use super::screen::{NotPublic, Screen};
 use super::target::resolve;
-use super::wire::{self, CONNECT, Document, IDLE, Payload, Trust, Unread};
+use super::wire::{self, CONNECT, IDLE, Payload, Trust, Unread};
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 5;
@@ -154,9 +155,8 @@ fn redirect(answer: &Response<Incoming>, from: &Uri) -> Option<Uri> {
 
 async fn whole(answer: Response<Incoming>, longest: usize) -> Result<Response<Bytes>, Unfetched> {
     let (head, body) = answer.into_parts();
-    match wire::document(body.into(), longest).await {
-        Ok(Document::Small(body)) => Ok(Response::from_parts(head, body)),
-        Ok(Document::Large(body)) => Ok(Response::from_parts(head, body.into())),
+    match wire::document(Body::Beside(body), longest).await {
+        Ok(body) => Ok(Response::from_parts(head, body.into())),
         Err(Unread::TooLong) => Err(Unfetched::TooLong),
         Err(Unread::Broken) => Err(Unfetched::Unreachable("the answer broke off".to_owned())),
     }

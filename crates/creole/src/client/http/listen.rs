@@ -4,13 +4,13 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole_proto::http::head::LAST_EVENT;
 use http::{Method, StatusCode};
 use tokio::time::sleep;
 
 use super::Inner;
+use super::answer::Kind;
 use super::exchange::{self, Place};
-use super::wire::{self, Kind};
+use super::head::LAST_EVENT_NAME;
 
 /// How often in a row nothing may come before the stream is given up.
 const TRIES: u32 = 5;
@@ -25,19 +25,18 @@ pub(super) async fn listen(link: Weak<Inner>) {
         let Some(inner) = link.upgrade() else { return };
         let mut head = inner.listening_head();
         if let Some(last) = &place.last {
-            head.insert(LAST_EVENT, last.clone());
+            head.set(LAST_EVENT_NAME, last.clone());
         }
         let request = inner.target.request(Method::GET, head, Bytes::new());
         place.moved = false;
-        match inner.target.begin(request).await {
-            Ok(answer) if answer.status() == StatusCode::NOT_FOUND && worked => {
+        match inner.target.begin(&request).await {
+            Ok((head, _)) if head.status == StatusCode::NOT_FOUND && worked => {
                 return inner.lost_session();
             }
-            Ok(answer) if answer.status().is_server_error() => {}
-            Ok(answer) => {
-                let (parts, body) = answer.into_parts();
+            Ok((head, _)) if head.status.is_server_error() => {}
+            Ok((head, body)) => {
                 // Mostly 405: it has no such stream.
-                if !parts.status.is_success() || wire::kind(&parts.headers) != Kind::Events {
+                if !head.status.is_success() || head.kind != Kind::Events {
                     return;
                 }
                 worked = true;

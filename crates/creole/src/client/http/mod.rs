@@ -1,5 +1,6 @@
 //! Servers that are reached over HTTP: each message is a POST, and each call has a stream of its own.
 
+mod answer;
 mod exchange;
 mod fault;
 pub mod fetch;
@@ -8,8 +9,10 @@ mod listen;
 mod old_sse;
 mod pool;
 mod probe;
+mod request;
 mod resumed;
 mod screen;
+mod single;
 mod target;
 mod wire;
 
@@ -24,18 +27,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use creole_proto::client::{CallKey, Greeting, Outgoing, Sending};
-use creole_proto::http::head::{SESSION, VERSION};
 use creole_proto::http::{Mirror, request_headers};
 use creole_proto::revision::{Era, Rules};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderValue, Method};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
+use self::head::{SESSION_NAME, VERSION_NAME};
+use self::request::Headers;
 use super::link::{Inbox, Link, Transport, Whereabouts};
 use crate::chain::BoxFuture;
-
-const SESSION_NAME: HeaderName = HeaderName::from_static(SESSION);
 
 /// A server that speaks Streamable HTTP.
 #[derive(Clone, Debug)]
@@ -121,23 +123,23 @@ impl Inner {
     }
 
     /// The headers of a request of this session that carries no message.
-    fn listening_head(&self) -> HeaderMap {
+    fn listening_head(&self) -> Headers {
         let state = self.lock();
         let mut head = head::listening();
         if let Some(session) = &state.session {
-            head.insert(SESSION_NAME, session.clone());
+            head.set(SESSION_NAME, session.clone());
         }
         if let Some(rules) = state.agreed.filter(|rules| rules.version_header) {
-            head.insert(VERSION, HeaderValue::from_static(rules.name));
+            head.set(VERSION_NAME, HeaderValue::from_static(rules.name));
         }
         head
     }
 
     /// The headers of a frame.
-    fn posting_head(&self, text: &[u8], rules: &'static Rules, mirrors: &[Mirror]) -> HeaderMap {
+    fn posting_head(&self, text: &[u8], rules: &'static Rules, mirrors: &[Mirror]) -> Headers {
         let mut head = head::posting();
         if let Some(session) = &self.lock().session {
-            head.insert(SESSION_NAME, session.clone());
+            head.set(SESSION_NAME, session.clone());
         }
         head::add(&mut head, request_headers(text, rules, mirrors));
         head
@@ -216,7 +218,7 @@ impl Link for HttpLink {
 }
 
 impl HttpLink {
-    fn call(&self, call: CallKey, head: HeaderMap, body: Bytes) {
+    fn call(&self, call: CallKey, head: Headers, body: Bytes) {
         let (done, over) = oneshot::channel();
         let inner = Arc::clone(&self.inner);
         let (before, _) = inner.order(false);
@@ -245,7 +247,7 @@ impl Inner {
         let head = self.listening_head();
         if self.lock().session.take().is_some() {
             let request = self.target.request(Method::DELETE, head, Bytes::new());
-            let _ = self.target.send(request).await;
+            let _ = self.target.send(&request).await;
         }
     }
 }

@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Duration, timeout};
 
+use super::answer::Kind;
 use super::target::Target;
-use super::wire::{self, Events, Kind};
+use super::wire::Events;
 use super::{fault, head};
 use crate::chain::BoxFuture;
 use crate::client::link::{Inbox, Link, Transport};
@@ -113,11 +114,11 @@ async fn converse(
     messages: mpsc::Receiver<Message>,
 ) -> Result<(), Fault> {
     let request = target.request(Method::GET, head::listening(), Bytes::new());
-    let (parts, body) = target.begin(request).await?.into_parts();
-    if !parts.status.is_success() {
-        return Err(fault::refused(target.name(), parts.status, &parts.headers));
+    let (head, body) = target.begin(&request).await?;
+    if !head.status.is_success() {
+        return Err(fault::refused(target.name(), &head));
     }
-    if wire::kind(&parts.headers) != Kind::Events {
+    if head.kind != Kind::Events {
         return Err(fault::no_answer(target.name(), "something else than a stream"));
     }
     let mut events = Events::new(body, target.longest());
@@ -167,9 +168,9 @@ async fn read(events: &mut Events, inbox: &Inbox) {
 async fn write(target: &Target, inbox: &Inbox, mut messages: mpsc::Receiver<Message>) {
     while let Some(Message { call, body }) = messages.recv().await {
         let request = target.request(Method::POST, head::posting(), body);
-        let failed = match target.send(request).await {
-            Ok(answer) if answer.status().is_success() => None,
-            Ok(answer) => Some(fault::refused(target.name(), answer.status(), answer.headers())),
+        let failed = match target.send(&request).await {
+            Ok((head, _)) if head.status.is_success() => None,
+            Ok((head, _)) => Some(fault::refused(target.name(), &head)),
             Err(fault) => Some(fault),
         };
         if let (Some(call), Some(fault)) = (call, failed) {

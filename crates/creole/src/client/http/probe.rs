@@ -7,8 +7,9 @@ use creole_proto::revision::Rules;
 use http::Method;
 use tokio::time::{Duration, timeout};
 
+use super::answer::Kind;
 use super::target::Target;
-use super::wire::{self, Document, Events, Kind};
+use super::wire::{self, Events};
 use super::{fault, head};
 
 /// How long the body of the answer may take.
@@ -34,20 +35,16 @@ impl Target {
         let mut head = head::posting();
         head::add(&mut head, request_headers(message, rules, &[]));
         let request = self.request(Method::POST, head, Bytes::copy_from_slice(message));
-        let (parts, body) = self.send(request).await?.into_parts();
-        let fault = fault::refused(self.name(), parts.status, &parts.headers);
+        let (head, body) = self.send(&request).await?;
+        let fault = fault::refused(self.name(), &head);
         let read = async {
-            match wire::kind(&parts.headers) {
+            match head.kind {
                 Kind::Events => first_message(Events::new(body, longest)).await,
-                _ => match wire::document(body, longest).await {
-                    Ok(Document::Small(document)) => document,
-                    Ok(Document::Large(document)) => document.into(),
-                    Err(_) => Bytes::new(),
-                },
+                _ => wire::document(body, longest).await.unwrap_or_default().into(),
             }
         };
         let body = timeout(BODY, read).await.unwrap_or_default();
-        Ok(Heard { status: parts.status.as_u16(), body, fault })
+        Ok(Heard { status: head.status.as_u16(), body, fault })
     }
 }
 

@@ -8,11 +8,12 @@ use bytes::Bytes;
 use creole_proto::fault::Fault;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderName, HeaderValue, Method, Uri};
 
 use super::fault;
 use super::pool::{Answer, Pool};
-use super::wire::{self, Payload, Trust};
+use super::request::{Headers, Request};
+use super::wire::{self, Trust};
 use crate::process::unavailable;
 
 /// The longest message that is read, unless said otherwise.
@@ -27,8 +28,8 @@ pub struct Target {
     name: Arc<str>,
     url: Uri,
     /// The part of the URL that requests name.
-    path: Uri,
-    headers: HeaderMap,
+    path: PathAndQuery,
+    headers: Headers,
     pool: Arc<Pool>,
     longest: usize,
     has_streams: bool,
@@ -77,7 +78,7 @@ impl Target {
             pool: Pool::new(connector, origin, host),
             name: name.into(),
             url,
-            headers: HeaderMap::new(),
+            headers: Headers::default(),
             longest: LONGEST,
             has_streams: true,
         })
@@ -95,7 +96,7 @@ impl Target {
             return Err(unavailable(&self.name, detail, "not_configured"));
         };
         value.set_sensitive(key == AUTHORIZATION || key == COOKIE || !is_harmless(name));
-        self.headers.insert(key, value);
+        self.headers.set(key, value);
         Ok(self)
     }
 
@@ -133,37 +134,22 @@ impl Target {
         Some(Self { path: path(&url), url, ..self.clone() })
     }
 
-    /// A request; on the heap, because it is handed on a few times and each function on the way keeps a place for it.
-    pub(super) fn request(
-        &self,
-        method: Method,
-        head: HeaderMap,
-        body: Bytes,
-    ) -> Box<Request<Payload>> {
-        let mut request = Box::new(Request::new(Payload::new(body)));
-        *request.method_mut() = method;
-        *request.uri_mut() = self.path.clone();
-        *request.headers_mut() = head;
-        for (key, value) in &self.headers {
-            request.headers_mut().insert(key, value.clone());
+    /// A request, with the headers that all have.
+    pub(super) fn request(&self, method: Method, mut headers: Headers, body: Bytes) -> Request {
+        for (name, value) in self.headers.iter() {
+            headers.set(name.clone(), value.clone());
         }
-        request
+        Request { method, path: self.path.clone(), headers, body }
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(super) async fn begin(
-        &self,
-        request: Box<Request<Payload>>,
-    ) -> Result<Response<Answer>, Fault> {
+    pub(super) async fn begin(&self, request: &Request) -> Result<Answer, Fault> {
         let sent = self.pool.send(request).await;
         sent.map_err(|error| fault::unreachable(&self.name, &error))
     }
 
     /// Sends a request whose answer comes soon or not at all.
-    pub(super) async fn send(
-        &self,
-        request: Box<Request<Payload>>,
-    ) -> Result<Response<Answer>, Fault> {
+    pub(super) async fn send(&self, request: &Request) -> Result<Answer, Fault> {
         match tokio::time::timeout(BRIEF, self.begin(request)).await {
             Ok(answer) => answer,
             Err(_) => {
@@ -207,8 +193,8 @@ fn with_path(base: &Uri, path: &str) -> Option<Uri> {
 }
 
 /// What a request to this URL names as its target.
-fn path(url: &Uri) -> Uri {
-    url.path_and_query().map_or_else(Uri::default, |path| Uri::from(path.clone()))
+fn path(url: &Uri) -> PathAndQuery {
+    url.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 
 /// The header of that name: a port that goes without saying is left out.

@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use creole_proto::framing::sse::{Event, SseDecoder, SseError};
-use http::HeaderMap;
-use http::header::CONTENT_TYPE;
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 
-use super::pool::Answer;
+use super::answer::Body;
 pub(super) use crate::client::encrypt::{Trust, tls};
 use crate::client::link::LARGE;
 
@@ -57,7 +55,7 @@ impl Payload {
     }
 }
 
-impl Body for Payload {
+impl http_body::Body for Payload {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -77,27 +75,6 @@ impl Body for Payload {
     }
 }
 
-/// What the body of an answer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Document,
-    Events,
-    Other,
-}
-
-/// What the headers of an answer say that its body is.
-pub(super) fn kind(headers: &HeaderMap) -> Kind {
-    let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media = text.split(';').next().unwrap_or_default().trim();
-    if media.eq_ignore_ascii_case("application/json") {
-        Kind::Document
-    } else if media.eq_ignore_ascii_case("text/event-stream") {
-        Kind::Events
-    } else {
-        Kind::Other
-    }
-}
-
 /// Why a body could not be read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
@@ -105,86 +82,58 @@ pub(super) enum Unread {
     Broken,
 }
 
-/// A whole body.
-pub(super) enum Document {
-    Small(Bytes),
-    /// One that is not to be copied again.
-    Large(Vec<u8>),
-}
-
 /// Room for what may be written before a large document when it is passed on.
 const SPARE: usize = 512;
 
 /// Reads a whole body.
-pub(super) async fn document(mut body: Answer, longest: usize) -> Result<Document, Unread> {
-    let broken = |()| Unread::Broken;
+pub(super) async fn document(mut body: Body, longest: usize) -> Result<Vec<u8>, Unread> {
     let told = body.length().unwrap_or(0);
     if told > longest as u64 {
         return Err(Unread::TooLong);
     }
-    // Mostly it comes in one piece, which needs no copy.
-    let first = piece(&mut body).await.map_err(broken)?.unwrap_or_default();
-    if first.len() > longest {
-        return Err(Unread::TooLong);
-    }
-    let Some(second) = piece(&mut body).await.map_err(broken)? else {
-        return Ok(Document::Small(first));
-    };
-    let mut whole = Vec::with_capacity(told as usize + SPARE);
-    whole.extend_from_slice(&first);
-    let mut next = Some(second);
-    while let Some(more) = next {
-        if more.len() > longest.saturating_sub(whole.len()) {
+    let spare = if told < LARGE as u64 { 0 } else { SPARE };
+    let mut whole = Vec::with_capacity(told as usize + spare);
+    while more(&mut body, &mut whole).await.map_err(|()| Unread::Broken)? {
+        if whole.len() > longest {
             return Err(Unread::TooLong);
         }
-        whole.extend_from_slice(&more);
-        next = piece(&mut body).await.map_err(broken)?;
     }
-    Ok(match whole.len() < LARGE {
-        true => Document::Small(whole.into()),
-        false => Document::Large(whole),
-    })
+    Ok(whole)
 }
 
-/// The next piece of a body; nothing at its end.
-async fn piece(body: &mut Answer) -> Result<Option<Bytes>, ()> {
-    loop {
-        match poll_fn(|context| body.poll_frame(context)).await {
-            None => return Ok(None),
-            Some(Err(_)) => return Err(()),
-            Some(Ok(frame)) => {
-                // Trailers mean nothing here.
-                if let Ok(piece) = frame.into_data() {
-                    return Ok(Some(piece));
-                }
-            }
-        }
-    }
+/// Puts the next piece of a body down; tells whether there was one. Cancel-safe.
+async fn more(body: &mut Body, into: &mut Vec<u8>) -> Result<bool, ()> {
+    poll_fn(|context| body.poll_more(context, into)).await
 }
 
 /// A body that is a stream of events.
 pub(super) struct Events {
-    body: Answer,
+    body: Body,
     decoder: SseDecoder,
-    chunk: Bytes,
+    chunk: Vec<u8>,
+    /// How much of the chunk was decoded.
+    taken: usize,
 }
 
 impl Events {
-    pub(super) fn new(body: Answer, longest: usize) -> Self {
-        Self { body, decoder: SseDecoder::new(longest), chunk: Bytes::new() }
+    pub(super) fn new(body: Body, longest: usize) -> Self {
+        Self { body, decoder: SseDecoder::new(longest), chunk: Vec::new(), taken: 0 }
     }
 
     /// The next event, or why one was dropped; nothing at the end, of whatever kind it is. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Result<Event, SseError>> {
         loop {
-            let mut rest = &self.chunk[..];
+            let mut rest = &self.chunk[self.taken..];
             let event = self.decoder.next(&mut rest);
-            let taken = self.chunk.len() - rest.len();
-            let _ = self.chunk.split_to(taken);
+            self.taken = self.chunk.len() - rest.len();
             if event.is_some() {
                 return event;
             }
-            self.chunk = piece(&mut self.body).await.ok().flatten()?;
+            self.chunk.clear();
+            self.taken = 0;
+            if !more(&mut self.body, &mut self.chunk).await.ok()? {
+                return None;
+            }
         }
     }
 }

@@ -1,0 +1,176 @@
+//! What a server answers: what its head says, and its body, which gives its connection back once it was read.
+
+use std::pin::Pin;
+use std::sync::Weak;
+use std::task::{Context, Poll, ready};
+
+use creole_proto::http::head::SESSION;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body::Body as _;
+use hyper::body::Incoming;
+
+use super::pool::Pool;
+use super::single::Single;
+
+/// What the head of an answer says that matters here.
+#[derive(Clone, Debug)]
+pub(super) struct Head {
+    pub(super) status: StatusCode,
+    pub(super) kind: Kind,
+    /// The session that it names.
+    pub(super) session: Option<HeaderValue>,
+    /// How many seconds to wait. A date instead of a number is not worth a calendar.
+    pub(super) retry_after: Option<u64>,
+}
+
+/// What the body of an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Document,
+    Events,
+    Other,
+}
+
+impl Head {
+    /// What these headers say; of those that are there twice the first counts.
+    pub(super) fn new<'a>(
+        status: StatusCode,
+        headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+    ) -> Self {
+        let (mut kind, mut session, mut retry_after) = (None, None, None);
+        for (name, value) in headers {
+            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            if is(CONTENT_TYPE.as_str()) {
+                kind = kind.or_else(|| Some(Kind::of(value)));
+            } else if is(SESSION) {
+                session = session.or_else(|| HeaderValue::from_bytes(value).ok());
+            } else if is(RETRY_AFTER.as_str()) {
+                let seconds =
+                    str::from_utf8(value).ok().and_then(|value| value.trim().parse().ok());
+                retry_after = retry_after.or(seconds);
+            }
+        }
+        Self { status, kind: kind.unwrap_or(Kind::Other), session, retry_after }
+    }
+
+    /// The same for headers that lie in a map.
+    pub(super) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
+        Self::new(status, headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
+    }
+}
+
+impl Kind {
+    /// What a media type means.
+    fn of(value: &[u8]) -> Self {
+        let media = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        if media.eq_ignore_ascii_case(b"application/json") {
+            Self::Document
+        } else if media.eq_ignore_ascii_case(b"text/event-stream") {
+            Self::Events
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// The body of an answer. Read to its end it gives its connection back; dropped before, it closes that.
+pub(super) enum Body {
+    /// One that has its connection for itself, as long as it is read.
+    Alone(Option<Box<Single>>, Weak<Pool>),
+    /// One of several on a connection.
+    Beside(Incoming),
+}
+
+impl Body {
+    /// The body of an answer whose head was read.
+    pub(super) fn alone(connection: Box<Single>, pool: Weak<Pool>) -> Self {
+        let mut body = Self::Alone(Some(connection), pool);
+        body.give_back();
+        body
+    }
+
+    /// Gives the connection back if another request may follow on it.
+    fn give_back(&mut self) {
+        if let Self::Alone(lent, pool) = self
+            && let Some(connection) = lent.take_if(|connection| connection.is_free())
+            && let Some(pool) = pool.upgrade()
+        {
+            pool.put_back(connection);
+        }
+    }
+
+    /// How long the rest of it is, if that is known.
+    pub(super) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Alone(None, _) => Some(0),
+            Self::Alone(Some(connection), _) => connection.length(),
+            Self::Beside(body) => body.size_hint().exact(),
+        }
+    }
+
+    /// Puts the next piece of it down; tells whether there was one.
+    ///
+    /// # Errors
+    /// When it broke off.
+    pub(super) fn poll_more(
+        &mut self,
+        context: &mut Context<'_>,
+        into: &mut Vec<u8>,
+    ) -> Poll<Result<bool, ()>> {
+        let more = match self {
+            Self::Alone(None, _) => Ok(false),
+            Self::Alone(Some(connection), _) => {
+                ready!(connection.poll_more(context, into)).map_err(drop)
+            }
+            Self::Beside(body) => ready!(poll_piece(body, context, into)),
+        };
+        self.give_back();
+        Poll::Ready(more)
+    }
+}
+
+fn poll_piece(
+    body: &mut Incoming,
+    context: &mut Context<'_>,
+    into: &mut Vec<u8>,
+) -> Poll<Result<bool, ()>> {
+    loop {
+        match ready!(Pin::new(&mut *body).poll_frame(context)) {
+            None => return Poll::Ready(Ok(false)),
+            Some(Err(_)) => return Poll::Ready(Err(())),
+            Some(Ok(frame)) => {
+                // Trailers mean nothing here.
+                if let Ok(piece) = frame.into_data() {
+                    into.extend_from_slice(&piece);
+                    return Poll::Ready(Ok(true));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_two_equal_headers_counts_and_the_kind_is_told_without_its_parameters() {
+        let head = |rows: &[(&'static str, &'static str)]| {
+            let headers = rows.iter().map(|(name, value)| (*name, value.as_bytes()));
+            Head::new(StatusCode::OK, headers)
+        };
+        let found = head(&[
+            ("Content-Type", "Application/JSON; charset=utf-8"),
+            ("content-type", "text/event-stream"),
+            ("Mcp-Session-Id", "a"),
+            ("mcp-session-id", "b"),
+            ("retry-after", " 7 "),
+        ]);
+        assert_eq!(found.kind, Kind::Document);
+        assert_eq!((found.session.unwrap(), found.retry_after), ("a".parse().unwrap(), Some(7)));
+        assert_eq!(head(&[("content-type", "text/event-stream")]).kind, Kind::Events);
+        assert_eq!(head(&[("content-type", "text/html")]).kind, Kind::Other);
+        assert_eq!(head(&[]).kind, Kind::Other);
+    }
+}

@@ -1,0 +1,174 @@
+//! The head of an answer of HTTP/1: what it says, where its body ends, and whether another request may follow.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+use http::StatusCode;
+use httparse::{Header, ParserConfig, Status};
+
+use super::Rest;
+use crate::client::http::answer::Head;
+
+/// The most headers that an answer may have.
+const MOST_HEADERS: usize = 100;
+
+/// What the head of an answer says.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) head: Head,
+    pub(super) rest: Rest,
+    /// Whether no other request can follow on its connection.
+    pub(super) is_last: bool,
+}
+
+/// What the headers say about the way the answer is sent.
+#[derive(Default)]
+struct Manner {
+    length: Option<u64>,
+    is_chunked: bool,
+    closes: bool,
+}
+
+/// Reads the head of an answer, with how long it is; nothing while it is not whole. Answers that only say that there
+/// will be one are left out.
+///
+/// # Errors
+/// When it is none, or says two things about where its body ends.
+pub(super) fn read(bytes: &[u8]) -> io::Result<Option<(Reply, usize)>> {
+    let mut skipped = 0;
+    loop {
+        let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+        let mut parsed = httparse::Response::new(&mut []);
+        let read = ParserConfig::default().parse_response_with_uninit_headers(
+            &mut parsed,
+            &bytes[skipped..],
+            &mut headers,
+        );
+        let Status::Complete(length) = read.map_err(|_| malformed())? else { return Ok(None) };
+        let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok());
+        let status = status.ok_or_else(malformed)?;
+        skipped += length;
+        match status {
+            // Nobody asked for another protocol.
+            StatusCode::SWITCHING_PROTOCOLS => return Err(malformed()),
+            _ if status.is_informational() => {}
+            _ => {
+                let reply = reply(status, parsed.version == Some(1), parsed.headers)?;
+                return Ok(Some((reply, skipped)));
+            }
+        }
+    }
+}
+
+fn reply(status: StatusCode, is_current: bool, headers: &[Header<'_>]) -> io::Result<Reply> {
+    let mut manner = Manner::default();
+    for header in headers {
+        manner.note(header).ok_or_else(malformed)?;
+    }
+    let has_none = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let rest = match manner {
+        _ if has_none => Rest::NOTHING,
+        Manner { is_chunked: true, .. } if !is_current => return Err(malformed()),
+        Manner { is_chunked: true, .. } => Rest::CHUNKS,
+        Manner { length: Some(length), .. } => Rest::Length(length),
+        _ => Rest::UntilClosed,
+    };
+    // One that has both a length and pieces may have been meant for somebody else (RFC 9112, 6.3).
+    let is_doubtful = manner.is_chunked && manner.length.is_some();
+    let is_last = manner.closes || !is_current || is_doubtful || rest == Rest::UntilClosed;
+    let head = Head::new(status, headers.iter().map(|header| (header.name, header.value)));
+    Ok(Reply { head, rest, is_last })
+}
+
+impl Manner {
+    /// Notes what a header says about that; nothing if it cannot be followed.
+    fn note(&mut self, header: &Header<'_>) -> Option<()> {
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        if is("content-length") {
+            let length = length(header.value)?;
+            // Told twice it is told alike.
+            (*self.length.get_or_insert(length) == length).then_some(())?;
+        } else if is("transfer-encoding") {
+            // Whatever else a body may be wrapped in was not asked for.
+            let is_known = header.value.trim_ascii().eq_ignore_ascii_case(b"chunked");
+            (is_known && !self.is_chunked).then_some(())?;
+            self.is_chunked = true;
+        } else if is("connection") {
+            let mut words = header.value.split(|byte| *byte == b',');
+            self.closes |= words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"close"));
+        }
+        Some(())
+    }
+}
+
+/// A length, which has nothing but digits.
+fn length(value: &[u8]) -> Option<u64> {
+    let digits = value.iter().all(u8::is_ascii_digit);
+    str::from_utf8(value).ok().filter(|_| digits)?.parse().ok()
+}
+
+fn malformed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the head of the answer cannot be understood")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(headers: &str) -> Option<(Rest, bool)> {
+        let text = format!("HTTP/1.1 200 OK\r\n{headers}\r\nx");
+        let (reply, length) = read(text.as_bytes()).ok()?.unwrap();
+        assert_eq!(length, text.len() - 1);
+        Some((reply.rest, reply.is_last))
+    }
+
+    #[test]
+    fn where_a_body_ends_is_what_its_headers_say() {
+        let rows = [
+            ("Content-Length: 5\r\n", Rest::Length(5), false),
+            ("content-length: 5\r\nContent-Length: 5\r\n", Rest::Length(5), false),
+            ("Transfer-Encoding: Chunked\r\n", Rest::CHUNKS, false),
+            ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", Rest::CHUNKS, true),
+            ("Content-Length: 5\r\nConnection: x, Close\r\n", Rest::Length(5), true),
+            ("", Rest::UntilClosed, true),
+        ];
+        for (headers, rest, is_last) in rows {
+            assert_eq!(of(headers), Some((rest, is_last)), "{headers}");
+        }
+    }
+
+    #[test]
+    fn a_head_that_two_readers_could_read_differently_is_none() {
+        let rows = [
+            "Content-Length: 5\r\nContent-Length: 6\r\n",
+            "Content-Length: 5, 5\r\n",
+            "Content-Length: +5\r\n",
+            "Content-Length: \r\n",
+            "Content-Length: 99999999999999999999\r\n",
+            "Transfer-Encoding: gzip, chunked\r\n",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            "Content-Length : 5\r\n",
+            " a: b\r\n",
+        ];
+        for headers in rows {
+            assert_eq!(of(headers), None, "{headers}");
+        }
+        let old = "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert!(read(old.as_bytes()).is_err());
+        assert!(read(b"HTTP/1.1 101 Switching Protocols\r\n\r\n").is_err());
+        assert!(read(b"HTTP/2 200 OK\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn what_only_says_that_an_answer_will_come_is_left_out() {
+        let early = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
+        let whole = format!("{early}HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n");
+        for end in 0..whole.len() {
+            assert!(read(&whole.as_bytes()[..end]).unwrap().is_none(), "{end}");
+        }
+        let (reply, length) = read(whole.as_bytes()).unwrap().unwrap();
+        assert_eq!((reply.rest, reply.is_last, length), (Rest::NOTHING, false, whole.len()));
+        let old = read(b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap().unwrap();
+        assert!(old.0.is_last, "a connection of HTTP/1.0 carries one request");
+    }
+}

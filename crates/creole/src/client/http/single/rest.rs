@@ -1,0 +1,222 @@
+//! What of an answer's body is still to come, by the three ways in which HTTP/1.1 says where it ends (RFC 9112, 6.3).
+
+use std::io;
+
+/// The most that may stand around the pieces of a body: extensions of their sizes, and trailers.
+const MOST_ASIDE: u32 = 16 * 1024;
+
+/// The rest of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// As many bytes.
+    Length(u64),
+    /// Pieces, each with its size before it.
+    Chunks(Chunks),
+    /// Whatever comes until the connection is closed.
+    UntilClosed,
+}
+
+/// A body in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chunks {
+    at: At,
+    /// How much may still stand around the pieces.
+    aside: u32,
+}
+
+/// Where in such a body we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// In the digits of a size, of which there were so many.
+    Size {
+        size: u64,
+        digits: u32,
+    },
+    /// Behind them, where extensions may stand.
+    Extension {
+        size: u64,
+    },
+    /// Before the newline that ends the size.
+    SizeEnd {
+        size: u64,
+    },
+    /// In a piece of which so much is to come.
+    Data(u64),
+    /// Before the two bytes that end a piece.
+    DataReturn,
+    DataEnd,
+    /// In a line of the trailers; whether there is anything in it.
+    Trailer {
+        is_empty: bool,
+    },
+    /// Before the newline that ends such a line.
+    TrailerEnd {
+        is_empty: bool,
+    },
+    Over,
+}
+
+impl Rest {
+    /// Nothing more.
+    pub(super) const NOTHING: Self = Self::Length(0);
+
+    /// A body in pieces, none of which came.
+    pub(super) const CHUNKS: Self =
+        Self::Chunks(Chunks { at: At::Size { size: 0, digits: 0 }, aside: MOST_ASIDE });
+
+    /// Whether all of it came.
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            Self::Length(length) => *length == 0,
+            Self::Chunks(chunks) => chunks.at == At::Over,
+            Self::UntilClosed => false,
+        }
+    }
+
+    /// How much is to come, where that is known.
+    pub(super) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Length(length) => Some(*length),
+            _ => None,
+        }
+    }
+
+    /// Takes what came, and puts what belongs to the body down. Tells how much of it was taken: all, unless the body
+    /// is over before.
+    pub(super) fn take(&mut self, came: &[u8], into: &mut Vec<u8>) -> io::Result<usize> {
+        match self {
+            Self::Length(length) => {
+                let count = shorter(came, *length);
+                into.extend_from_slice(&came[..count]);
+                *length -= count as u64;
+                Ok(count)
+            }
+            Self::Chunks(chunks) => chunks.take(came, into),
+            Self::UntilClosed => {
+                into.extend_from_slice(came);
+                Ok(came.len())
+            }
+        }
+    }
+}
+
+impl Chunks {
+    fn take(&mut self, came: &[u8], into: &mut Vec<u8>) -> io::Result<usize> {
+        let mut taken = 0;
+        while taken < came.len() && self.at != At::Over {
+            if let At::Data(left) = self.at {
+                let count = shorter(&came[taken..], left);
+                into.extend_from_slice(&came[taken..taken + count]);
+                taken += count;
+                self.at = match left - count as u64 {
+                    0 => At::DataReturn,
+                    left => At::Data(left),
+                };
+            } else {
+                self.at = self.step(came[taken]).ok_or_else(malformed)?;
+                taken += 1;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Where the next byte leads, which is none of the body's.
+    fn step(&mut self, byte: u8) -> Option<At> {
+        Some(match (self.at, byte) {
+            (At::Size { size, digits: digits @ 0..16 }, byte) if byte.is_ascii_hexdigit() => {
+                let digit = char::from(byte).to_digit(16)?;
+                At::Size { size: size << 4 | u64::from(digit), digits: digits + 1 }
+            }
+            (At::Size { digits: 0, .. }, _) => return None,
+            (At::Size { size, .. } | At::Extension { size }, b'\r') => At::SizeEnd { size },
+            (At::Size { size, .. }, b';' | b' ' | b'\t') => At::Extension { size },
+            (At::Extension { size }, byte) if byte != b'\n' => {
+                self.beside(At::Extension { size })?
+            }
+            (At::SizeEnd { size: 0 }, b'\n') => At::Trailer { is_empty: true },
+            (At::SizeEnd { size }, b'\n') => At::Data(size),
+            (At::DataReturn, b'\r') => At::DataEnd,
+            (At::DataEnd, b'\n') => At::Size { size: 0, digits: 0 },
+            (At::Trailer { is_empty }, b'\r') => At::TrailerEnd { is_empty },
+            (At::Trailer { .. }, byte) if byte != b'\n' => {
+                self.beside(At::Trailer { is_empty: false })?
+            }
+            (At::TrailerEnd { is_empty: true }, b'\n') => At::Over,
+            (At::TrailerEnd { is_empty: false }, b'\n') => At::Trailer { is_empty: true },
+            _ => return None,
+        })
+    }
+
+    /// One more byte that means nothing here.
+    fn beside(&mut self, next: At) -> Option<At> {
+        self.aside = self.aside.checked_sub(1)?;
+        Some(next)
+    }
+}
+
+fn shorter(came: &[u8], length: u64) -> usize {
+    usize::try_from(length).map_or(came.len(), |length| length.min(came.len()))
+}
+
+fn malformed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the pieces of the body cannot be told apart")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The body, and how much of the text was taken, whatever pieces it comes in.
+    fn taken(mut rest: Rest, text: &str, step: usize) -> io::Result<(String, usize, bool)> {
+        let (mut body, mut taken) = (Vec::new(), 0);
+        for piece in text.as_bytes().chunks(step) {
+            taken += rest.take(piece, &mut body)?;
+        }
+        Ok((String::from_utf8(body).unwrap(), taken, rest.is_over()))
+    }
+
+    #[test]
+    fn a_body_ends_where_its_length_or_its_last_piece_says() {
+        let rows = [
+            (Rest::Length(3), "abc", "abc", 3, true),
+            (Rest::Length(3), "abcd", "abc", 3, true),
+            (Rest::Length(5), "abcd", "abcd", 4, false),
+            (Rest::UntilClosed, "abc", "abc", 3, false),
+            (Rest::CHUNKS, "3\r\nabc\r\n0\r\n\r\n", "abc", 13, true),
+            (Rest::CHUNKS, "3\r\nabc\r\n0\r\n\r\nrest", "abc", 13, true),
+            (Rest::CHUNKS, "02;a=b\r\nab\r\nA \r\n0123456789\r\n", "ab0123456789", 28, false),
+            (Rest::CHUNKS, "1\r\nx\r\n0\r\nA: b\r\nC: d\r\n\r\n", "x", 23, true),
+            (Rest::CHUNKS, "0\r\n\r\n", "", 5, true),
+        ];
+        for (rest, text, body, count, is_over) in rows {
+            for step in 1..=text.len() {
+                let found = taken(rest, text, step).unwrap();
+                assert_eq!((&*found.0, found.1, found.2), (body, count, is_over), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_two_readers_could_read_differently_is_no_body() {
+        let long = format!("1;{}\r\nx\r\n", "a".repeat(20_000));
+        let rows = [
+            "\r\n",
+            "g\r\n",
+            "-1\r\n",
+            "+1\r\n",
+            "0x1\r\n",
+            "1\nx",
+            "1\r\nxy",
+            "1\r\nx\n",
+            "1;\n",
+            "11111111111111111\r\n",
+            "0\r\n\n",
+            "0\r\nA: b\n",
+            "1\rx",
+            &long,
+        ];
+        for text in rows {
+            assert!(taken(Rest::CHUNKS, text, text.len()).is_err(), "{text}");
+        }
+    }
+}
