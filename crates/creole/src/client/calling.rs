@@ -8,9 +8,11 @@ use std::task::{Context, Poll, Waker};
 
 use creole_proto::client::{CallKey, QuestionKey, Refusal};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::Mirror;
+use creole_proto::http::request::Header;
+use creole_proto::http::{Mirror, request_headers};
 use creole_proto::model::Question;
 use creole_proto::op::{Event, Outcome};
+use creole_proto::revision::Rules;
 use creole_proto::wire::Raw;
 
 use super::hub::Hub;
@@ -107,18 +109,28 @@ impl fmt::Debug for Reply {
 }
 
 /// What the hub keeps of a call: what was said of it and not yet heard.
+#[derive(Default)]
 pub(super) struct Desk {
     news: VecDeque<News>,
     outcome: Option<Outcome>,
     /// Set once nothing more will come; the fault is that of a subscription.
     ended: Option<Option<Fault>>,
     waker: Option<Waker>,
-    pub(super) mirrors: Arc<[Mirror]>,
+    /// The arguments that are repeated in headers.
+    mirrors: Arc<[Mirror]>,
+    /// The headers of its frame, if they were known before that.
+    headers: Option<Vec<Header>>,
 }
 
 impl Desk {
-    pub(super) fn new(mirrors: Arc<[Mirror]>) -> Self {
-        Self { news: VecDeque::new(), outcome: None, ended: None, waker: None, mirrors }
+    pub(super) fn new(mirrors: Arc<[Mirror]>, headers: Option<Vec<Header>>) -> Self {
+        Self { mirrors, headers, ..Self::default() }
+    }
+
+    /// The headers of its frame, for a transport that has headers.
+    pub(super) fn headers(&mut self, frame: &[u8], rules: &Rules) -> Vec<Header> {
+        let known = self.headers.take();
+        known.unwrap_or_else(|| request_headers(frame, rules, &self.mirrors))
     }
 
     /// Puts news down, unless too much waits already.

@@ -6,12 +6,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use creole_proto::client::{
-    CallKey, Greeting, Happening, Machine, Outbox, QuestionKey, Refusal, Request, Sending,
+    CallKey, Greeting, Happening, Machine, Outbox, Outgoing, QuestionKey, Refusal, Request, Sending,
 };
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::Mirror;
+use creole_proto::http::request::Header;
+use creole_proto::http::{Mirror, call_headers, request_headers};
 use creole_proto::model::Level;
 use creole_proto::op::Outcome;
+use creole_proto::revision::Rules;
 use creole_proto::wire::Raw;
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -110,29 +112,39 @@ impl Hub {
     }
 
     pub(super) fn begin(hub: &Arc<Self>, request: Request, mirrors: Arc<[Mirror]>) -> Calling {
-        Self::enter(hub, mirrors, |machine, now, out| machine.request(request, now, out))
+        let has_headers = hub.link.get().is_some_and(|link| link.has_headers());
+        // A frame that waits for the opening is sent by rules that are not known yet.
+        let knows = has_headers && matches!(&*hub.opened.borrow(), Some(Ok(_)));
+        Self::enter(hub, |state, now| {
+            let rules = state.machine.rules();
+            let headers = knows.then(|| call_headers(&request.operation, rules, &mirrors));
+            let key = state.machine.request(request, now, &mut state.outbox);
+            (key, Desk::new(mirrors, headers))
+        })
     }
 
     pub(super) fn ping(hub: &Arc<Self>) -> Calling {
-        Self::enter(hub, [].into(), Machine::ping)
+        Self::enter(hub, |state, now| (state.machine.ping(now, &mut state.outbox), Desk::default()))
     }
 
     pub(super) fn set_level(hub: &Arc<Self>, level: Level) -> Calling {
-        Self::enter(hub, [].into(), |machine, now, out| machine.set_level(level, now, out))
+        Self::enter(hub, |state, now| {
+            (state.machine.set_level(level, now, &mut state.outbox), Desk::default())
+        })
     }
 
     /// Makes a call, unless the connection is gone or stuck.
     fn enter(
         hub: &Arc<Self>,
-        mirrors: Arc<[Mirror]>,
-        make: impl FnOnce(&mut Machine, Duration, &mut Outbox) -> CallKey,
+        make: impl FnOnce(&mut State, Duration) -> (CallKey, Desk),
     ) -> Calling {
         // No machine gives out this key: there is nothing to give up under it.
         let (mut key, refused) = (CallKey(u64::MAX), hub.obstacle());
         if refused.is_none() {
             hub.work(|state, now| {
-                key = make(&mut state.machine, now, &mut state.outbox);
-                state.calls.insert(key, Desk::new(mirrors));
+                let (made, desk) = make(state, now);
+                key = made;
+                state.calls.insert(key, desk);
             });
         }
         Calling { key, hub: Arc::clone(hub), refused }
@@ -317,14 +329,14 @@ impl Hub {
             self.take(state, happening, &mut later);
         }
         if let Some(link) = self.link.get() {
-            for frame in state.outbox.frames() {
+            let State { machine, outbox, calls, .. } = state;
+            for frame in outbox.frames() {
                 has_sent = true;
-                let desk = match frame.sending {
-                    Sending::Request(call) => state.calls.get(&call),
-                    _ => None,
+                let headers = match link.has_headers() {
+                    true => headers(&frame, calls, machine.rules()),
+                    false => Vec::new(),
                 };
-                let mirrors = desk.map_or(&[][..], |desk| &desk.mirrors);
-                link.send(frame, state.machine.rules(), mirrors);
+                link.send(frame, headers);
             }
         }
         state.outbox.clear_frames();
@@ -454,6 +466,22 @@ impl Drop for Hub {
         if let Some(clock) = self.clock.get() {
             clock.abort();
         }
+    }
+}
+
+/// The headers of a frame.
+fn headers(
+    frame: &Outgoing<'_>,
+    calls: &mut BTreeMap<CallKey, Desk>,
+    rules: &Rules,
+) -> Vec<Header> {
+    let desk = match frame.sending {
+        Sending::Request(call) => calls.get_mut(&call),
+        _ => None,
+    };
+    match desk {
+        Some(desk) => desk.headers(frame.text, rules),
+        None => request_headers(frame.text, rules, &[]),
     }
 }
 

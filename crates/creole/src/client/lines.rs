@@ -8,8 +8,7 @@ use std::time::Duration;
 use creole_proto::client::Outgoing;
 use creole_proto::fault::Fault;
 use creole_proto::framing::{Line, Lines};
-use creole_proto::http::Mirror;
-use creole_proto::revision::Rules;
+use creole_proto::http::request::Header;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
@@ -117,7 +116,7 @@ struct LineLink<O> {
 }
 
 impl<O: Sink + 'static> Link for LineLink<O> {
-    fn send(&self, frame: Outgoing<'_>, _: &'static Rules, _: &[Mirror]) {
+    fn send(&self, frame: Outgoing<'_>, _: Vec<Header>) {
         let mut waiting = self.outlet.lock();
         if waiting.sink.is_none() || waiting.is_broken {
             return;

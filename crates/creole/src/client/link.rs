@@ -5,8 +5,7 @@ use std::sync::{Arc, Weak};
 
 use creole_proto::client::{CallKey, Greeting, Outgoing};
 use creole_proto::fault::Fault;
-use creole_proto::http::Mirror;
-use creole_proto::revision::Rules;
+use creole_proto::http::request::Header;
 
 use super::hub::Hub;
 use crate::chain::BoxFuture;
@@ -22,9 +21,14 @@ pub trait Transport: Send {
 
 /// A way to a server. Dropping it closes it.
 pub trait Link: Send + Sync {
-    /// Carries a frame away without waiting. What goes wrong is told to the inbox, later. The rules and the
-    /// arguments to be repeated are for transports that have headers.
-    fn send(&self, frame: Outgoing<'_>, rules: &'static Rules, mirrors: &[Mirror]);
+    /// Carries a frame away without waiting. What goes wrong is told to the inbox, later. The headers repeat what is
+    /// in the frame, if the transport [has any](Link::has_headers).
+    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>);
+
+    /// Whether frames travel with headers.
+    fn has_headers(&self) -> bool {
+        false
+    }
 
     /// The conversation is open on these terms.
     fn opened(&self, _greeting: &Greeting) {}

@@ -14,7 +14,7 @@ pub mod screen;
 pub use head::{Conversation, Head, check_alone, conversation};
 pub use media::{Accepted, accepted, is_json};
 pub use mirror::{Mirror, MirrorError};
-pub use request::request_headers;
+pub use request::{call_headers, request_headers};
 pub use resume::EventId;
 
 use crate::fault::FaultKind;

@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 
 use super::{Mirror, field, head};
 use crate::method::Method;
+use crate::op::Operation;
 use crate::revision::{Era, Rules};
-use crate::wire::{Object, unquote};
+use crate::wire::{Object, Raw, unquote};
 
 /// A header: its name in lower case, and its value.
 pub type Header = (Cow<'static, str>, Cow<'static, str>);
@@ -18,27 +19,60 @@ pub fn request_headers(frame: &[u8], rules: &Rules, mirrors: &[Mirror]) -> Vec<H
     // The frame is our own, so there is nothing to check.
     let message = str::from_utf8(frame).ok().and_then(Object::new).unwrap_or(Object::EMPTY);
     let method = message.get("method").and_then(unquote).unwrap_or_default();
-    let version = (Cow::Borrowed(head::VERSION), Cow::Borrowed(rules.name));
     if rules.era == Era::Handshake {
-        let has_version = rules.version_header && method != Method::Initialize.name();
-        return has_version.then_some(version).into_iter().collect();
+        return within_session(&method, rules);
     }
     let known = Method::named(&method);
-    let repeated =
-        known.map_or_else(|| Cow::Owned(method.into_owned()), |known| Cow::Borrowed(known.name()));
-    let mut headers = Vec::with_capacity(3 + mirrors.len());
-    headers.extend([version, (Cow::Borrowed(head::METHOD), repeated)]);
     let inside = |key: &str| {
         let found = message.enter("params")?.find(|(name, _)| name == key);
         found.map(|(_, value)| value)
     };
     let subject = known.and_then(subject).and_then(inside).and_then(unquote);
+    let mirrors = if known == Some(Method::CallTool) { mirrors } else { &[] };
+    let arguments = if mirrors.is_empty() { None } else { inside("arguments") };
+    let repeated =
+        known.map_or_else(|| Cow::Owned(method.into_owned()), |known| Cow::Borrowed(known.name()));
+    standing_alone(rules, repeated, subject.as_deref(), mirrors, arguments)
+}
+
+/// The same for a call whose frame need not be looked into.
+pub fn call_headers(operation: &Operation, rules: &Rules, mirrors: &[Mirror]) -> Vec<Header> {
+    let method = operation.method();
+    if rules.era == Era::Handshake {
+        return within_session(method, rules);
+    }
+    let subject = Method::named(method).and_then(subject).map(|_| operation.target());
+    let is_call = matches!(operation, Operation::CallTool { .. });
+    let mirrors = if is_call { mirrors } else { &[] };
+    let arguments = operation.arguments().map(Raw::as_str);
+    standing_alone(rules, Cow::Borrowed(method), subject, mirrors, arguments)
+}
+
+/// In a session the version is all that is repeated.
+fn within_session(method: &str, rules: &Rules) -> Vec<Header> {
+    let has_version = rules.version_header && method != Method::Initialize.name();
+    has_version.then(|| version(rules)).into_iter().collect()
+}
+
+fn version(rules: &Rules) -> Header {
+    (Cow::Borrowed(head::VERSION), Cow::Borrowed(rules.name))
+}
+
+fn standing_alone(
+    rules: &Rules,
+    method: Cow<'static, str>,
+    subject: Option<&str>,
+    mirrors: &[Mirror],
+    arguments: Option<&str>,
+) -> Vec<Header> {
+    let mut headers = Vec::with_capacity(3 + mirrors.len());
+    headers.extend([version(rules), (Cow::Borrowed(head::METHOD), method)]);
     if let Some(subject) = subject {
-        let value = field::encode(&subject).into_owned();
+        let value = field::encode(subject).into_owned();
         headers.push((Cow::Borrowed(head::NAME), Cow::Owned(value)));
     }
-    if known == Some(Method::CallTool) && !mirrors.is_empty() {
-        let arguments = inside("arguments").and_then(Object::new);
+    if !mirrors.is_empty() {
+        let arguments = arguments.and_then(Object::new);
         headers.extend(mirrored(mirrors, arguments.unwrap_or(Object::EMPTY)));
     }
     headers
@@ -148,6 +182,39 @@ mod tests {
         for mirror in &mirrors {
             let header = value(&headers, &mirror.header).map(str::as_bytes);
             assert!(mirror.check(arguments, header).is_ok(), "{}", mirror.header);
+        }
+    }
+    #[test]
+    fn a_call_has_the_same_headers_whether_its_frame_is_looked_into_or_not() {
+        let text = alloc::string::String::from;
+        let schema = json!({"properties": {"s": {"type": "string", "x-mcp-header": "S"}}});
+        let mirrors = Mirror::all(&schema.to_string()).unwrap();
+        let arguments = Some(Raw::of(&json!({"s": "ä"})));
+        let rows = [
+            (
+                Operation::CallTool { name: text("say ä"), arguments: arguments.clone() },
+                r#""name":"say ä","arguments":{"s":"ä"}"#,
+            ),
+            (Operation::CallTool { name: text("t"), arguments: None }, r#""name":"t""#),
+            (
+                Operation::GetPrompt { name: text(" p"), arguments },
+                r#""name":" p","arguments":{"s":"ä"}"#,
+            ),
+            (Operation::ReadResource { uri: text("test://a b") }, r#""uri":"test://a b""#),
+            (Operation::Subscribe { uri: text("test://a") }, r#""uri":"test://a""#),
+            (Operation::GetTask { id: text("1") }, r#""taskId":"1""#),
+            (Operation::CancelTask { id: text("1") }, r#""taskId":"1""#),
+            (Operation::Discover, ""),
+        ];
+        for (operation, params) in rows {
+            let method = operation.method();
+            let frame = alloc::format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#
+            );
+            for revision in [Revision::V2025_03_26, Revision::V2025_11_25, Revision::V2026_07_28] {
+                let found = call_headers(&operation, revision.rules(), &mirrors);
+                assert_eq!(found, headers(&frame, revision, &mirrors), "{frame}");
+            }
         }
     }
 }

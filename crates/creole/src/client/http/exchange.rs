@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::answer::{Body, Head, Kind};
 use super::head::{LAST_EVENT_NAME, SESSION_NAME};
-use super::request::Headers;
+use super::request::Request;
 use super::wire::{self, Events, Unread};
 use super::{Inner, fault};
 use crate::client::link::LARGE;
@@ -35,15 +35,14 @@ pub(super) type Order = (Option<watch::Receiver<bool>>, Option<watch::Sender<boo
 pub(super) async fn call(
     inner: Arc<Inner>,
     call: CallKey,
-    head: Headers,
-    body: Bytes,
+    request: Request,
     before: Option<watch::Receiver<bool>>,
     over: oneshot::Receiver<()>,
 ) {
     wait_for(before).await;
     // Pinned where it is made, since a variable before would be a second place for it in each call's task.
     let mut exchange = std::pin::pin!(async {
-        if let Err(fault) = post(&inner, call, head, body).await {
+        if let Err(fault) = post(&inner, call, &request).await {
             inner.inbox.failed(call, fault);
         }
     });
@@ -58,10 +57,9 @@ pub(super) async fn call(
 }
 
 /// Tells something that has no answer.
-pub(super) async fn tell(inner: Arc<Inner>, head: Headers, body: Bytes, order: Order) {
+pub(super) async fn tell(inner: Arc<Inner>, request: Request, order: Order) {
     let (before, own) = order;
     wait_for(before).await;
-    let request = inner.target.request(Method::POST, head, body);
     match inner.target.send(&request).await {
         Ok((head, _)) if head.status == StatusCode::NOT_FOUND => inner.lost_session(),
         Ok((head, _)) if !head.status.is_success() => {
@@ -88,10 +86,9 @@ async fn wait_for(before: Option<watch::Receiver<bool>>) {
     }
 }
 
-async fn post(inner: &Arc<Inner>, call: CallKey, head: Headers, body: Bytes) -> Result<(), Fault> {
-    let had_session = head.has(&SESSION_NAME);
-    let request = inner.target.request(Method::POST, head, body);
-    let (head, body) = inner.target.begin(&request).await?;
+async fn post(inner: &Arc<Inner>, call: CallKey, request: &Request) -> Result<(), Fault> {
+    let had_session = request.headers.has(&SESSION_NAME);
+    let (head, body) = inner.target.begin(request).await?;
     if head.status == StatusCode::NOT_FOUND && had_session {
         inner.lost_session();
         return Err(fault::session_lost(inner.target.name()));

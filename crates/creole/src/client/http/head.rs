@@ -1,9 +1,6 @@
 //! The headers of a request to a server.
 
-use std::borrow::Cow;
-
-use creole_proto::http::head::{LAST_EVENT, METHOD, NAME, SESSION, VERSION};
-use creole_proto::http::request::Header;
+use creole_proto::http::head::{LAST_EVENT, SESSION, VERSION};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 
@@ -31,25 +28,4 @@ pub(super) fn listening() -> Headers {
     let mut head = Headers::new();
     head.set(ACCEPT, EVENTS);
     head
-}
-
-/// Adds what the protocol has in headers. What cannot be in one is left out, and refused by the server.
-pub(super) fn add(head: &mut Headers, headers: Vec<Header>) {
-    for (name, value) in headers {
-        let value = match value {
-            Cow::Borrowed(value) => Ok(HeaderValue::from_static(value)),
-            Cow::Owned(value) => HeaderValue::try_from(value),
-        };
-        if let (Some(name), Ok(value)) = (known(&name), value) {
-            head.set(name, value);
-        }
-    }
-}
-
-/// The name of a header; those of every call are made once.
-fn known(name: &str) -> Option<HeaderName> {
-    const KNOWN: [HeaderName; 3] =
-        [VERSION_NAME, HeaderName::from_static(METHOD), HeaderName::from_static(NAME)];
-    let known = KNOWN.into_iter().find(|known| known == name);
-    known.or_else(|| HeaderName::from_bytes(name.as_bytes()).ok())
 }

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use creole_proto::client::{CallKey, Greeting, Outgoing, Sending};
-use creole_proto::http::{Mirror, request_headers};
+use creole_proto::http::request::Header;
 use creole_proto::revision::{Era, Rules};
 use http::{HeaderValue, Method};
 use tokio::runtime::Handle;
@@ -35,7 +35,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
 use self::head::{SESSION_NAME, VERSION_NAME};
-use self::request::Headers;
+use self::request::{Headers, Request};
 use super::link::{Inbox, Link, Transport, Whereabouts};
 use crate::chain::BoxFuture;
 
@@ -135,14 +135,13 @@ impl Inner {
         head
     }
 
-    /// The headers of a frame.
-    fn posting_head(&self, text: &[u8], rules: &'static Rules, mirrors: &[Mirror]) -> Headers {
+    /// A request that carries a frame, with headers that repeat what is in it.
+    fn post(&self, frame: &[u8], headers: Vec<Header>) -> Request {
         let mut head = head::posting();
         if let Some(session) = &self.lock().session {
             head.set(SESSION_NAME, session.clone());
         }
-        head::add(&mut head, request_headers(text, rules, mirrors));
-        head
+        self.target.request(Method::POST, head, Bytes::copy_from_slice(frame)).repeating(headers)
     }
 
     /// Resolves when all notifications before were delivered, or will never be.
@@ -162,25 +161,28 @@ impl Inner {
 }
 
 impl Link for HttpLink {
-    fn send(&self, frame: Outgoing<'_>, rules: &'static Rules, mirrors: &[Mirror]) {
+    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>) {
         let inner = &self.inner;
         if inner.lock().is_closed {
             return;
         }
-        let head = inner.posting_head(frame.text, rules, mirrors);
-        let body = Bytes::copy_from_slice(frame.text);
+        let request = inner.post(frame.text, headers);
         match frame.sending {
-            Sending::Request(call) => self.call(call, head, body),
+            Sending::Request(call) => self.call(call, request),
             // There, whoever closes the stream has said it.
             Sending::Notification { about: Some(_) } if inner.era() == Some(Era::Stateless) => {}
             Sending::Notification { about } => {
                 let order = inner.order(about.is_none());
-                tokio::spawn(exchange::tell(Arc::clone(inner), head, body, order));
+                tokio::spawn(exchange::tell(Arc::clone(inner), request, order));
             }
             Sending::Response => {
-                tokio::spawn(exchange::tell(Arc::clone(inner), head, body, (None, None)));
+                tokio::spawn(exchange::tell(Arc::clone(inner), request, (None, None)));
             }
         }
+    }
+
+    fn has_headers(&self) -> bool {
+        true
     }
 
     fn opened(&self, greeting: &Greeting) {
@@ -218,13 +220,13 @@ impl Link for HttpLink {
 }
 
 impl HttpLink {
-    fn call(&self, call: CallKey, head: Headers, body: Bytes) {
+    fn call(&self, call: CallKey, request: Request) {
         let (done, over) = oneshot::channel();
         let inner = Arc::clone(&self.inner);
         let (before, _) = inner.order(false);
         // Entered first: the exchange may be over before it is known here.
         self.inner.lock().calls.insert(call, Channel { task: None, last: None, _done: done });
-        let task = tokio::spawn(exchange::call(inner, call, head, body, before, over));
+        let task = tokio::spawn(exchange::call(inner, call, request, before, over));
         if let Some(channel) = self.inner.lock().calls.get_mut(&call) {
             channel.task = Some(task.abort_handle());
         }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use creole_proto::client::{CallKey, Outgoing, Sending};
 use creole_proto::fault::Fault;
-use creole_proto::http::Mirror;
-use creole_proto::revision::Rules;
+use creole_proto::http::request::Header;
 use http::Method;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -63,7 +62,7 @@ struct Message {
 }
 
 impl Link for OldSseLink {
-    fn send(&self, frame: Outgoing<'_>, _: &'static Rules, _: &[Mirror]) {
+    fn send(&self, frame: Outgoing<'_>, _: Vec<Header>) {
         let call = match frame.sending {
             Sending::Request(call) => Some(call),
             _ => None,

@@ -32,9 +32,9 @@ impl Target {
         rules: &Rules,
         longest: usize,
     ) -> Result<Heard, Fault> {
-        let mut head = head::posting();
-        head::add(&mut head, request_headers(message, rules, &[]));
-        let request = self.request(Method::POST, head, Bytes::copy_from_slice(message));
+        let body = Bytes::copy_from_slice(message);
+        let request = self.request(Method::POST, head::posting(), body);
+        let request = request.repeating(request_headers(message, rules, &[]));
         let (head, body) = self.send(&request).await?;
         let fault = fault::refused(self.name(), &head);
         let read = async {

@@ -1,8 +1,10 @@
 //! What is sent to a server: one request of HTTP.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 
 use bytes::Bytes;
+use creole_proto::http::request::Header;
 use http::header::HOST;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Uri};
@@ -44,11 +46,25 @@ pub(super) struct Request {
     pub(super) method: Method,
     pub(super) path: PathAndQuery,
     pub(super) headers: Headers,
+    /// What the protocol repeats in headers.
+    pub(super) repeated: Vec<Header>,
     /// All of it, or nothing.
     pub(super) body: Bytes,
 }
 
 impl Request {
+    /// The same request with what the protocol has in headers.
+    pub(super) fn repeating(self, repeated: Vec<Header>) -> Self {
+        Self { repeated, ..self }
+    }
+
+    /// Those of them that can be sent and were not set otherwise. What is left out the server refuses.
+    fn repeated(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.repeated.iter().filter(|header| can_be_sent(header));
+        let all = all.map(|(name, value)| (&**name, &**value));
+        all.filter(|(name, _)| !self.headers.iter().any(|(known, _)| known == name))
+    }
+
     /// Writes its head as HTTP/1.1 has it, up to the empty line.
     pub(super) fn write_head(&self, host: &HeaderValue, bytes: &mut Vec<u8>) {
         let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| bytes.extend_from_slice(part));
@@ -56,6 +72,9 @@ impl Request {
         put(&[b" HTTP/1.1\r\nhost: ", host.as_bytes(), b"\r\n"]);
         for (name, value) in self.headers.iter().filter(|(name, _)| *name != HOST) {
             put(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
+        }
+        for (name, value) in self.repeated() {
+            put(&[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
         }
         if self.method == Method::POST || !self.body.is_empty() {
             // Writing into memory cannot fail.
@@ -71,8 +90,26 @@ impl Request {
         *request.uri_mut() = target;
         let headers = self.headers.iter().filter(|(name, _)| *name != HOST);
         request.headers_mut().extend(headers.cloned());
+        for (name, value) in self.repeated() {
+            if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
+                request.headers_mut().insert(name, value);
+            }
+        }
         request
     }
+}
+
+/// Whether a header has a name and a value that a header may have; those that are constants do.
+fn can_be_sent((name, value): &Header) -> bool {
+    let is_name = match name {
+        Cow::Borrowed(_) => true,
+        Cow::Owned(name) => name.parse::<HeaderName>().is_ok(),
+    };
+    let is_value = match value {
+        Cow::Borrowed(_) => true,
+        Cow::Owned(value) => value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')),
+    };
+    is_name && is_value
 }
 
 #[cfg(test)]
@@ -89,7 +126,12 @@ mod tests {
         headers.set(AUTHORIZATION, HeaderValue::from_static("c"));
         let path = PathAndQuery::from_static("/mcp?x=1");
         let body = Bytes::from_static(b"hello");
-        let mut request = Request { method: Method::POST, path, headers, body };
+        let repeated =
+            [("accept", "c"), ("mcp-method", "m"), ("a b", "c"), ("mcp-name", "n\r\nevil: 1")];
+        let repeated =
+            repeated.map(|(name, value)| (name.to_owned().into(), value.to_owned().into()));
+        let request = Request { method: Method::POST, path, headers, repeated: Vec::new(), body };
+        let mut request = request.repeating(repeated.into());
         let head = |request: &Request| {
             let mut bytes = Vec::new();
             request.write_head(&HeaderValue::from_static("host:1"), &mut bytes);
@@ -97,10 +139,10 @@ mod tests {
         };
         assert_eq!(
             head(&request),
-            "POST /mcp?x=1 HTTP/1.1\r\nhost: host:1\r\naccept: b\r\nauthorization: c\r\ncontent-length: 5\r\n\r\n"
+            "POST /mcp?x=1 HTTP/1.1\r\nhost: host:1\r\naccept: b\r\nauthorization: c\r\nmcp-method: m\r\ncontent-length: 5\r\n\r\n"
         );
         let beside = request.beside(Uri::from_static("https://host/mcp"));
-        assert_eq!(beside.headers().len(), 2);
+        assert_eq!(beside.headers().len(), 3);
         (request.method, request.body) = (Method::GET, Bytes::new());
         assert!(!head(&request).contains("content-length"));
     }

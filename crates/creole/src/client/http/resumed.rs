@@ -5,10 +5,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use creole_proto::client::{CallKey, Outgoing, Sending};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::Mirror;
+use creole_proto::http::request::Header;
 use creole_proto::revision::Rules;
 use http::HeaderValue;
 use serde_json::json;
@@ -67,7 +66,7 @@ struct ResumedLink {
 }
 
 impl Link for ResumedLink {
-    fn send(&self, frame: Outgoing<'_>, rules: &'static Rules, mirrors: &[Mirror]) {
+    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>) {
         match frame.sending {
             Sending::Request(call) if !self.greeted.swap(true, Ordering::AcqRel) => {
                 self.greet(call);
@@ -76,11 +75,14 @@ impl Link for ResumedLink {
             // The session has begun long ago.
             Sending::Notification { .. } if is_initialized(frame.text) => {}
             Sending::Notification { .. } | Sending::Response => {
-                let head = self.inner.posting_head(frame.text, rules, mirrors);
-                let body = Bytes::copy_from_slice(frame.text);
-                tokio::spawn(exchange::tell(Arc::clone(&self.inner), head, body, (None, None)));
+                let request = self.inner.post(frame.text, headers);
+                tokio::spawn(exchange::tell(Arc::clone(&self.inner), request, (None, None)));
             }
         }
+    }
+
+    fn has_headers(&self) -> bool {
+        true
     }
 
     fn done(&self, call: CallKey) {

@@ -139,7 +139,7 @@ impl Target {
         for (name, value) in self.headers.iter() {
             headers.set(name.clone(), value.clone());
         }
-        Request { method, path: self.path.clone(), headers, body }
+        Request { method, path: self.path.clone(), headers, repeated: Vec::new(), body }
     }
 
     /// Sends a request and waits for the head of its answer.

@@ -1,3 +1,5 @@
+//! A server on the other end of a pair of streams in memory, which says what servers say and what they should not.
+
 use std::time::Duration;
 
 use http::Method;
@@ -13,7 +15,7 @@ fn request(body: impl Into<Bytes>) -> Request {
     let mut headers = Headers::new();
     headers.set(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let path = PathAndQuery::from_static("/mcp");
-    Request { method: Method::POST, path, headers, body: body.into() }
+    Request { method: Method::POST, path, headers, repeated: Vec::new(), body: body.into() }
 }
 
 const HOST: HeaderValue = HeaderValue::from_static("host");
