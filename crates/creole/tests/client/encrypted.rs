@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use creole::client::http::{HttpServer, Target};
 use creole::proto::fault::FaultKind;
@@ -10,18 +11,30 @@ use creole::transport::http::tls::Certificates;
 use creole::transport::http::{
     Drain, Endpoint, Guard, Limits, Listener, Method, Route, Router, Settings,
 };
-use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rcgen::{Certificate, CertificateParams, KeyPair, date_time_ymd};
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::PrivateKeyDer;
 use serde_json::json;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 
 use crate::support::{Watch, call, open, server, text, tool};
 
-/// Serves with a certificate for `localhost` that ends in this year; gives the certificate back.
-async fn serve(last_year: i32) -> (SocketAddr, String) {
+/// A certificate for `localhost` that ends in this year, and its key.
+fn certify(last_year: i32) -> (Certificate, KeyPair) {
     let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     (params.not_before, params.not_after) =
         (date_time_ymd(2020, 1, 1), date_time_ymd(last_year, 1, 1));
     let key = KeyPair::generate().unwrap();
-    let certificate = params.self_signed(&key).unwrap().pem();
+    (params.self_signed(&key).unwrap(), key)
+}
+
+/// Serves with a certificate for `localhost` that ends in this year; gives the certificate back.
+async fn serve(last_year: i32) -> (SocketAddr, String) {
+    let (certificate, key) = certify(last_year);
+    let certificate = certificate.pem();
     let folder = tempfile::tempdir().unwrap();
     let (certificate_file, key_file) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
     fs::write(&certificate_file, &certificate).unwrap();
@@ -30,12 +43,46 @@ async fn serve(last_year: i32) -> (SocketAddr, String) {
 
     let listener = Listener::bind(([127, 0, 0, 1], 0).into(), Limits::default()).await.unwrap();
     let address = listener.address().unwrap();
+    tokio::spawn(listener.tls(certificates).serve(router()));
+    (address, certificate)
+}
+
+fn router() -> Router<Endpoint> {
     let endpoint = Endpoint::new(server(&Watch::default()).start(), Settings::default());
     let methods = [Method::POST, Method::GET, Method::DELETE];
     let router = Router::new(Guard::loopback(), Drain::new());
-    let router = router.route(Route::new("/mcp", &methods, endpoint));
-    tokio::spawn(listener.tls(certificates).serve(router));
-    (address, certificate)
+    router.route(Route::new("/mcp", &methods, endpoint))
+}
+
+/// Serves behind somebody who only knows HTTP/1.1, and takes the encryption off; gives the certificate back.
+async fn serve_behind_another() -> (SocketAddr, String) {
+    let plain = Listener::bind(([127, 0, 0, 1], 0).into(), Limits::default()).await.unwrap();
+    let behind = plain.address().unwrap();
+    tokio::spawn(plain.serve(router()));
+
+    let (certificate, key) = certify(3000);
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(aws_lc_rs::default_provider().into())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let front = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = front.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = front.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let mut stream = acceptor.accept(stream).await.unwrap();
+                let mut behind = TcpStream::connect(behind).await.unwrap();
+                // A client that leaves is no matter here.
+                let _ = copy_bidirectional(&mut stream, &mut behind).await;
+            });
+        }
+    });
+    (address, certificate.pem())
 }
 
 fn target(address: SocketAddr, trusted: &str) -> Target {
@@ -46,12 +93,22 @@ fn target(address: SocketAddr, trusted: &str) -> Target {
 #[tokio::test]
 async fn a_trusted_server_is_called_over_http_2_in_both_eras() {
     let (address, certificate) = serve(3000).await;
+    call_often(address, &certificate, "").await;
+}
+
+#[tokio::test]
+async fn a_trusted_server_is_called_over_http_1_in_both_eras() {
+    let (address, certificate) = serve_behind_another().await;
+    call_often(address, &certificate, &"x".repeat(300_000)).await;
+}
+
+/// Makes many calls at once in both eras, each with its number and `more`.
+async fn call_often(address: SocketAddr, certificate: &str, more: &str) {
     for era in [Era::Handshake, Era::Stateless] {
-        let connection = open(HttpServer::new(target(address, &certificate)), era).await.unwrap();
+        let connection = open(HttpServer::new(target(address, certificate)), era).await.unwrap();
         let calls = (0..20).map(|number| {
-            let connection = connection.clone();
+            let (connection, message) = (connection.clone(), format!("{number}{more}"));
             tokio::spawn(async move {
-                let message = number.to_string();
                 let outcome = call(&connection, tool("echo", json!({"message": message}))).await;
                 assert_eq!(text(outcome), message);
             })
