@@ -272,6 +272,21 @@ async fn streams_of_the_stateless_era_are_never_taken_up_again() {
 }
 
 #[tokio::test]
+async fn a_connection_that_was_closed_while_nobody_used_it_is_not_used_again() {
+    let script: Script = |request| {
+        let answer = opening(request).unwrap_or_else(|| document(&said(request, "hi"), ""));
+        // Nobody is told that it will be.
+        answer.replace("Connection: close\r\n", "")
+    };
+    let (connection, seen) = connect(script, Era::Handshake).await;
+    for _ in 0..5 {
+        assert_eq!(text(call(&connection, tool("t", json!({}))).await), "hi");
+    }
+    let calls = seen.lock().unwrap().iter().filter(|request| request.is("tools/call")).count();
+    assert_eq!(calls, 5, "each was sent once");
+}
+
+#[tokio::test]
 async fn a_forgotten_session_is_told_apart_from_a_server_that_is_gone() {
     let script: Script = |request| opening(request).unwrap_or_else(|| status("404 Not Found", ""));
     let (connection, _) = connect(script, Era::Handshake).await;
