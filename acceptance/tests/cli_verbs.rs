@@ -171,7 +171,7 @@ fn a_tool_that_fails_is_a_failure_with_a_reason() {
 #[test]
 fn a_wrong_command_line_says_what_would_be_right() {
     let place = Place::new();
-    let cases: [(&[&str], i32, &str); 10] = [
+    let cases: [(&[&str], i32, &str); 12] = [
         (
             &["call", "--preset", "default", "helo"],
             1,
@@ -191,6 +191,16 @@ fn a_wrong_command_line_says_what_would_be_right() {
             &["call", "--preset", "default", "hello", "--arg", "name"],
             2,
             "error: `name` is no argument; write `name=value`\n",
+        ),
+        (
+            &["call", "--preset", "default", "hello", "name=World"],
+            2,
+            "error: `name=World` is one word too many; an argument is given by --arg name=World\n",
+        ),
+        (
+            &["call", "http://127.0.0.1:1/mcp", "hello", "name=World", "loud=yes"],
+            2,
+            "error: `name=World` is one word too many; an argument is given by --arg name=World\n",
         ),
         (
             &["call", "--preset", "default", "hello", "--args", "[]"],

@@ -44,6 +44,9 @@ fn one_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, F
     match rest {
         [word] => Ok(word),
         [] => Err(Failure::Usage(format!("{what} is missing: `{verb}` shows what there is"))),
+        [_, extra, ..] if extra.contains('=') => Err(Failure::Usage(format!(
+            "`{extra}` is one word too many; an argument is given by --arg {extra}"
+        ))),
         [_, extra, ..] => Err(Failure::Usage(format!("`{extra}` is one word too many"))),
     }
 }

@@ -34,7 +34,7 @@ Examples:
 #[command(after_help = CALL_EXAMPLES, override_usage = CALL_USAGE)]
 pub(crate) struct CallArgs {
     /// The URL of the server, unless `--preset` or `--` names one, and then the name of the tool.
-    #[arg(value_name = "URL, TOOL", num_args = 0..=2)]
+    #[arg(value_name = "URL, TOOL", num_args = 0..)]
     pub(crate) words: Vec<String>,
     /// An argument. Its value is read as the tool's schema says: a number, true or false, JSON for lists and
     /// objects, and text otherwise.
@@ -86,7 +86,7 @@ Examples:
 #[command(after_help = PROMPT_EXAMPLES, override_usage = PROMPT_USAGE)]
 pub(crate) struct PromptArgs {
     /// The URL of the server, unless `--preset` or `--` names one, and then the name of the prompt.
-    #[arg(value_name = "URL, NAME", num_args = 0..=2)]
+    #[arg(value_name = "URL, NAME", num_args = 0..)]
     pub(crate) words: Vec<String>,
     /// An argument; arguments of prompts are text.
     #[arg(long = "arg", value_name = "NAME=VALUE")]
