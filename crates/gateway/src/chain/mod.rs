@@ -26,7 +26,7 @@ mod unknown;
 mod weight;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use std::fmt;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use creole_proto::wire::Raw;
 use serde_json::Value;
 
 /// An outlet that nobody reads.
-struct Nobody;
+pub(crate) struct Nobody;
 
 impl Outlet for Nobody {
     fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {

@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole::call::{Origin, Outlet};
+use creole::call::Origin;
 use creole::process::Program;
-use creole::proto::model::{Ask, Question};
-use creole::proto::op::{Caller, Event, Operation, Payload, Reentry};
+use creole::proto::model::Ask;
+use creole::proto::op::{Caller, Operation, Payload, Reentry};
 use creole::proto::revision::Revision;
-use creole::proto::server::{Answer, Call as Started, CallKey};
+use creole::proto::server::{Call as Started, CallKey};
 use creole::transport::Memory;
 use creole::{Server, Service};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::park::MOST_OF_ONE;
 use super::*;
+use crate::chain::testing::Nobody;
 
 const CALLS: usize = 10_000;
 
@@ -112,18 +113,6 @@ fn questions() -> String {
         format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     };
     question("first") + &question("second")
-}
-
-struct Nobody;
-
-impl Outlet for Nobody {
-    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
-    }
-
-    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
-        Box::pin(async { Err("nobody is there".to_owned()) })
-    }
 }
 
 /// Calls a tool as somebody who can be asked by being left.

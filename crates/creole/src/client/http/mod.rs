@@ -113,6 +113,21 @@ impl Inner {
         }
     }
 
+    /// Ends the exchange of a call.
+    fn give_up(&self, call: CallKey) {
+        let channel = self.lock().calls.remove(&call);
+        if let Some(task) = channel.and_then(|channel| channel.task) {
+            task.abort();
+        }
+    }
+
+    /// Notes which task an exchange runs in, unless it is over.
+    fn runs_in(&self, call: CallKey, task: AbortHandle) {
+        if let Some(channel) = self.lock().calls.get_mut(&call) {
+            channel.task = Some(task);
+        }
+    }
+
     fn whereabouts(&self, call: CallKey) -> Option<Whereabouts> {
         let state = self.lock();
         let last_event = state.calls.get(&call)?.last.as_ref()?.to_str().ok()?.to_owned();
@@ -202,10 +217,7 @@ impl Link for HttpLink {
     }
 
     fn given_up(&self, call: CallKey) {
-        let channel = self.inner.lock().calls.remove(&call);
-        if let Some(task) = channel.and_then(|channel| channel.task) {
-            task.abort();
-        }
+        self.inner.give_up(call);
     }
 
     fn whereabouts(&self, call: CallKey) -> Option<Whereabouts> {
@@ -227,9 +239,7 @@ impl HttpLink {
         // Entered first: the exchange may be over before it is known here.
         self.inner.lock().calls.insert(call, Channel { task: None, last: None, _done: done });
         let task = tokio::spawn(exchange::call(inner, call, request, before, over));
-        if let Some(channel) = self.inner.lock().calls.get_mut(&call) {
-            channel.task = Some(task.abort_handle());
-        }
+        self.inner.runs_in(call, task.abort_handle());
     }
 }
 

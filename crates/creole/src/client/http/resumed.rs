@@ -90,10 +90,7 @@ impl Link for ResumedLink {
     }
 
     fn given_up(&self, call: CallKey) {
-        let channel = self.inner.lock().calls.remove(&call);
-        if let Some(task) = channel.and_then(|channel| channel.task) {
-            task.abort();
-        }
+        self.inner.give_up(call);
     }
 
     fn whereabouts(&self, call: CallKey) -> Option<Whereabouts> {
@@ -137,9 +134,7 @@ impl ResumedLink {
             }
             exchange::go_on(inner, call, &last, over).await;
         });
-        if let Some(channel) = self.inner.lock().calls.get_mut(&call) {
-            channel.task = Some(task.abort_handle());
-        }
+        self.inner.runs_in(call, task.abort_handle());
     }
 }
 
