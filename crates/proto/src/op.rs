@@ -158,8 +158,8 @@ pub struct Caller {
     pub rules: &'static Rules,
     /// What it can be asked for.
     pub capabilities: Arc<ClientCapabilities>,
-    /// Who it says it is.
-    pub client: Option<Arc<Implementation>>,
+    /// Who it says it is: an `Implementation` in its own words.
+    pub client: Option<Raw>,
     /// The least serious log messages that it wants.
     pub log: Option<Level>,
     /// Whether it wants progress.

@@ -37,10 +37,10 @@ pub(super) fn request(
 ) -> Request {
     let caller = context.caller();
     // A session was told who we are when it was opened.
-    let client = caller.client.as_deref().filter(|_| rules.era == Era::Stateless);
+    let client = caller.client.as_ref().filter(|_| rules.era == Era::Stateless);
     let terms = Terms {
         capabilities: Arc::clone(capabilities),
-        client: client.map(Raw::of),
+        client: client.cloned(),
         log: caller.log,
         progress: caller.progress,
         reentry: reentry(context),

@@ -10,10 +10,10 @@ use super::implementation;
 use crate::dialect::{Dialect, Lifecycle, Repeated, VersionAnswer};
 use crate::fault::{Fault, FaultKind};
 use crate::method::Method;
-use crate::model::{ClientCapabilities, Implementation, Level};
+use crate::model::{ClientCapabilities, Level};
 use crate::op::{Change, covers};
 use crate::revision::{Era, Revision, Rules};
-use crate::wire::Object;
+use crate::wire::{Object, Raw};
 
 /// What a session is sent until the client says what it wants: the server may choose.
 const FIRST_LEVEL: Level = Level::Info;
@@ -40,8 +40,8 @@ pub struct Session {
     pub rules: &'static Rules,
     /// What the client can be asked for, once it has said so: requests that stand alone need no room for it.
     pub capabilities: Option<Arc<ClientCapabilities>>,
-    /// Who the client says it is.
-    pub client: Option<Arc<Implementation>>,
+    /// Who the client says it is, without pictures: a session is long, and there are many.
+    pub client: Option<Raw>,
     /// The least serious log messages that are sent. Until the client sets it the server may choose.
     pub level: Level,
     /// Resources that are watched.
@@ -120,7 +120,7 @@ impl Session {
         let client = params.object("clientInfo")?.map(implementation).transpose()?;
         self.negotiate(proposed, dialect);
         self.capabilities = capabilities.map(Arc::new);
-        self.client = client.map(Arc::new);
+        self.client = client.as_ref().map(Raw::of);
         self.level = FIRST_LEVEL;
         self.watched.clear();
         self.tasks.clear();

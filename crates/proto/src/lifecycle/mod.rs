@@ -12,7 +12,7 @@ use alloc::string::String;
 
 use crate::fault::{Fault, FaultKind};
 use crate::model::Implementation;
-use crate::wire::{FieldError, Object, as_required_string, as_string};
+use crate::wire::{FieldError, Object, Raw, as_required_string, as_string};
 
 /// The progress token of a request as raw text: a string or an integer.
 pub fn progress_token(raw: Option<&str>) -> Result<Option<String>, Fault> {
@@ -23,6 +23,18 @@ pub fn progress_token(raw: Option<&str>) -> Result<Option<String>, Fault> {
             FaultKind::InvalidParams,
             "`_meta.progressToken` must be a string or an integer",
         )),
+    }
+}
+
+/// A client's self-description in its own words, which are completed where a part that every revision demands is
+/// missing.
+pub(crate) fn introduction(object: Object<'_>) -> Result<Raw, FieldError> {
+    let [name, title, version] = object.pick(["name", "title", "version"]);
+    as_required_string("name", name)?;
+    as_string("title", title)?;
+    match as_string("version", version)? {
+        Some(_) => Ok(Raw::trusted(object.text())),
+        None => Ok(Raw::of(&implementation(object)?)),
     }
 }
 

@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 
 use super::{Phase, Session};
 use crate::dialect::Dialect;
-use crate::model::{ClientCapabilities, Implementation, Level};
+use crate::model::{ClientCapabilities, Level};
 use crate::revision::Revision;
-use crate::wire::Object;
+use crate::wire::{Object, Raw};
 
 #[derive(Serialize, Deserialize)]
 struct Record<'a> {
@@ -20,7 +20,8 @@ struct Record<'a> {
     operating: bool,
     #[serde(borrow)]
     capabilities: Option<&'a RawValue>,
-    client: Option<Implementation>,
+    #[serde(borrow)]
+    client: Option<&'a RawValue>,
     level: &'a str,
     watched: Vec<String>,
 }
@@ -28,13 +29,13 @@ struct Record<'a> {
 impl Session {
     /// What of it has to be kept.
     pub fn record(&self) -> String {
-        let raw = self.capabilities.as_ref().and_then(|said| said.raw.as_ref());
+        let capabilities = self.capabilities.as_ref().and_then(|said| said.raw.as_ref());
         let record = Record {
             revision: self.rules.name,
             version: self.version.as_ref().into(),
             operating: self.phase == Phase::Operating,
-            capabilities: raw.and_then(|raw| serde_json::from_str(raw.as_str()).ok()),
-            client: self.client.as_deref().cloned(),
+            capabilities: capabilities.and_then(written),
+            client: self.client.as_ref().and_then(written),
             level: self.level.name(),
             watched: self.watched.iter().cloned().collect(),
         };
@@ -49,13 +50,17 @@ impl Session {
             phase: if record.operating { Phase::Operating } else { Phase::Initializing },
             rules: Revision::named(record.revision)?.rules(),
             capabilities: capabilities.map(ClientCapabilities::read).map(Arc::new),
-            client: record.client.map(Arc::new),
+            client: record.client.map(|raw| Raw::trusted(raw.get())),
             level: Level::named(record.level)?,
             watched: record.watched.into_iter().collect(),
             version: record.version.into(),
             ..Self::new(dialect)
         })
     }
+}
+
+fn written(raw: &Raw) -> Option<&RawValue> {
+    serde_json::from_str(raw.as_str()).ok()
 }
 
 #[cfg(test)]

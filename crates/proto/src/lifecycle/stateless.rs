@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde_json::json;
 
-use super::{Phase, implementation, progress_token};
+use super::{Phase, introduction, progress_token};
 use crate::dialect::Dialect;
 use crate::fault::{Fault, FaultKind};
 use crate::meta;
@@ -47,7 +47,7 @@ pub fn refused_handshake(
 /// The caller of a request that stands alone, and its progress token.
 pub fn caller(inside: &Inside<'_>, dialect: &Dialect) -> Result<(Caller, Option<String>), Fault> {
     let (version, capabilities) = claims(inside)?;
-    let client = as_object(meta::CLIENT_INFO, inside.client)?.map(implementation).transpose()?;
+    let client = as_object(meta::CLIENT_INFO, inside.client)?.map(introduction).transpose()?;
     let token = progress_token(inside.progress_token)?;
     let rules = supported(&version, dialect)?;
     let capabilities = ClientCapabilities::read(capabilities);
@@ -58,7 +58,7 @@ pub fn caller(inside: &Inside<'_>, dialect: &Dialect) -> Result<(Caller, Option<
             false => Tasking::Never,
         },
         capabilities: Arc::new(capabilities),
-        client: client.map(Arc::new),
+        client,
         log: log_level(inside.level)?,
         progress: token.is_some(),
         reentry: reentry(inside.answers, inside.state)?,

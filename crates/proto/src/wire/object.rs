@@ -24,7 +24,9 @@ impl<'a> Object<'a> {
 
     /// The object that `text` is, or `None` if it is something else. `text` must be valid JSON.
     pub fn new(text: &'a str) -> Option<Self> {
-        let text = text.trim_matches(is_space);
+        // Mostly there is nothing around it.
+        let text = if text.starts_with('{') { text } else { text.trim_start_matches(is_space) };
+        let text = if text.ends_with('}') { text } else { text.trim_end_matches(is_space) };
         text.starts_with('{').then_some(Self { text })
     }
 
@@ -48,8 +50,7 @@ impl<'a> Object<'a> {
     pub fn enter(self, key: &str) -> Option<Members<'a>> {
         let mut items = Items::of(self.text);
         loop {
-            let name = items.next_token(b',').and_then(as_key)?;
-            if name == key {
+            if items.next_key()? == key {
                 let value = self.text.get(items.next_start(b':')?..)?;
                 return value.starts_with('{').then(|| Members { items: Items::of(value) });
             }
@@ -142,22 +143,12 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let key = self.items.next_token(b',')?;
-        let value = self.items.next_token(b':')?;
-        Some((as_key(key)?, value))
+        let key = self.items.next_key()?;
+        Some((key, self.items.next_token(b':')?))
     }
 }
 
 impl core::iter::FusedIterator for Members<'_> {}
-
-/// What a key says. One without a backslash is its own value; looking for one is cheaper than decoding.
-fn as_key(token: &str) -> Option<Cow<'_, str>> {
-    let body = token.strip_prefix('"').and_then(|token| token.strip_suffix('"'))?;
-    match body.as_bytes().contains(&b'\\') {
-        false => Some(Cow::Borrowed(body)),
-        true => unquote(token),
-    }
-}
 
 /// A member that is not what the method needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -239,6 +230,20 @@ impl<'a> Items<'a> {
             }
             None => self.stop(),
         }
+    }
+
+    /// What the next key says. One without escapes ends at its first quote.
+    fn next_key(&mut self) -> Option<Cow<'a, str>> {
+        let before = self.clone();
+        let start = self.next_start(b',')? + 1;
+        let end = start + plain_run(self.text.as_bytes().get(start..)?);
+        let quotes = [start - 1, end].map(|place| self.text.as_bytes().get(place));
+        if quotes == [Some(&b'"'); 2] {
+            self.at = end + 1;
+            return self.text.get(start..end).map(Cow::Borrowed);
+        }
+        *self = before;
+        self.next_token(b',').and_then(unquote)
     }
 
     /// Where the next token starts.

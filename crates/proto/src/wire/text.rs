@@ -86,7 +86,16 @@ pub(super) fn plain_run(bytes: &[u8]) -> usize {
 /// The same for less than eight bytes; apart, since in a message these are only its very end.
 #[inline(never)]
 fn last_plain_run(bytes: &[u8]) -> usize {
-    bytes.iter().position(|&byte| is_stop(byte)).unwrap_or(bytes.len())
+    let word = match (bytes.first_chunk(), bytes.last_chunk()) {
+        // Where the two halves overlap they say the same.
+        (Some(first), Some(last)) => {
+            let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
+            first | last << (8 * (bytes.len() - 4))
+        }
+        _ => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    // What is missing is zero, and so stops.
+    stops(word).trailing_zeros() as usize / 8
 }
 
 /// One backslash sequence of a JSON string.
@@ -173,11 +182,7 @@ fn push_escaped(out: &mut Vec<u8>, byte: u8) {
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-fn is_stop(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
-}
-
-/// Sets the high bit of each byte of `word` that [`is_stop`].
+/// Sets the high bit of each byte of `word` that is a control character, a quote or a backslash.
 ///
 /// A borrow may also mark bytes above a marked one; the lowest mark is exact, and only that is used.
 fn stops(word: u64) -> u64 {
@@ -248,6 +253,14 @@ mod tests {
                 bytes[place + 1] = b'!';
                 assert_eq!(plain_run(&bytes), place, "{stop:#x} at {place}");
             }
+        }
+        for length in 0..8 {
+            for (place, stop) in (0..length).zip((0..0x20).chain(*b"\"\\").cycle()) {
+                let mut bytes = [b'a'; 8];
+                bytes[place] = stop;
+                assert_eq!(plain_run(&bytes[..length]), place, "{stop:#x} at {place} of {length}");
+            }
+            assert_eq!(plain_run(&[0xff; 8][..length]), length);
         }
         assert_eq!(plain_run(&[0x7f, 0x20, b'!', b'#', b'[', b']', 0x80, 0xff, 0xa2, 0xdc]), 10);
     }

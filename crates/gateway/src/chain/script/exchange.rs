@@ -2,7 +2,7 @@
 
 use creole::Call;
 use creole_proto::fault::Fault;
-use creole_proto::model::{Content, Contents};
+use creole_proto::model::{Content, Contents, Implementation};
 use creole_proto::op::{Operation, Outcome, Payload, Relayed, RelayedKind};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::Raw;
@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 /// A call as a script sees it.
 pub(super) fn asked(call: &Call) -> String {
     let client = call.context.caller().client.as_ref();
+    let client = client.and_then(|said| said.decode::<Implementation>().ok());
     let client = client.map(|it| json!({ "name": it.name, "version": it.version }));
     let mut seen = subject(&call.operation);
     seen.insert("principal".to_owned(), json!(call.context.principal()));
