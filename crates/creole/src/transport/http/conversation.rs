@@ -152,6 +152,13 @@ impl Conversation {
         self.with(stream, |machine, now, out| machine.receive_scanned(scanned, now, out))
     }
 
+    /// Takes the message that the conversation was begun for: its clock has just been set.
+    pub(super) fn receive_first(&self, scanned: Result<&Frame<'_>, &ScanError>) -> Vec<Call> {
+        self.with_at(Duration::ZERO, COMMON, |machine, now, out| {
+            machine.receive_scanned(scanned, now, out);
+        })
+    }
+
     /// Refuses a message before the machine sees it.
     pub(super) fn refuse(&self, fields: Option<&Fields<'_>>, fault: &Fault, rules: &'static Rules) {
         self.with(COMMON, |machine, _, out| machine.refuse_scanned(fields, fault, rules, out));
@@ -311,7 +318,15 @@ impl Conversation {
         stream: StreamKey,
         act: impl FnOnce(&mut Machine, Duration, &mut Outbox),
     ) -> Vec<Call> {
-        let now = self.started.elapsed();
+        self.with_at(self.started.elapsed(), stream, act)
+    }
+
+    fn with_at(
+        &self,
+        now: Duration,
+        stream: StreamKey,
+        act: impl FnOnce(&mut Machine, Duration, &mut Outbox),
+    ) -> Vec<Call> {
         let mut inner = self.lock();
         let Inner { machine, outbox, .. } = &mut *inner;
         act(machine, now, outbox);

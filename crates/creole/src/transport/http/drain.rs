@@ -1,11 +1,14 @@
 //! The end of a server: no new connections, then no open ones, then nothing.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// How far the end has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
 pub enum Stage {
     /// Requests are served.
     Serving,
@@ -18,23 +21,56 @@ pub enum Stage {
 /// A switch that moves a server to its end. Clones are the same switch.
 #[derive(Clone, Debug)]
 pub struct Drain {
-    stage: Arc<watch::Sender<Stage>>,
+    progress: Arc<Progress>,
     /// Every connection holds a receiver: the end waits until there is none.
     present: Arc<watch::Sender<()>>,
+}
+
+/// How far the end has come. Every request looks at it, so looking takes no lock.
+#[derive(Debug)]
+struct Progress {
+    stage: AtomicU8,
+    advanced: Notify,
+}
+
+impl Progress {
+    fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            stage if stage == Stage::Serving as u8 => Stage::Serving,
+            stage if stage == Stage::Draining as u8 => Stage::Draining,
+            _ => Stage::Ended,
+        }
+    }
+
+    /// The stage, once the end has come this far. Cancel-safe.
+    async fn reached(&self, stage: Stage) -> Stage {
+        loop {
+            let mut advanced = pin!(self.advanced.notified());
+            advanced.as_mut().enable();
+            let now = self.stage();
+            if now >= stage {
+                return now;
+            }
+            advanced.await;
+        }
+    }
 }
 
 impl Drain {
     /// A switch of a server that serves.
     pub fn new() -> Self {
         Self {
-            stage: Arc::new(watch::Sender::new(Stage::Serving)),
+            progress: Arc::new(Progress {
+                stage: AtomicU8::new(Stage::Serving as u8),
+                advanced: Notify::new(),
+            }),
             present: Arc::new(watch::Sender::new(())),
         }
     }
 
     /// How far the end has come.
     pub fn stage(&self) -> Stage {
-        *self.stage.borrow()
+        self.progress.stage()
     }
 
     /// Lets calls finish and nothing new begin.
@@ -49,13 +85,12 @@ impl Drain {
 
     /// Resolves when the end has come this far.
     pub async fn reached(&self, stage: Stage) {
-        // The sender lives as long as `self`, so this cannot fail.
-        let _ = self.stage.subscribe().wait_for(|now| *now >= stage).await;
+        self.progress.reached(stage).await;
     }
 
     /// Something that the end waits for, and that can watch it come.
     pub(super) fn watch(&self) -> Watch {
-        Watch { stage: self.stage.subscribe(), _present: self.present.subscribe() }
+        Watch { progress: Arc::clone(&self.progress), _present: self.present.subscribe() }
     }
 
     /// Resolves when every [`Watch`] is gone.
@@ -64,11 +99,8 @@ impl Drain {
     }
 
     fn advance(&self, to: Stage) {
-        self.stage.send_if_modified(|stage| {
-            let later = to > *stage;
-            *stage = to.max(*stage);
-            later
-        });
+        self.progress.stage.fetch_max(to as u8, Ordering::AcqRel);
+        self.progress.advanced.notify_waiters();
     }
 }
 
@@ -81,15 +113,20 @@ impl Default for Drain {
 /// One connection's view of the end.
 #[derive(Debug)]
 pub(super) struct Watch {
-    stage: watch::Receiver<Stage>,
+    progress: Arc<Progress>,
     _present: watch::Receiver<()>,
 }
 
 impl Watch {
+    /// How far the end has come.
+    pub(super) fn stage(&self) -> Stage {
+        self.progress.stage()
+    }
+
     /// The stage after this one, once the end has come further. Cancel-safe.
-    pub(super) async fn beyond(&mut self, stage: Stage) -> Stage {
-        // A switch that is gone is an end too.
-        self.stage.wait_for(|now| *now > stage).await.map_or(Stage::Ended, |now| *now)
+    pub(super) async fn beyond(&self, stage: Stage) -> Stage {
+        let next = if stage == Stage::Serving { Stage::Draining } else { Stage::Ended };
+        self.progress.reached(next).await
     }
 }
 
@@ -100,7 +137,7 @@ mod tests {
     #[tokio::test]
     async fn stages_only_go_forward_and_the_end_waits_for_every_watch() {
         let drain = Drain::new();
-        let mut watch = drain.watch();
+        let watch = drain.watch();
         drain.begin();
         assert_eq!(watch.beyond(Stage::Serving).await, Stage::Draining);
         drain.end();

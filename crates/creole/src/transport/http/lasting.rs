@@ -83,7 +83,7 @@ where
     /// Writes it to its end, unless the client or the server ends before.
     ///
     /// It is boxed, because a future holds what it is given twice, and this one waits for long.
-    pub(super) async fn run(mut self: Box<Self>, mut watch: Watch, _place: OwnedSemaphorePermit) {
+    pub(super) async fn run(mut self: Box<Self>, watch: Watch, _place: OwnedSemaphorePermit) {
         tokio::select! {
             ended = poll_fn(|context| self.poll(context)) => {
                 if let Err(error) = ended {

@@ -144,7 +144,7 @@ fn spawn<A: Answer>(
 }
 
 impl<A: Answer> Host<A> {
-    async fn encrypted(&self, socket: Socket, mut served: Served<A>) {
+    async fn encrypted(&self, socket: Socket, served: Served<A>) {
         let Some(certificates) = &self.certificates else { return };
         // A handshake has more on its mind than a connection that rests.
         let handshake = Box::pin(timeout(self.limits.header_timeout, certificates.accept(socket)));

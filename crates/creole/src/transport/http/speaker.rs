@@ -1,9 +1,9 @@
 //! Who speaks on a connection, and the task that watches over it: the time it takes, and the server's end.
 
-use std::future::poll_fn;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use tokio::time::{Instant, Sleep};
 
@@ -33,17 +33,25 @@ pub(super) struct Overseer<'a> {
     pub(super) concluding: bool,
 }
 
+/// What an overseer hears of.
+enum Heard<E> {
+    /// Who spoke is done.
+    End(E),
+    /// The end of the server has come this far.
+    Stage(Stage),
+    /// It is time to look how long something takes.
+    Time,
+}
+
 impl Overseer<'_> {
     /// Lets somebody speak to the end; nothing when it was cut off.
     pub(super) async fn listen<S: Speaker>(&mut self, speaker: &mut S) -> Option<S::End> {
         loop {
-            tokio::select! {
-                ended = poll_fn(|context| speaker.poll_end(context)) => return Some(ended),
-                reached = self.watch.beyond(self.stage) => {
+            match self.next(speaker).await {
+                Heard::End(end) => return Some(end),
+                Heard::Stage(Stage::Ended) => return None,
+                Heard::Stage(reached) => {
                     self.stage = reached;
-                    if self.stage == Stage::Ended {
-                        return None;
-                    }
                     if self.pace.is_idle() {
                         // A request may be on its way already.
                         self.timer.as_mut().reset(Instant::now() + LAST_CALL);
@@ -52,7 +60,7 @@ impl Overseer<'_> {
                         speaker.conclude();
                     }
                 }
-                () = self.timer.as_mut() => {
+                Heard::Time => {
                     let now = Instant::now();
                     let late = match self.pace.check(now) {
                         Ok(_) if self.stage == Stage::Draining && !self.concluding => Overdue::Idle,
@@ -72,5 +80,31 @@ impl Overseer<'_> {
                 }
             }
         }
+    }
+
+    /// Waits for whatever comes first.
+    async fn next<S: Speaker>(&mut self, speaker: &mut S) -> Heard<S::End> {
+        let (watch, stage, timer) = (&*self.watch, self.stage, &mut self.timer);
+        let mut beyond = pin!(watch.beyond(stage));
+        let mut asked: Option<Waker> = None;
+        poll_fn(|context| {
+            if let Poll::Ready(end) = speaker.poll_end(context) {
+                return Poll::Ready(Heard::End(end));
+            }
+            // Mostly it is a request that woke this task. Whom it has asked to wake it is not asked again.
+            let is_asked = asked.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
+            if is_asked && watch.stage() == stage && !timer.is_elapsed() {
+                return Poll::Pending;
+            }
+            if let Poll::Ready(reached) = beyond.as_mut().poll(context) {
+                return Poll::Ready(Heard::Stage(reached));
+            }
+            if timer.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Heard::Time);
+            }
+            asked = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
     }
 }

@@ -51,7 +51,10 @@ pub(super) struct Stream {
     cursor: u64,
     /// The size of what was not read.
     unread: usize,
-    over: Option<Instant>,
+    /// Whether nothing more comes.
+    over: bool,
+    /// Since when, where that matters.
+    over_since: Option<Instant>,
     release: Option<Duration>,
     reader: u64,
     waker: Option<Waker>,
@@ -67,7 +70,8 @@ impl Stream {
             first: 1,
             cursor: 1,
             unread: 0,
-            over: None,
+            over: false,
+            over_since: None,
             release: None,
             reader: 0,
             waker: None,
@@ -86,7 +90,7 @@ impl Stream {
 
     /// Adds an event.
     pub(super) fn push(&mut self, event: Event) {
-        if self.over.is_some() {
+        if self.over {
             return;
         }
         self.unread += event.text.len();
@@ -101,18 +105,21 @@ impl Stream {
 
     /// Nothing more will come.
     pub(super) fn end(&mut self) {
-        self.over.get_or_insert_with(Instant::now);
+        self.over = true;
+        if self.keeps {
+            self.over_since.get_or_insert_with(Instant::now);
+        }
         self.wake();
     }
 
-    /// Since when nothing more comes.
+    /// Since when nothing more comes to a stream that is kept.
     pub(super) fn over_since(&self) -> Option<Instant> {
-        self.over
+        self.over_since
     }
 
     /// Sends the reader away for a while, if what is written can be asked for again.
     pub(super) fn release(&mut self, retry: Duration) {
-        if self.keeps && self.over.is_none() {
+        if self.keeps && !self.over {
             self.release = Some(retry);
             self.wake();
         }
@@ -120,7 +127,7 @@ impl Stream {
 
     /// Whether more may be written before the client has read what there is.
     pub(super) fn has_room(&self) -> bool {
-        self.unread < HIGH_WATER || self.over.is_some()
+        self.unread < HIGH_WATER || self.over
     }
 
     /// Makes somebody the reader, from the event after `last` on; whoever read before is sent away.
@@ -144,7 +151,7 @@ impl Stream {
         if let Some(event) = self.take() {
             return Poll::Ready(Next::Event(self.cursor - 1, event));
         }
-        if self.over.is_some() {
+        if self.over {
             return Poll::Ready(Next::Over);
         }
         if let Some(retry) = self.release.take() {

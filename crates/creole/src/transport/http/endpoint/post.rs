@@ -16,7 +16,7 @@ use http::{Response, StatusCode};
 
 use super::super::answer::Refusal;
 use super::super::body;
-use super::super::conversation::{COMMON, Conversation};
+use super::super::conversation::Conversation;
 use super::super::exchange::Exchange;
 use super::super::old_sse;
 use super::super::reply::{self, Body};
@@ -180,7 +180,7 @@ impl Endpoint {
             Era::Handshake => Origin::new(principal),
         };
         let conversation = Conversation::new(service, origin, Stream::passing());
-        let started = conversation.receive(post.scanned.as_ref(), COMMON);
+        let started = conversation.receive_first(post.scanned.as_ref());
         let Some(mut exchange) = Exchange::begin(conversation, started, || self.hub()) else {
             return Step::Done(reply::empty(202));
         };
