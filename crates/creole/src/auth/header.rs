@@ -6,7 +6,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 
-use super::secret::Secret;
+use super::secret::{Lent, Secret};
 
 /// Longer headers are not looked into.
 pub(super) const LONGEST: usize = 8 * 1024;
@@ -30,19 +30,19 @@ pub fn authorization(headers: &HeaderMap) -> Option<&HeaderValue> {
 
 /// What a caller offers.
 #[derive(Debug)]
-pub(super) enum Offer {
+pub(super) enum Offer<'a> {
     /// Nothing, or something of a kind that is not known here.
     Nothing,
     /// A name and a password. Both are empty where they cannot be read: nobody has an empty name, and
     /// checking it takes as long as checking another.
     Basic { name: String, password: Secret },
     /// A key.
-    Bearer(Secret),
+    Bearer(Lent<'a>),
 }
 
-impl Offer {
+impl<'a> Offer<'a> {
     /// Reads the header.
-    pub(super) fn read(header: Option<&HeaderValue>) -> Self {
+    pub(super) fn read(header: Option<&'a HeaderValue>) -> Self {
         let Some(bytes) = header.map(HeaderValue::as_bytes) else { return Self::Nothing };
         let end = bytes.iter().position(|byte| *byte == b' ').unwrap_or(bytes.len());
         let (scheme, rest) = bytes.split_at(end);
@@ -53,7 +53,7 @@ impl Offer {
             let (name, password) = user_and_password(rest).unwrap_or_default();
             Self::Basic { name, password: Secret::from(password) }
         } else if scheme.eq_ignore_ascii_case(b"bearer") {
-            Self::Bearer(rest.to_vec().into())
+            Self::Bearer(Lent(rest))
         } else {
             Self::Nothing
         }
@@ -78,11 +78,11 @@ mod tests {
     /// `name/password`, `key:…`, or `nothing`.
     fn read(header: &[u8]) -> String {
         let header = HeaderValue::from_bytes(header).unwrap();
-        let text = |secret: &Secret| String::from_utf8_lossy(secret.expose()).into_owned();
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         match Offer::read(Some(&header)) {
             Offer::Nothing => "nothing".to_owned(),
-            Offer::Basic { name, password } => format!("{name}/{}", text(&password)),
-            Offer::Bearer(key) => format!("key:{}", text(&key)),
+            Offer::Basic { name, password } => format!("{name}/{}", text(password.expose())),
+            Offer::Bearer(key) => format!("key:{}", text(key.0)),
         }
     }
 

@@ -15,7 +15,7 @@ use super::error::AuthError;
 use super::expiry::Expiry;
 use super::file::{self, Entry, Proof};
 use super::principal::Principal;
-use super::secret::Secret;
+use super::secret::{Lent, Secret};
 use super::{Digest, random};
 use crate::seal::digest;
 
@@ -119,14 +119,14 @@ impl Keys {
     }
 
     /// Whose key it is. Every key is compared, so that the time tells nothing.
-    pub(super) fn find(&self, key: &Secret, now: SystemTime) -> Option<&Principal> {
-        let given = digest(key.expose());
+    pub(super) fn find(&self, key: Lent<'_>) -> Option<&Principal> {
+        let given = digest(key.0);
         let mut found = u64::MAX;
         for (index, (known, ..)) in (0..).zip(&self.keys) {
             found.conditional_assign(&index, known.ct_eq(&given));
         }
         let (_, end, principal) = self.keys.get(usize::try_from(found).ok()?)?;
-        let expired = end.is_some_and(|end| end.has_passed(now));
+        let expired = end.is_some_and(|end| end.has_passed(SystemTime::now()));
         (!expired).then_some(principal)
     }
 }

@@ -26,9 +26,10 @@ mod tests;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use argon2::password_hash::phc::PasswordHash;
 use http::HeaderValue;
 use sha2::Digest as _;
@@ -89,7 +90,7 @@ pub struct Authenticator {
 struct Shared {
     fingerprints: Fingerprints,
     /// What the files said when they were read last.
-    known: RwLock<Arc<Known>>,
+    known: ArcSwap<Known>,
     pool: Pool,
     limiter: Arc<Limiter>,
     verify: Verify,
@@ -124,7 +125,7 @@ impl Authenticator {
 
     fn with(settings: Settings, pool: Pool, verify: Verify) -> Result<Self, AuthError> {
         let fingerprints = Fingerprints { key: random() };
-        let known = RwLock::new(Arc::new(Known::read(settings, &fingerprints)?));
+        let known = ArcSwap::from_pointee(Known::read(settings, &fingerprints)?);
         let limiter = Arc::default();
         let shared = Shared { fingerprints, known, pool, limiter, verify };
         Ok(Self { shared: Arc::new(shared) })
@@ -136,7 +137,7 @@ impl Authenticator {
     /// # Errors
     /// When a file cannot be read or a line in it is wrong: then everything stays as it was.
     pub fn reload(&self) -> Result<(), AuthError> {
-        self.renew(self.known().settings.clone())
+        self.renew(self.shared.known.load().settings.clone())
     }
 
     /// Lets in whom these settings say from now on. Passwords that were right are checked anew; who tried too
@@ -146,14 +147,14 @@ impl Authenticator {
     /// When a file cannot be read or a line in it is wrong: then everything stays as it was.
     pub fn renew(&self, settings: Settings) -> Result<(), AuthError> {
         let known = Known::read(settings, &self.shared.fingerprints)?;
-        *self.shared.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+        self.shared.known.store(Arc::new(known));
         Ok(())
     }
 
     /// How many users and how many keys are known.
     #[must_use]
     pub fn count(&self) -> (usize, usize) {
-        let known = self.known();
+        let known = self.shared.known.load();
         (known.users.as_ref().map_or(0, Users::len), known.keys.as_ref().map_or(0, Keys::len))
     }
 
@@ -166,35 +167,45 @@ impl Authenticator {
         authorization: Option<&HeaderValue>,
         peer: Option<IpAddr>,
     ) -> Verdict {
-        let known = self.known();
-        let refused = |bearer_given| Err(Challenge::unauthorized(known.schemes(), bearer_given));
-        let found = match (Offer::read(authorization), &known.users, &known.keys) {
-            (Offer::Bearer(key), _, Some(keys)) => match keys.find(&key, SystemTime::now()) {
-                Some(principal) => Ok(principal.clone()),
-                None => self.wrong_key(peer).map_or_else(Err, |()| refused(true)),
-            },
-            (Offer::Basic { name, password }, Some(users), _) => {
+        if let Some(verdict) = self.authenticate_now(authorization, peer) {
+            return verdict;
+        }
+        let known = self.shared.known.load_full();
+        let refused = || Err(Challenge::unauthorized(known.schemes(), false));
+        let found = match (Offer::read(authorization), &known.users) {
+            (Offer::Basic { name, password }, Some(users)) => {
                 let seen = Seen::new(&self.shared.fingerprints, authorization, &name, peer);
                 match self.basic(&known, users, password, &seen).await {
                     Checked::Right(principal) => Ok(principal),
-                    Checked::Wrong => refused(false),
+                    Checked::Wrong => refused(),
                     Checked::Wait(wait) => Err(Challenge::too_many(wait)),
                     Checked::Busy => Err(Challenge::busy()),
                 }
             }
+            // The files were read again in between.
+            _ => refused(),
+        };
+        known.verdict(found, peer)
+    }
+
+    /// The same where nothing has to be computed for long; nothing if there is a password to be checked.
+    pub(crate) fn authenticate_now(
+        &self,
+        authorization: Option<&HeaderValue>,
+        peer: Option<IpAddr>,
+    ) -> Option<Verdict> {
+        let known = self.shared.known.load();
+        let refused = |bearer_given| Err(Challenge::unauthorized(known.schemes(), bearer_given));
+        let found = match (Offer::read(authorization), &known.users, &known.keys) {
+            (Offer::Basic { .. }, Some(_), _) => return None,
+            (Offer::Bearer(key), _, Some(keys)) => match keys.find(key) {
+                Some(principal) => Ok(principal.clone()),
+                None => self.wrong_key(peer).map_or_else(Err, |()| refused(true)),
+            },
             (Offer::Bearer(_), ..) => refused(true),
             (Offer::Basic { .. } | Offer::Nothing, ..) => refused(false),
         };
-        let allowed = found
-            .and_then(|principal| known.settings.requirement.check(&principal).map(|()| principal));
-        match allowed {
-            Ok(principal) => Verdict::Granted(principal),
-            Err(challenge) => {
-                // Neither the name nor the key: people type passwords where names belong.
-                tracing::info!(status = challenge.status.as_u16(), peer = ?peer, "a caller was refused");
-                Verdict::Refused(challenge)
-            }
-        }
+        Some(known.verdict(found, peer))
     }
 
     /// A key that is right is never held up, so only wrong ones are counted.
@@ -241,10 +252,6 @@ impl Authenticator {
             }
         }
     }
-
-    fn known(&self) -> Arc<Known> {
-        Arc::clone(&self.shared.known.read().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 impl fmt::Debug for Authenticator {
@@ -280,6 +287,20 @@ impl Known {
             tracing::warn!("there are no users and no keys, so nobody can come in");
         }
         Ok(Self { settings, users, keys, recent: Recent::new() })
+    }
+
+    /// What is said to whom was found, or to whom nobody knows.
+    fn verdict(&self, found: Result<Principal, Challenge>, peer: Option<IpAddr>) -> Verdict {
+        let allowed = found
+            .and_then(|principal| self.settings.requirement.check(&principal).map(|()| principal));
+        match allowed {
+            Ok(principal) => Verdict::Granted(principal),
+            Err(challenge) => {
+                // Neither the name nor the key: people type passwords where names belong.
+                tracing::info!(status = challenge.status.as_u16(), peer = ?peer, "a caller was refused");
+                Verdict::Refused(challenge)
+            }
+        }
     }
 
     fn schemes(&self) -> Schemes {

@@ -26,6 +26,16 @@ impl Secret {
     }
 }
 
+/// A secret that is lent out for a moment.
+#[derive(Clone, Copy)]
+pub(super) struct Lent<'a>(pub(super) &'a [u8]);
+
+impl fmt::Debug for Lent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
 impl From<&str> for Secret {
     fn from(text: &str) -> Self {
         Self(text.as_bytes().into())

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use creole::BoxFuture;
 use creole::auth::{Principal, authorization};
-use creole::transport::http::{Gate, HeaderValue, Parts, Peer, Refusal, StatusCode};
+use creole::transport::http::{HeaderValue, Parts, Peer, Refusal, StatusCode};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::json;
 
@@ -15,43 +14,41 @@ use crate::ordered::Ordered;
 
 const CHALLENGE: &str = "Basic realm=\"WordPress Application Password\", charset=\"UTF-8\"";
 
-impl Gate for Site {
-    fn admit<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Refusal>> {
-        Box::pin(async move {
-            let proof = authorization(&head.headers).and_then(Proof::of);
-            // Nobody behind this needs the secret in the request.
-            head.headers.remove(AUTHORIZATION);
-            let proof = proof.ok_or_else(unauthorized)?;
-            let address = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
-            let is_known = self.shared.visitors.knows(&proof);
-            if let Some(wait) =
-                address.and_then(|it| self.shared.strikes.wait(it)).filter(|_| !is_known)
-            {
-                return Err(too_many(wait));
+impl Site {
+    /// Whose request it is, or why it may not pass.
+    ///
+    /// # Errors
+    /// What its sender is told.
+    pub async fn identified(&self, head: &mut Parts, peer: Peer) -> Result<Principal, Refusal> {
+        let proof = authorization(&head.headers).and_then(Proof::of);
+        // Nobody behind this needs the secret in the request.
+        head.headers.remove(AUTHORIZATION);
+        let proof = proof.ok_or_else(unauthorized)?;
+        let address = peer.0.ip();
+        let is_known = self.shared.visitors.knows(&proof);
+        if let Some(wait) = self.shared.strikes.wait(address).filter(|_| !is_known) {
+            return Err(too_many(wait));
+        }
+        match self.identify(&proof).await {
+            Ok(Verdict::Welcome(visitor)) => {
+                Ok(Principal { id: visitor.principal.clone(), ..Principal::local() })
             }
-            match self.identify(&proof).await {
-                Ok(Verdict::Welcome(visitor)) => {
-                    let id = visitor.principal.clone();
-                    head.extensions.insert(Principal { id, ..Principal::local() });
-                    Ok(())
+            Ok(Verdict::Unknown) => {
+                if !is_known {
+                    self.shared.strikes.strike(address);
                 }
-                Ok(Verdict::Unknown) => {
-                    if let Some(address) = address.filter(|_| !is_known) {
-                        self.shared.strikes.strike(address);
-                    }
-                    Err(unauthorized())
-                }
-                Ok(Verdict::Forbidden) => {
-                    let status = StatusCode::FORBIDDEN;
-                    Err(refusal(status, "rest_forbidden", "Insufficient permissions."))
-                }
-                Err(trouble) => {
-                    let why = trouble.told(false);
-                    tracing::warn!(%why, "a caller could not be looked up at the site");
-                    Err(refusal(StatusCode::BAD_GATEWAY, "site_unreachable", &why))
-                }
+                Err(unauthorized())
             }
-        })
+            Ok(Verdict::Forbidden) => {
+                let status = StatusCode::FORBIDDEN;
+                Err(refusal(status, "rest_forbidden", "Insufficient permissions."))
+            }
+            Err(trouble) => {
+                let why = trouble.told(false);
+                tracing::warn!(%why, "a caller could not be looked up at the site");
+                Err(refusal(StatusCode::BAD_GATEWAY, "site_unreachable", &why))
+            }
+        }
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use creole::BoxFuture;
-use creole::transport::http::{Gate, Parts, Refusal};
+use creole::transport::http::{Admission, Gate, Parts, Peer};
 use creole_tools::wordpress::Site;
 
 /// Where callers sign in; clones are the same.
@@ -22,8 +21,8 @@ impl Entrance {
 }
 
 impl Gate for Entrance {
-    fn admit<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Refusal>> {
+    fn admit<'a>(&'a self, head: &'a mut Parts, peer: Peer) -> Admission<'a> {
         let site = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Box::pin(async move { site.admit(head).await })
+        Admission::Later(Box::pin(async move { site.identified(head, peer).await }))
     }
 }

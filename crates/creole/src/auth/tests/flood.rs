@@ -73,7 +73,7 @@ async fn the_same_attempt_many_times_at_once_is_checked_once() {
     let right =
         at_once(&authenticator, (0..300).map(|_| (basic("alice", "sesame"), peer(1)))).await;
     let wrong = at_once(&authenticator, (0..300).map(|_| (basic("bob", "no"), peer(1)))).await;
-    while authenticator.known().recent.seats() < 600 || stage.work.total() < 2 {
+    while authenticator.shared.known.load().recent.seats() < 600 || stage.work.total() < 2 {
         tokio::task::yield_now().await;
     }
     stage.work.close(false);
@@ -95,7 +95,7 @@ async fn a_caller_who_hangs_up_leaves_the_check_to_the_next() {
         tokio::task::yield_now().await;
     }
     let second = at_once(&authenticator, std::iter::once((basic("alice", "sesame"), None))).await;
-    while authenticator.known().recent.seats() < 2 {
+    while authenticator.shared.known.load().recent.seats() < 2 {
         tokio::task::yield_now().await;
     }
     first.abort_all();

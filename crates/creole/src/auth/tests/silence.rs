@@ -67,7 +67,7 @@ async fn what_callers_send_is_neither_logged_nor_printed() {
         if !matches!(&offer, Offer::Basic { name, .. } if name == canary) {
             let _ = write!(printed, "{offer:?}");
         }
-        let _ = write!(printed, "{verdict:?} {:?}", authenticator.known());
+        let _ = write!(printed, "{verdict:?} {:?}", authenticator.shared.known.load());
     }
     let logged = log.0.lock().unwrap().clone();
     assert!(logged.contains("a caller was refused") && logged.contains("status=401"), "{logged}");

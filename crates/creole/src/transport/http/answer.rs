@@ -10,6 +10,7 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body::Body;
 use hyper::body::Incoming;
 
+use crate::auth::Principal;
 use crate::chain::BoxFuture;
 
 /// Answers the requests to one path.
@@ -20,10 +21,12 @@ pub trait Answer: Send + Sync + 'static {
     /// Answers one request. Dropped when the client goes away.
     ///
     /// The head is lent: it is large, and would else be moved from layer to layer with every request.
+    /// `caller` is who the gate in front says it is, where there is one.
     fn answer(
         &self,
         head: &Parts,
         body: Incoming,
+        caller: Option<Principal>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
@@ -31,14 +34,20 @@ pub trait Answer: Send + Sync + 'static {
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Decides whether a caller may pass, after path and method and before anything of the body is read.
-///
-/// It may leave what it learned, such as who calls, in the extensions of the request; [`Peer`] is there already.
 pub trait Gate: Send + Sync + 'static {
-    /// Lets the request pass, or says why not.
-    fn admit<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Refusal>>;
+    /// Lets the request pass and says whose it is, or says why not.
+    fn admit<'a>(&'a self, head: &'a mut Parts, peer: Peer) -> Admission<'a>;
 }
 
-/// Where a request comes from: an extension of every request that a [`Gate`] looks at.
+/// What a [`Gate`] decides. What is known at once need not be waited for.
+pub enum Admission<'a> {
+    /// It is decided.
+    Now(Result<Principal, Refusal>),
+    /// Something has to be asked or computed first.
+    Later(BoxFuture<'a, Result<Principal, Refusal>>),
+}
+
+/// Where a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 

@@ -117,20 +117,23 @@ impl Endpoint {
         Self { shared: Arc::new(Shared { service, settings, hub, sessions, unnamed }) }
     }
 
-    /// Answers one request. Host, origin and credentials are the caller's to check.
+    /// Answers one request. Host, origin and credentials are the caller's to check; whom it found is a [`Principal`]
+    /// among the extensions.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
         let (head, body) = request.into_parts();
-        self.answer_to(&head, body).await
+        let caller = head.extensions.get::<Principal>().cloned();
+        self.answer_to(&head, body, caller).await
     }
 
-    async fn answer_to<B>(&self, head: &Parts, body: B) -> Response<Body>
+    async fn answer_to<B>(&self, head: &Parts, body: B, caller: Option<Principal>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
-        let principal = self.principal_of(head);
+        let unnamed = || Arc::clone(&self.shared.unnamed);
+        let principal = caller.map_or_else(unnamed, |caller| caller.id);
         let is_old = self.shared.settings.old_sse.as_deref() == Some(head.uri.path());
         match head.method {
             Method::POST => self.post(head, body, principal, is_old).await,
@@ -291,12 +294,6 @@ impl Endpoint {
         response
     }
 
-    /// Whoever the layer that authenticates has found, if there is one.
-    fn principal_of(&self, head: &Parts) -> Arc<str> {
-        let known = head.extensions.get::<Principal>();
-        Arc::clone(known.map_or(&self.shared.unnamed, |principal| &principal.id))
-    }
-
     fn is_sessionless(&self) -> bool {
         self.dialect().is_sessionless()
     }
@@ -337,8 +334,13 @@ where
 impl Answer for Endpoint {
     type Body = Body;
 
-    fn answer(&self, head: &Parts, body: Incoming) -> impl Future<Output = Response<Body>> {
-        self.answer_to(head, body)
+    fn answer(
+        &self,
+        head: &Parts,
+        body: Incoming,
+        caller: Option<Principal>,
+    ) -> impl Future<Output = Response<Body>> {
+        self.answer_to(head, body, caller)
     }
 }
 

@@ -38,7 +38,7 @@ pub mod tls;
 mod versions;
 mod wire;
 
-pub use answer::{Answer, Gate, Peer, Refusal};
+pub use answer::{Admission, Answer, Gate, Peer, Refusal};
 pub use drain::{Drain, Stage};
 pub use endpoint::{Endpoint, Settings};
 pub use limits::Limits;

@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use hyper::body::Incoming;
 
-use super::answer::{Answer, Gate, Peer, Refusal};
+use super::answer::{Admission, Answer, Gate, Peer, Refusal};
 use super::cors;
 use super::drain::{Drain, Stage};
 use super::limits::{FIELDS, TARGET};
@@ -176,25 +176,36 @@ impl<A: Answer> Route<A> {
         if let Some(origin) = origin.filter(|_| cors::is_preflight(&head.method, &head.headers)) {
             return cors::preflight(origin, &head.headers, &self.allow);
         }
-        if let Err(refusal) = self.admit(head, peer).await {
-            return refusal.into_response();
-        }
-        self.answer.answer(head, body).await.map(Outgoing::streamed)
+        let caller = match self.admit(head, peer) {
+            Ok(None) => None,
+            Ok(Some(Admission::Now(Ok(caller)))) => Some(caller),
+            Ok(Some(Admission::Now(Err(refusal)))) | Err(refusal) => {
+                return refusal.into_response();
+            }
+            Ok(Some(Admission::Later(decided))) => match decided.await {
+                Ok(caller) => Some(caller),
+                Err(refusal) => return refusal.into_response(),
+            },
+        };
+        self.answer.answer(head, body, caller).await.map(Outgoing::streamed)
     }
 
     /// The checks of this path.
-    async fn admit(&self, head: &mut Parts, peer: Peer) -> Result<(), Refusal> {
+    fn admit<'a>(
+        &'a self,
+        head: &'a mut Parts,
+        peer: Peer,
+    ) -> Result<Option<Admission<'a>>, Refusal> {
         if !self.methods.contains(&head.method) {
             return Err(not_allowed(&head.method, &self.allow));
         }
-        let Some(gate) = &self.gate else { return Ok(()) };
+        let Some(gate) = &self.gate else { return Ok(None) };
         if head.headers.get_all(AUTHORIZATION).iter().nth(1).is_some() {
             // Which of them counts would be a matter of taste.
             let said = "the request has more than one `Authorization` header; send one";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, said));
         }
-        head.extensions.insert(peer);
-        gate.admit(head).await
+        Ok(Some(gate.admit(head, peer)))
     }
 }
 

@@ -22,9 +22,10 @@ use tokio::time::{sleep, timeout};
 use super::super::body::{self, BodyLimits};
 use super::super::handover::Lasts;
 use super::super::{
-    Answer, Drain, Gate, Guard, Limits, Listener, Peer, Refusal, Route, Router, tls::Certificates,
+    Admission, Answer, Drain, Gate, Guard, Limits, Listener, Peer, Refusal, Route, Router,
+    tls::Certificates,
 };
-use crate::chain::BoxFuture;
+use crate::auth::Principal;
 
 /// Long enough for any machine; reached only by tests that fail.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,7 +45,7 @@ pub(super) struct Echo {
 impl Answer for Echo {
     type Body = Pieces;
 
-    async fn answer(&self, head: &Parts, body: Incoming) -> Response<Pieces> {
+    async fn answer(&self, head: &Parts, body: Incoming, _: Option<Principal>) -> Response<Pieces> {
         let todo = head.headers.get("x-do").map(|value| value.to_str().unwrap().to_owned());
         let bytes = match body::read(body, &self.limits).await {
             Ok(bytes) => bytes,
@@ -140,14 +141,13 @@ impl Body for Pieces {
 struct Yes;
 
 impl Gate for Yes {
-    fn admit<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Refusal>> {
-        Box::pin(async move {
-            assert!(head.extensions.get::<Peer>().is_some());
+    fn admit<'a>(&'a self, head: &'a mut Parts, _: Peer) -> Admission<'a> {
+        Admission::Later(Box::pin(async move {
             match head.headers.get(AUTHORIZATION) {
-                Some(value) if value == "yes" => Ok(()),
+                Some(value) if value == "yes" => Ok(Principal::local()),
                 _ => Err(Refusal::new(StatusCode::UNAUTHORIZED, "say yes")),
             }
-        })
+        }))
     }
 }
 
