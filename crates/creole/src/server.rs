@@ -216,13 +216,14 @@ impl Server {
     pub fn start(self) -> Service {
         let shared = self.build(None);
         let profile = Arc::clone(&shared.profile);
-        Service { profile, current: Arc::new(ArcSwap::from_pointee(shared)) }
+        let current = ArcSwap::from_pointee(shared);
+        Service { serving: Arc::new(Serving { profile, current }) }
     }
 
     /// Makes the server ready to take the place of one that runs, whose tasks, seals and state it takes over.
     /// Connections keep the name, version and limits that they began with. The dialect has to be the same.
     pub fn succeed(mut self, running: &Service) -> Successor {
-        let before = running.current.load_full();
+        let before = running.current().load_full();
         self.sealer = Some(before.sealer.clone());
         let next = Arc::new(self.build(Some(&before.registry)));
         Successor { service: running.clone(), next }
@@ -287,10 +288,14 @@ impl Item {
 /// A server that can be connected to; clones share it.
 #[derive(Clone)]
 pub struct Service {
+    serving: Arc<Serving>,
+}
+
+struct Serving {
     /// How it speaks; what else is in it, a successor may change.
     profile: Arc<Profile>,
     /// What answers calls that come from now on; a [successor](Server::succeed) may take its place.
-    pub(crate) current: Arc<ArcSwap<Shared>>,
+    current: ArcSwap<Shared>,
 }
 
 pub(crate) struct Shared {
@@ -305,17 +310,22 @@ pub(crate) struct Shared {
 impl Service {
     /// What the server has, to be changed while it runs.
     pub fn registry(&self) -> Registry {
-        self.current.load().registry.clone()
+        self.current().load().registry.clone()
     }
 
     /// How the server speaks, which a successor does not change.
     pub fn profile(&self) -> &Arc<Profile> {
-        &self.profile
+        &self.serving.profile
+    }
+
+    /// What answers calls that come from now on.
+    pub(crate) fn current(&self) -> &ArcSwap<Shared> {
+        &self.serving.current
     }
 
     /// How the server speaks, who it says it is and how much it takes: for connections that begin now.
     pub fn current_profile(&self) -> Arc<Profile> {
-        Arc::clone(&self.current.load().profile)
+        Arc::clone(&self.current().load().profile)
     }
 
     /// Speaks on the process's own stdin and stdout until the client is gone.
@@ -330,7 +340,7 @@ impl Service {
     }
 
     pub(crate) fn logs_payloads(&self) -> bool {
-        self.current.load().payloads
+        self.current().load().payloads
     }
 
     /// Starts a call that a protocol machine asked for; the future answers it, the handle stops it. Drivers
@@ -342,11 +352,11 @@ impl Service {
         origin: Origin,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let Started { key, operation, caller, .. } = started;
-        let shared = self.current.load_full();
+        let shared = self.current().load_full();
         let context = Context::new(key, caller, origin, outlet, shared.debug);
         let cancelled = context.canceller();
         let call = Call { operation, context };
-        (Box::pin(async move { shared.answer(call).await }), cancelled)
+        (Box::pin(shared.answer(call)), cancelled)
     }
 }
 
@@ -391,10 +401,10 @@ impl Shared {
     }
 
     /// Answers one call: its questions driven, its panics caught, its tool told to the telemetry.
-    async fn answer_here(&self, call: Call) -> Outcome {
+    fn answer_here(&self, call: Call) -> impl Future<Output = Outcome> {
         let tool = telemetry::observed_tool(&call.operation);
         let next = Next::new(&self.chain, &self.registry);
-        guarded(tool, ask::drive(call, next, &self.sealer, self.profile.limits.question)).await
+        guarded(tool, ask::drive(call, next, &self.sealer, self.profile.limits.question))
     }
 }
 

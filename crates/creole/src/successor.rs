@@ -29,7 +29,7 @@ impl Successor {
 
     /// Takes the place, and tells clients which lists are different now.
     pub fn take_over(self) -> Predecessor {
-        let before = self.service.current.swap(Arc::clone(&self.next));
+        let before = self.service.current().swap(Arc::clone(&self.next));
         before.registry.fall_silent();
         let changed = self.next.registry.speak_up(&before.registry);
         Predecessor { shared: Arc::downgrade(&before), changed }

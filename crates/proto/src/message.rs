@@ -63,7 +63,8 @@ fn check_envelope(fields: &Fields<'_>) -> Result<(), Fault> {
     if fields.repeated {
         return Err(invalid("an object has the same key twice"));
     }
-    if fields.jsonrpc.and_then(unquote).as_deref() != Some("2.0") {
+    let is_marked = |marker| marker == "\"2.0\"" || unquote(marker).as_deref() == Some("2.0");
+    if !fields.jsonrpc.is_some_and(is_marked) {
         return Err(invalid("`jsonrpc` must be \"2.0\""));
     }
     let is_answer = fields.result.is_some() || fields.error.is_some();

@@ -24,7 +24,7 @@ pub trait Answer: Send + Sync + 'static {
     /// `caller` is who the gate in front says it is, where there is one.
     fn answer(
         &self,
-        head: &Parts,
+        head: &mut Parts,
         body: Incoming,
         caller: Option<Principal>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;

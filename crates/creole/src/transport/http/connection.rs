@@ -6,7 +6,7 @@ use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::Arc;
 
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -26,9 +26,6 @@ use super::versions::{One, Protocol, Two};
 use super::wire::Wire;
 use crate::chain::BoxFuture;
 use crate::guard::{CatchPanic, Panic};
-
-/// The room for headers that a connection keeps: that of most requests.
-const USUAL_HEADERS: usize = 32;
 
 /// What a connection needs to be served.
 pub(super) struct Served<A> {
@@ -82,7 +79,7 @@ where
             // The request counts as running until its answer is complete.
             let response = answered.unwrap_or_else(broken_down).map(|body| body.holding(running));
             if !is_to_be_left(&head, &response) {
-                return Ok::<_, Infallible>(in_room_of(head.headers, response));
+                return Ok::<_, Infallible>(response);
             }
             left.put(head.version, response);
             pending().await
@@ -98,17 +95,6 @@ where
     whole(overseer.listen(&mut one).await?)?;
     let lasting = one.taken_over()?;
     Some(Box::pin(lasting.run(watch, place)))
-}
-
-/// The response, with its headers in the room that those of the request took. hyper reads the next head into what it
-/// wrote the last one from, so that most connections make room for headers once and not with every request.
-fn in_room_of<B>(mut room: HeaderMap, mut response: Response<B>) -> Response<B> {
-    if room.capacity() <= USUAL_HEADERS {
-        room.clear();
-        room.extend(std::mem::take(response.headers_mut()));
-        *response.headers_mut() = room;
-    }
-    response
 }
 
 /// What came of something on a connection, unless that broke off.

@@ -81,11 +81,10 @@ impl Conversation {
         let machine = machine.with_repeated_ids();
         let logs_payloads = service.logs_payloads();
         Arc::new(Self {
-            service: service.clone(),
+            service,
             origin,
             started: Instant::now(),
             inner: Mutex::new(Inner {
-                service,
                 machine,
                 outbox: Outbox::default(),
                 common,
@@ -330,7 +329,7 @@ impl Conversation {
         let mut inner = self.lock();
         let Inner { machine, outbox, .. } = &mut *inner;
         act(machine, now, outbox);
-        inner.obey(stream)
+        inner.obey(&self.service, stream)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -348,6 +347,13 @@ impl Conversation {
             }
             room.await;
         }
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        inner.machine.watched().for_each(|uri| self.service.registry().release(uri));
     }
 }
 
@@ -371,7 +377,7 @@ impl Outlet for Conversation {
                     inner.asks.retain(|(_, waiting)| !waiting.is_closed());
                     inner.asks.push((ask, answer));
                 }
-                inner.obey(COMMON);
+                inner.obey(&self.service, COMMON);
             }
             waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
         })

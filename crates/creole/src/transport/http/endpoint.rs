@@ -123,19 +123,24 @@ impl Endpoint {
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let caller = head.extensions.get::<Principal>().cloned();
-        self.answer_to(&head, body, caller).await
+        self.answer_to(&mut head, body, caller).await
     }
 
-    async fn answer_to<B>(&self, head: &Parts, body: B, caller: Option<Principal>) -> Response<Body>
+    async fn answer_to<B>(
+        &self,
+        head: &mut Parts,
+        body: B,
+        caller: Option<Principal>,
+    ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
         let unnamed = || Arc::clone(&self.shared.unnamed);
         let principal = caller.map_or_else(unnamed, |caller| caller.id);
         let is_old = self.shared.settings.old_sse.as_deref() == Some(head.uri.path());
-        match head.method {
+        let response = match head.method {
             Method::POST => self.post(head, body, principal, is_old).await,
             Method::GET if is_old => {
                 Box::pin(old_sse::open(self, head.uri.path(), principal)).await
@@ -143,7 +148,8 @@ impl Endpoint {
             Method::GET => self.get(&head.headers, &principal).await,
             Method::DELETE if !is_old => self.delete(&head.headers, &principal).await,
             _ => self.not_allowed(is_old),
-        }
+        };
+        reply::complete(response, &mut head.headers)
     }
 
     /// Ends every stream of notifications; calls go on to their ends.
@@ -305,6 +311,10 @@ impl Endpoint {
 
 /// A header as it was sent; one that was sent several times is a list (RFC 9110, 5.3).
 fn joined<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
+    if headers.len() == headers.keys_len() {
+        // Nothing was sent twice, as in most requests.
+        return headers.get(name).map(|value| Cow::Borrowed(value.as_bytes()));
+    }
     let mut values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
     let first = values.next()?;
     let Some(second) = values.next() else { return Some(Cow::Borrowed(first)) };
@@ -336,7 +346,7 @@ impl Answer for Endpoint {
 
     fn answer(
         &self,
-        head: &Parts,
+        head: &mut Parts,
         body: Incoming,
         caller: Option<Principal>,
     ) -> impl Future<Output = Response<Body>> {

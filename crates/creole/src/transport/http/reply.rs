@@ -6,17 +6,22 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 
 use super::handover::Lasts;
+
+/// The room for headers that a connection keeps: that of most requests.
+const USUAL_HEADERS: usize = 32;
 
 /// The body of a response.
 pub struct Body(Kind);
 
 enum Kind {
     Whole(Option<Bytes>),
+    /// One that is JSON, which its headers say once it is [complete](complete).
+    Json(Option<Bytes>),
     Events(Pin<Box<dyn Events>>),
 }
 
@@ -35,19 +40,21 @@ impl http_body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let bytes = match &mut self.0 {
-            Kind::Whole(bytes) => Poll::Ready(bytes.take()),
+            Kind::Whole(bytes) | Kind::Json(bytes) => Poll::Ready(bytes.take()),
             Kind::Events(events) => events.as_mut().poll_bytes(context),
         };
         bytes.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Whole(None))
+        matches!(self.0, Kind::Whole(None) | Kind::Json(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Kind::Whole(bytes) | Kind::Json(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
+            }
             Kind::Events(_) => SizeHint::default(),
         }
     }
@@ -56,7 +63,7 @@ impl http_body::Body for Body {
 impl fmt::Debug for Body {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.0 {
-            Kind::Whole(_) => "Body::Whole",
+            Kind::Whole(_) | Kind::Json(_) => "Body::Whole",
             Kind::Events(_) => "Body::Events",
         })
     }
@@ -71,9 +78,27 @@ impl From<Bytes> for Body {
 /// One JSON document.
 pub(super) fn json(status: u16, text: Bytes) -> Response<Body> {
     let mut response = empty(status);
-    *response.body_mut() = text.into();
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(CONTENT_TYPE, json);
+    *response.body_mut() = Body(Kind::Json(Some(text)));
+    response
+}
+
+/// Whether it is one JSON document.
+pub(super) fn is_json(response: &Response<Body>) -> bool {
+    matches!(response.body().0, Kind::Json(_))
+}
+
+/// Says in the headers of a JSON document what it is. They take the room of the request's, which nobody needs any more:
+/// hyper reads the next head into what it wrote the last one from, so most connections make room for headers once.
+pub(super) fn complete(mut response: Response<Body>, request: &mut HeaderMap) -> Response<Body> {
+    if !is_json(&response) {
+        return response;
+    }
+    let headers = response.headers_mut();
+    if headers.is_empty() && request.capacity() <= USUAL_HEADERS {
+        *headers = std::mem::take(request);
+        headers.clear();
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 

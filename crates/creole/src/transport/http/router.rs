@@ -177,20 +177,18 @@ impl<A: Answer> Route<A> {
             return cors::preflight(origin, &head.headers, &self.allow);
         }
         let caller = match self.admit(head, peer) {
-            Ok(None) => None,
-            Ok(Some(Admission::Now(Ok(caller)))) => Some(caller),
-            Ok(Some(Admission::Now(Err(refusal)))) | Err(refusal) => {
-                return refusal.into_response();
-            }
-            Ok(Some(Admission::Later(decided))) => match decided.await {
-                Ok(caller) => Some(caller),
-                Err(refusal) => return refusal.into_response(),
-            },
+            Err(refusal) => Err(refusal),
+            Ok(None) => Ok(None),
+            Ok(Some(Admission::Now(decided))) => decided.map(Some),
+            Ok(Some(Admission::Later(decided))) => decided.await.map(Some),
         };
-        self.answer.answer(head, body, caller).await.map(Outgoing::streamed)
+        match caller {
+            Ok(caller) => self.answer.answer(head, body, caller).await.map(Outgoing::streamed),
+            Err(refusal) => refusal.into_response(),
+        }
     }
 
-    /// The checks of this path.
+    /// The checks of this path; nothing where there is no gate.
     fn admit<'a>(
         &'a self,
         head: &'a mut Parts,

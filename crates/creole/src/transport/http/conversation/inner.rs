@@ -22,7 +22,6 @@ const MOST_STREAMS: usize = 32;
 
 /// What is under the lock.
 pub(super) struct Inner {
-    pub(super) service: Service,
     pub(super) machine: Machine,
     pub(super) outbox: Outbox,
     /// The stream of what belongs to no request; here, because a request that stands alone has no other.
@@ -68,7 +67,7 @@ impl Inner {
     }
 
     /// Carries out what the machine wants; returns the calls to be started.
-    pub(super) fn obey(&mut self, current: StreamKey) -> Vec<Call> {
+    pub(super) fn obey(&mut self, service: &Service, current: StreamKey) -> Vec<Call> {
         let mut started = Vec::new();
         while let Some(action) = self.outbox.next_action() {
             match action {
@@ -82,7 +81,7 @@ impl Inner {
                 Action::Cancel(call, _) => self.cancel(call),
                 Action::Answer(ask, answer) => self.answer(ask, answer),
                 Action::Release(uris) => {
-                    uris.iter().for_each(|uri| self.service.registry().release(uri));
+                    uris.iter().for_each(|uri| service.registry().release(uri));
                 }
                 Action::Observe(observation) => telemetry::observe(&observation),
             }
@@ -172,12 +171,6 @@ impl Inner {
             let Some(oldest) = self.streams.iter().position(is_over) else { return };
             self.streams.remove(oldest);
         }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.machine.watched().for_each(|uri| self.service.registry().release(uri));
     }
 }
 

@@ -243,6 +243,5 @@ fn wants_answer(frame: &Frame<'_>) -> bool {
 
 /// Whether the answer is a message that says what is wrong with another.
 fn is_refused_message(response: &Response<Body>) -> bool {
-    response.status() == StatusCode::BAD_REQUEST
-        && response.headers().get(CONTENT_TYPE).is_some_and(|value| value == "application/json")
+    response.status() == StatusCode::BAD_REQUEST && reply::is_json(response)
 }

@@ -45,7 +45,12 @@ pub(super) struct Echo {
 impl Answer for Echo {
     type Body = Pieces;
 
-    async fn answer(&self, head: &Parts, body: Incoming, _: Option<Principal>) -> Response<Pieces> {
+    async fn answer(
+        &self,
+        head: &mut Parts,
+        body: Incoming,
+        _: Option<Principal>,
+    ) -> Response<Pieces> {
         let todo = head.headers.get("x-do").map(|value| value.to_str().unwrap().to_owned());
         let bytes = match body::read(body, &self.limits).await {
             Ok(bytes) => bytes,
