@@ -72,7 +72,11 @@ impl Raw {
 
     /// Keeps text that was validated before, such as a slice of a scanned message.
     pub(crate) fn trusted(text: &str) -> Self {
-        Self(Text::Own(text.into()))
+        match text {
+            // Many arguments and capabilities are none.
+            "{}" => Self(Text::Program("{}")),
+            text => Self(Text::Own(text.into())),
+        }
     }
 
     /// Keeps `part` of a message that was validated before, together with the message.

@@ -12,11 +12,10 @@ use super::scan::Reason;
 ///
 /// Only a token with escapes is copied.
 pub fn unquote(raw: &str) -> Option<Cow<'_, str>> {
-    let body = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if plain_run(body.as_bytes()) == body.len() {
-        return Some(Cow::Borrowed(body));
-    }
-    unescape(body).map(Cow::Owned)
+    let [b'"', body @ .., b'"'] = raw.as_bytes() else { return None };
+    let is_plain = plain_run(body) == body.len();
+    let body = raw.get(1..raw.len() - 1)?;
+    if is_plain { Some(Cow::Borrowed(body)) } else { unescape(body).map(Cow::Owned) }
 }
 
 /// Appends `text` as a JSON string token, with only the escapes that JSON demands.
