@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +19,24 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Site {
     port: u16,
     visits: Receiver<Visit>,
+    door: Arc<Mutex<Door>>,
+}
+
+/// Who is let in, and who came.
+#[derive(Default)]
+struct Door {
+    wanted: Option<String>,
+    shown: Vec<(String, Option<String>)>,
+}
+
+impl Door {
+    /// Whether a request is let in.
+    fn lets_in(&mut self, method: &str, fields: &Fields) -> bool {
+        let shown = fields.iter().find(|(name, _)| name == "authorization");
+        let shown = shown.map(|(_, value)| value.clone());
+        self.shown.push((method.to_owned(), shown.clone()));
+        self.wanted.is_none() || shown == self.wanted
+    }
 }
 
 /// Header fields, names in lower case.
@@ -53,13 +71,31 @@ impl Site {
         let port = listener.local_addr().expect("its number").port();
         let (tells, visits) = channel();
         let sessions = Arc::new(AtomicU64::new(0));
+        let door = Arc::<Mutex<Door>>::default();
+        let guarded = Arc::clone(&door);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (show, tells, sessions) = (show.clone(), tells.clone(), Arc::clone(&sessions));
-                thread::spawn(move || receive(stream, methods, &show, &tells, &sessions));
+                let door = Arc::clone(&guarded);
+                thread::spawn(move || receive(stream, methods, &show, &tells, &sessions, &door));
             }
         });
-        Self { port, visits }
+        Self { port, visits, door }
+    }
+
+    /// From now on, answers 401 to whoever does not show this in the header `Authorization`.
+    pub fn wants(&self, authorization: &str) {
+        self.door().wanted = Some(authorization.to_owned());
+    }
+
+    /// The method of each request so far, and what it had in the header `Authorization`.
+    #[must_use]
+    pub fn shown(&self) -> Vec<(String, Option<String>)> {
+        self.door().shown.clone()
+    }
+
+    fn door(&self) -> MutexGuard<'_, Door> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its address.
@@ -163,8 +199,12 @@ fn receive(
     show: &Show,
     tells: &Sender<Visit>,
     sessions: &AtomicU64,
+    door: &Mutex<Door>,
 ) {
     let Some((method, fields, message)) = read(&stream) else { return };
+    if !door.lock().unwrap_or_else(PoisonError::into_inner).lets_in(&method, &fields) {
+        return respond(&mut stream, "401 Unauthorized", "WWW-Authenticate: Bearer\r\n", "");
+    }
     if !methods.contains(&&*method) {
         return respond(&mut stream, "405 Method Not Allowed", "", "");
     }

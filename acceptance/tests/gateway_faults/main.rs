@@ -6,6 +6,7 @@
 mod babble;
 mod deaths;
 mod sites;
+mod tokens;
 
 use std::fs;
 use std::path::Path;

@@ -22,6 +22,7 @@
 mod callbacks;
 mod calling;
 mod connection;
+pub mod credentials;
 mod dialer;
 pub mod encrypt;
 mod era;

@@ -28,6 +28,13 @@ pub struct UpstreamTable {
     pub cwd: Option<Placed<String>>,
     /// Headers that each request carries, such as `Authorization`. Only with `url`.
     pub headers: Option<Placed<Entries<Placed<String>>>>,
+    /// A file whose first line is sent as `Authorization: Bearer …`, as seen from the folder of this file. It is read
+    /// at the first request, and again when the server answers with 401. Only with `url`.
+    pub token_file: Option<Placed<String>>,
+    /// A program and its arguments whose first line of output is sent as `Authorization: Bearer …`. It is started
+    /// without a shell for the first request, and again when the server answers with 401; it gets the environment that
+    /// a `command` gets, and ten seconds. Only with `url`.
+    pub token_command: Option<Placed<Vec<Placed<String>>>>,
     /// What its tools and prompts are called by here before their own names; empty for nothing. Default: the name of
     /// this table and `__`.
     pub prefix: Option<Placed<String>>,

@@ -1,5 +1,9 @@
 //! What the tables of the servers behind mean.
 
+mod token;
+
+pub use token::Token;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -92,14 +96,18 @@ pub enum Reached {
         url: String,
         /// Headers that each request carries.
         headers: Vec<(String, Secret)>,
+        /// Where the token comes from that each request carries.
+        token: Option<Token>,
     },
 }
 
 impl UpstreamPlan {
     /// The same plan, with relative paths that begin at this folder.
     pub(super) fn within(mut self, folder: &Path) -> Self {
-        if let Reached::Command { cwd: Some(cwd), .. } = &mut self.reached {
-            *cwd = folder.join(&*cwd);
+        match &mut self.reached {
+            Reached::Command { cwd: Some(path), .. }
+            | Reached::Url { token: Some(Token::File(path)), .. } => *path = folder.join(&*path),
+            _ => {}
         }
         self.chain = self.chain.into_iter().map(|layer| layer.within(folder)).collect();
         self
@@ -204,6 +212,7 @@ fn spoken(
 
 fn reached(table: UpstreamTable) -> Result<Reached, Problem> {
     let UpstreamTable { command, url, preset, env, env_pass, cwd, headers, .. } = table;
+    let UpstreamTable { token_file, token_command, .. } = table;
     if let Some(preset) = preset {
         let is_alone = command.is_none() && url.is_none();
         return match presets::find(&preset.value) {
@@ -225,12 +234,17 @@ fn reached(table: UpstreamTable) -> Result<Reached, Problem> {
     };
     match (command, url) {
         (Some(command), None) => {
-            if let Some(written) = headers {
-                return Err(only("headers", "url", &written.span));
+            let spans = [
+                ("headers", headers.map(|it| it.span)),
+                ("token_file", token_file.map(|it| it.span)),
+                ("token_command", token_command.map(|it| it.span)),
+            ];
+            if let Some((key, Some(span))) = spans.iter().find(|(_, span)| span.is_some()) {
+                return Err(only(key, "url", span));
             }
             let env = env.map(|env| env.value.0).unwrap_or_default();
             Ok(Reached::Command {
-                command: program(command)?,
+                command: program("command", command)?,
                 env: env.into_iter().map(variable).collect::<Result<_, _>>()?,
                 env_pass: passed(env_pass.map(|it| it.value).unwrap_or_default())?,
                 cwd: cwd.map(|cwd| file("cwd", cwd)).transpose()?,
@@ -246,11 +260,12 @@ fn reached(table: UpstreamTable) -> Result<Reached, Problem> {
                 return Err(only(key, "command", span));
             }
             let headers = headers.map(|headers| headers.value.0).unwrap_or_default();
+            let token = token::resolve(token_file, token_command, &headers)?;
             let headers = headers
                 .into_iter()
                 .map(|entry| header(entry, &OWN_HEADERS))
                 .collect::<Result<_, _>>()?;
-            Ok(Reached::Url { url: address(url)?, headers })
+            Ok(Reached::Url { url: address(url)?, headers, token })
         }
         (Some(_), Some(url)) => {
             Err(Problem::new("an upstream has a `command` or a `url`, not both")
@@ -262,11 +277,12 @@ fn reached(table: UpstreamTable) -> Result<Reached, Problem> {
     }
 }
 
-fn program(written: Placed<Vec<Placed<String>>>) -> Result<Vec<String>, Problem> {
+fn program(key: &str, written: Placed<Vec<Placed<String>>>) -> Result<Vec<String>, Problem> {
     let help = "write the program and its arguments, such as `[\"npx\", \"-y\", \"server\"]`";
     let is_named = written.value.first().is_some_and(|program| !program.value.trim().is_empty());
     if !is_named {
-        return Err(Problem::new("`command` names no program").help(help).at(written.span));
+        let what = format!("`{key}` names no program");
+        return Err(Problem::new(what).help(help).at(written.span));
     }
     let argument = |Placed { value, span }: Placed<String>| match value.contains('\0') {
         true => Err(Problem::new("an argument has a NUL character").at(span)),

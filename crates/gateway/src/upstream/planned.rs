@@ -1,8 +1,10 @@
 //! From the plan of a server behind to how it is treated.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use creole::client::Way;
+use creole::client::credentials::{Credentials, TokenCommand, TokenFile};
 use creole::client::http::Target;
 use creole::process::Program;
 use creole::proto::client::Limits;
@@ -12,7 +14,7 @@ use super::{Affinity, Naming, Settings, Speak};
 use crate::chain::Chain;
 use crate::config::words::{self, UpstreamEra};
 use crate::plan::layer::{LayerError, build};
-use crate::plan::upstream::{Reached, UpstreamPlan};
+use crate::plan::upstream::{Reached, Token, UpstreamPlan};
 
 impl Settings {
     /// How a planned server is treated.
@@ -51,6 +53,17 @@ impl Settings {
     }
 }
 
+fn credentials(name: &str, token: &Token) -> Arc<dyn Credentials> {
+    match token {
+        Token::File(path) => Arc::new(TokenFile::new(name, path)),
+        Token::Command(command) => {
+            let (first, args) =
+                command.split_first().map_or(("", &[][..]), |(it, args)| (it, args));
+            Arc::new(TokenCommand::new(Program::new(name, first).args(args)))
+        }
+    }
+}
+
 fn place(plan: &UpstreamPlan) -> Result<Way, LayerError> {
     match &plan.reached {
         Reached::Command { command, env, env_pass, cwd } => {
@@ -71,7 +84,7 @@ fn place(plan: &UpstreamPlan) -> Result<Way, LayerError> {
             let program = Program::new(&plan.name, program);
             Ok(Way::Child(program.args(["serve", "--preset", preset])))
         }
-        Reached::Url { url, headers } => {
+        Reached::Url { url, headers, token } => {
             let refused = |fault: creole::proto::fault::Fault| LayerError::new(fault.detail);
             let target = Target::new(&plan.name, url).map_err(refused)?;
             let target = target.with_streams(plan.dialect.event_streams);
@@ -79,7 +92,11 @@ fn place(plan: &UpstreamPlan) -> Result<Way, LayerError> {
                 let crate::plan::upstream::Secret(value) = value;
                 target.header(name, value)
             };
-            headers.iter().try_fold(target, header).map(Way::Http).map_err(refused)
+            let target = headers.iter().try_fold(target, header).map_err(refused)?;
+            Ok(Way::Http(match token {
+                Some(token) => target.credentials(credentials(&plan.name, token)),
+                None => target,
+            }))
         }
     }
 }

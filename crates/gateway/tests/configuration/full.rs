@@ -195,6 +195,12 @@ pub(crate) const FULL: &str = r#"
         url = "https://example.com/mcp"
         headers = { Authorization = "Bearer ${TOKEN:-x}" }
         dialect = { conceal = ["logging"] }
+        [upstreams.rotated]
+        url = "https://example.com/mcp"
+        token_file = "token"
+        [upstreams.asked]
+        url = "https://example.com/mcp"
+        token_command = ["gh", "auth", "token"]
         [upstreams.inside]
         preset = "default"
         [log]

@@ -8,12 +8,13 @@ use bytes::Bytes;
 use creole_proto::fault::Fault;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::uri::PathAndQuery;
-use http::{HeaderName, HeaderValue, Method, Uri};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 
 use super::fault;
 use super::pool::{Answer, Pool};
 use super::request::{Headers, Request};
 use super::wire::{self, Trust};
+use crate::client::credentials::{self, Authorization, Credentials, Keyring};
 use crate::process::unavailable;
 
 /// The longest message that is read, unless said otherwise.
@@ -30,6 +31,8 @@ pub struct Target {
     /// The part of the URL that requests name.
     path: PathAndQuery,
     headers: Headers,
+    /// What is shown besides, where that changes.
+    keyring: Option<Keyring>,
     pool: Arc<Pool>,
     longest: usize,
     has_streams: bool,
@@ -79,6 +82,7 @@ impl Target {
             name: name.into(),
             url,
             headers: Headers::default(),
+            keyring: None,
             longest: LONGEST,
             has_streams: true,
         })
@@ -98,6 +102,14 @@ impl Target {
         value.set_sensitive(key == AUTHORIZATION || key == COOKIE || !is_harmless(name));
         self.headers.set(key, value);
         Ok(self)
+    }
+
+    /// The same target; every request has the header `Authorization` with what these give, also if another was set.
+    /// What the server refuses with 401 it has not looked at: that is sent once more if they give something else.
+    #[must_use]
+    pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
+        self.keyring = Some(Keyring::new(Arc::clone(&self.name), credentials));
+        self
     }
 
     /// The same target; longer messages of it are refused.
@@ -144,13 +156,38 @@ impl Target {
 
     /// Sends a request and waits for the head of its answer.
     pub(super) async fn begin(&self, request: &Request) -> Result<Answer, Fault> {
+        match &self.keyring {
+            None => self.sent(request).await,
+            // On the heap, so that the future of a call stays small.
+            Some(keyring) => Box::pin(self.shown(keyring, request)).await,
+        }
+    }
+
+    /// Sends a request with what is on the keyring, and once more if that is replaced because it was refused.
+    async fn shown(&self, keyring: &Keyring, request: &Request) -> Result<Answer, Fault> {
+        let shown = keyring.current().await?;
+        let answer = self.sent(&showing(request, &shown)).await?;
+        if answer.0.status != StatusCode::UNAUTHORIZED {
+            return Ok(answer);
+        }
+        match keyring.instead(&shown).await? {
+            None => Ok(answer),
+            Some(other) => {
+                drop(answer);
+                self.sent(&showing(request, &other)).await
+            }
+        }
+    }
+
+    async fn sent(&self, request: &Request) -> Result<Answer, Fault> {
         let sent = self.pool.send(request).await;
         sent.map_err(|error| fault::unreachable(&self.name, &error))
     }
 
     /// Sends a request whose answer comes soon or not at all.
     pub(super) async fn send(&self, request: &Request) -> Result<Answer, Fault> {
-        match tokio::time::timeout(BRIEF, self.begin(request)).await {
+        let fetching = self.keyring.as_ref().map_or(Duration::ZERO, |_| credentials::LONGEST);
+        match tokio::time::timeout(BRIEF + fetching, self.begin(request)).await {
             Ok(answer) => answer,
             Err(_) => {
                 let detail = format!("`{}` did not answer in time", self.name);
@@ -158,6 +195,12 @@ impl Target {
             }
         }
     }
+}
+
+fn showing(request: &Request, shown: &Authorization) -> Request {
+    let mut request = request.clone();
+    request.headers.set(AUTHORIZATION, shown.header().clone());
+    request
 }
 
 fn is_harmless(name: &str) -> bool {

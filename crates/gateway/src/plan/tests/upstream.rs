@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::upstream::{Reached, Secret};
+use super::super::upstream::{Reached, Secret, Token};
 use super::*;
 use crate::config::words::{Affinity, UpstreamEra};
 
@@ -37,8 +37,25 @@ fn an_address_is_called_with_its_headers_which_are_not_shown() {
     assert!(!format!("{remote:?}").contains("s3cret"));
     let headers = vec![("Authorization".to_owned(), Secret("Bearer s3cret".to_owned()))];
     let url = "https://example.com/mcp".to_owned();
-    assert_eq!(remote.reached, Reached::Url { url, headers });
+    assert_eq!(remote.reached, Reached::Url { url, headers, token: None });
     assert_eq!((remote.prefix.as_str(), remote.era), ("gh_", UpstreamEra::Stateless));
+}
+
+#[test]
+fn a_token_comes_from_a_file_beside_the_configuration_or_from_a_program() {
+    let token = |written: &str| match upstream(&format!("url = \"http://a\"\n{written}")).reached {
+        Reached::Url { token, .. } => token,
+        other => panic!("{other:?}"),
+    };
+    let file = upstream("url = \"http://a\"\ntoken_file = \"t\"").within("/etc/x".as_ref());
+    let path = PathBuf::from("/etc/x/t");
+    assert!(
+        matches!(file.reached, Reached::Url { token: Some(Token::File(it)), .. } if it == path)
+    );
+    let command = ["gh", "auth", "token"].map(str::to_owned).to_vec();
+    let written = "token_command = [\"gh\", \"auth\", \"token\"]";
+    assert_eq!(token(written), Some(Token::Command(command)));
+    assert_eq!(token(""), None);
 }
 
 #[test]
@@ -69,6 +86,20 @@ fn each_refusal_of_an_upstream_names_the_place_and_what_is_wrong_there() {
             "command = [\"a\"]\nheaders = { A = \"b\" }",
             "4:11 `headers` is for upstreams that have a `url`",
         ),
+        (
+            "command = [\"a\"]\ntoken_file = \"t\"",
+            "4:14 `token_file` is for upstreams that have a `url`",
+        ),
+        (
+            "url = \"http://a\"\ntoken_file = \"t\"\ntoken_command = [\"a\"]",
+            "5:17 an upstream has a `token_file` or a `token_command`, not both",
+        ),
+        (
+            "url = \"http://a\"\ntoken_file = \"t\"\nheaders = { authorization = \"b\" }",
+            "4:14 `token_file` and the header `Authorization` would both be sent",
+        ),
+        ("url = \"http://a\"\ntoken_file = \"\"", "4:14 `token_file` is empty"),
+        ("url = \"http://a\"\ntoken_command = []", "4:17 `token_command` names no program"),
         (
             "url = \"http://a\"\nenv = { A = \"b\" }",
             "4:7 `env` is for upstreams that have a `command`",

@@ -1,0 +1,199 @@
+//! Servers that are called over HTTP with tokens that become too old.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+use std::{fs, thread};
+
+use creole_acceptance::gateway::{Answering, Legacy, Modern, Site};
+use creole_acceptance::http::Listening;
+use creole_acceptance::stage::stdio::binary;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{A_MOMENT, GLANCE, PATIENCE, show};
+
+/// In every token, and nowhere else.
+const CANARY: &str = "canary";
+
+/// A gateway before a site that says all that it can say, and what is beside its configuration.
+struct Gateway {
+    listening: Listening,
+    folder: TempDir,
+}
+
+impl Gateway {
+    /// The line says where the token comes from; the first one is in the file `token`.
+    fn before(site: &Site, line: &str, token: Option<&str>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let gateway = folder.path().join("gateway.toml");
+        let text = format!(
+            "[server]\nname = \"gateway\"\n\n[log]\nlevel = \"trace\"\n\n[upstreams.site]\nurl = \"{}\"\n\
+             prefix = \"\"\n{}\n",
+            site.url(),
+            line.replace("FOLDER", &folder.path().display().to_string()),
+        );
+        fs::write(&gateway, text).unwrap();
+        if let Some(token) = token {
+            fs::write(folder.path().join("token"), format!("{token}\n")).unwrap();
+        }
+        let listening = Listening::start(&[&gateway.display().to_string()]).unwrap();
+        Self { listening, folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Puts another token in the place of the first, as those do who replace them: at once.
+    fn replace(&self, token: &str) {
+        fs::write(self.path("other"), token).unwrap();
+        fs::rename(self.path("other"), self.path("token")).unwrap();
+    }
+
+    fn call(&self) -> Answering {
+        Modern::new(self.listening.address()).begin_call("work", json!({}))
+    }
+
+    /// All that it has said; no token may be in that, nor in what the command line says of the configuration.
+    #[track_caller]
+    fn says_no_token(&self) {
+        let log = self.listening.log();
+        assert!(!log.contains(CANARY), "{log}");
+        let file = self.path("gateway.toml");
+        for words in [["config", "check"], ["config", "show"]] {
+            let said = Command::new(binary().unwrap()).args(words).arg(&file).output().unwrap();
+            let said = [said.stdout, said.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            assert!(!said.contains(CANARY), "{words:?}: {said}");
+        }
+    }
+}
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+/// How many lines a file has.
+fn lines(path: &Path) -> usize {
+    fs::read_to_string(path).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn twenty_calls_that_are_refused_at_once_have_one_token_fetched() {
+    let script = "echo run >> FOLDER/runs; echo said-$(cat FOLDER/token) >&2; cat FOLDER/token";
+    let line = format!("token_command = [\"sh\", \"-c\", \"{script}\"]");
+    let site = Site::new(show());
+    let gateway = Gateway::before(&site, &line, Some("old-canary"));
+    let mut calls: Vec<_> = (0..20).map(|_| gateway.call()).collect();
+    let visits: Vec<_> = calls.iter().map(|_| site.hears("tools/call")).collect();
+    assert_eq!(lines(&gateway.path("runs")), 1);
+    gateway.replace("new-canary");
+    for mut visit in visits {
+        assert_eq!(visit.field("authorization"), Some(&*bearer("old-canary")));
+        visit.respond("401 Unauthorized", "", "");
+    }
+    for _ in &calls {
+        let mut again = site.hears("tools/call");
+        assert_eq!(again.field("authorization"), Some(&*bearer("new-canary")));
+        again.text("done");
+    }
+    for call in &mut calls {
+        assert_eq!(call.answer()["result"]["content"][0]["text"], "done");
+    }
+    assert!(site.within(A_MOMENT).is_none(), "each is sent once more");
+    assert_eq!(lines(&gateway.path("runs")), 2);
+    gateway.says_no_token();
+}
+
+#[test]
+fn all_that_is_sent_in_a_session_has_the_token_of_the_file() {
+    let site = Site::with_streams(show());
+    site.wants(&bearer("old-canary"));
+    let mut gateway = Gateway::before(&site, "token_file = \"token\"", Some("old-canary"));
+    let mut streams = Vec::new();
+    // The streams of sessions come before the call or after it.
+    let mut next_call = || loop {
+        match site.next() {
+            visit if visit.method == "GET" => streams.push(visit),
+            visit => return visit,
+        }
+    };
+    let mut call = gateway.call();
+    next_call().text("old");
+    assert_eq!(call.answer()["result"]["content"][0]["text"], "old");
+    gateway.replace("new-canary");
+    site.wants(&bearer("new-canary"));
+    let mut call = gateway.call();
+    next_call().text("new");
+    assert_eq!(call.answer()["result"]["content"][0]["text"], "new");
+    while streams.is_empty() {
+        streams.push(site.next());
+    }
+    gateway.listening.stop().unwrap();
+    let shown = site.shown();
+    let with = |method: &str, token: &str| {
+        let token = Some(bearer(token));
+        shown.iter().filter(|(its, shown)| its == method && *shown == token).count()
+    };
+    assert_eq!(with("POST", "new-canary"), 1, "{shown:?}");
+    assert!(with("DELETE", "new-canary") > 0, "{shown:?}");
+    assert_eq!(with("DELETE", "old-canary"), 0, "{shown:?}");
+    assert!(shown.iter().all(|(_, shown)| shown.is_some()), "{shown:?}");
+    gateway.says_no_token();
+}
+
+#[test]
+fn a_token_that_is_refused_again_is_told_and_fetched_no_more_for_a_while() {
+    let script = "echo run >> FOLDER/runs; cat FOLDER/token";
+    let line = format!("token_command = [\"sh\", \"-c\", \"{script}\"]");
+    let site = Site::new(show());
+    let gateway = Gateway::before(&site, &line, Some("old-canary"));
+    for expected in ["old-canary", "new-canary"] {
+        let mut call = gateway.call();
+        let mut visit = site.hears("tools/call");
+        assert_eq!(visit.field("authorization"), Some(&*bearer(expected)));
+        gateway.replace("new-canary");
+        visit.respond("401 Unauthorized", "", "");
+        if expected == "old-canary" {
+            site.hears("tools/call").respond("401 Unauthorized", "", "");
+        }
+        let answer = call.answer();
+        assert_eq!(answer["error"]["data"]["status"], 401, "{answer}");
+        assert!(!answer.to_string().contains(CANARY), "{answer}");
+    }
+    assert!(site.within(A_MOMENT).is_none(), "each is sent once more at most");
+    assert_eq!(lines(&gateway.path("runs")), 2);
+    gateway.says_no_token();
+}
+
+#[test]
+fn a_server_without_its_token_is_named_and_the_others_are_served() {
+    let sites = [Site::new(show()), Site::new(show())];
+    let other = format!(
+        "token_file = \"token\"\n[upstreams.other]\nurl = \"{}\"\nprefix = \"other_\"",
+        sites[1].url()
+    );
+    let gateway = Gateway::before(&sites[0], &other, None);
+    let client = Legacy::open(gateway.listening.address(), "2025-06-18", json!({}), None);
+    let mut call = client.begin(&json!(1), "tools/call", &json!({"name": "other_work"}));
+    sites[1].hears("tools/call").text("served");
+    assert_eq!(call.answer()["result"]["content"][0]["text"], "served");
+    let expected = "there is no token for `site`: its file does not exist";
+    gateway.listening.until_said(expected);
+    assert!(sites[0].shown().is_empty(), "nobody asks without a token");
+    gateway.replace("late-canary");
+    let began = Instant::now();
+    loop {
+        let mut call = client.begin(&json!(2), "tools/call", &json!({"name": "work"}));
+        if let Some(mut visit) = sites[0].within(GLANCE) {
+            assert_eq!(visit.field("authorization"), Some(&*bearer("late-canary")));
+            visit.text("there");
+            assert_eq!(call.answer()["result"]["content"][0]["text"], "there");
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{}", gateway.listening.log());
+        thread::sleep(GLANCE);
+    }
+    gateway.says_no_token();
+}

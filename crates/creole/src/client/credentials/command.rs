@@ -1,0 +1,128 @@
+//! Tokens that a program says when it is asked.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use creole_proto::fault::Fault;
+use tokio::time::timeout;
+
+use super::token::{self, LONGEST_TEXT};
+use super::{Authorization, Credentials};
+use crate::chain::BoxFuture;
+use crate::process::{Child, ChildOutput, Exit, Program};
+
+/// How long the last words of a program may take to arrive.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// A program that writes a token to its standard output, which is sent as `Bearer`. It is started without a shell and
+/// with the environment of a child, reads nothing, and is ended with all that it started if it takes too long.
+#[derive(Clone, Debug)]
+pub struct TokenCommand {
+    program: Program,
+}
+
+impl TokenCommand {
+    /// The program with the token for the server that has its name.
+    pub fn new(program: Program) -> Self {
+        // It says no secrets to our log.
+        Self { program: Program { logs: false, ..program } }
+    }
+}
+
+impl Credentials for TokenCommand {
+    fn fetch(
+        &self,
+        refused: Option<Authorization>,
+    ) -> BoxFuture<'static, Result<Authorization, Fault>> {
+        let program = self.program.clone();
+        Box::pin(async move { run(&program, refused.as_ref()).await })
+    }
+}
+
+async fn run(program: &Program, refused: Option<&Authorization>) -> Result<Authorization, Fault> {
+    let name = &program.name;
+    let (child, stdin, stdout) = Child::start(program).await.map_err(|fault| {
+        let why = fault.detail.strip_prefix("the program of").unwrap_or_default();
+        let why = why.strip_prefix(&format!(" `{name}` ")).unwrap_or("could not be started");
+        token::missing(name, &format!("its program {why}"))
+    })?;
+    drop(stdin);
+    let text = said(&child, stdout).await;
+    if text.len() > LONGEST_TEXT {
+        return Err(token::missing(name, "its program wrote more than 16 KiB"));
+    }
+    let how = match child.exited().await {
+        Exit::Code(0) => {
+            let wrong = |wrong| token::missing(name, &format!("what its program wrote {wrong}"));
+            return token::of_text(&text).map_err(wrong);
+        }
+        Exit::Code(code) => format!("its program ended with code {code}"),
+        Exit::Signal(signal) => format!("its program was ended by signal {signal}"),
+        Exit::Unknown => "its program ended".to_owned(),
+    };
+    child.tail().settled(LAST_WORDS).await;
+    let written = String::from_utf8_lossy(token::first_line(&text));
+    let secrets = [refused.map_or("", Authorization::secret), &written];
+    // Callers are not told what it wrote: that is for whoever runs it.
+    let said = token::without(&child.tail().text(), &secrets);
+    tracing::error!(upstream = %name, said, "the token cannot be had: {how}");
+    Err(token::missing(name, &how))
+}
+
+/// What it writes until its end. Others may hold its output open longer.
+async fn said(child: &Child, stdout: ChildOutput) -> Vec<u8> {
+    let mut text = Vec::new();
+    {
+        let mut reading = pin!(read(stdout, &mut text));
+        tokio::select! {
+            () = &mut reading => {}
+            _ = child.exited() => drop(timeout(LAST_WORDS, reading).await),
+        }
+    }
+    text
+}
+
+/// Reads to the end, up to a little more than is wanted.
+async fn read(mut stdout: ChildOutput, text: &mut Vec<u8>) {
+    while text.len() <= LONGEST_TEXT {
+        let room = LONGEST_TEXT + 1 - text.len();
+        if !matches!(stdout.read(text, room).await, Ok(1..)) {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> TokenCommand {
+        TokenCommand::new(Program::new("site", "sh").args(["-c", script]))
+    }
+
+    async fn told(command: TokenCommand) -> Result<String, String> {
+        let fetched = command.fetch(Authorization::bearer("old-canary")).await;
+        fetched.map(|it| it.secret().to_owned()).map_err(|fault| fault.detail)
+    }
+
+    #[tokio::test]
+    async fn a_program_says_a_token_and_its_failures_are_told_without_any() {
+        assert_eq!(told(sh("echo token; echo more")).await.as_deref(), Ok("token"));
+        assert_eq!(told(sh("echo token; sleep 60 &")).await.as_deref(), Ok("token"));
+        assert_eq!(told(sh("cat; echo \"$CARGO_MANIFEST_DIR.\"")).await.as_deref(), Ok("."));
+        let rows = [
+            ("exit 3", "its program ended with code 3"),
+            ("echo new-canary; echo new-canary >&2; exit 1", "its program ended with code 1"),
+            ("kill -9 $$", "its program was ended by signal 9"),
+            ("yes", "its program wrote more than 16 KiB"),
+            ("true", "what its program wrote begins with an empty line"),
+        ];
+        for (script, why) in rows {
+            let expected = format!("there is no token for `site`: {why}");
+            assert_eq!(told(sh(script)).await.unwrap_err(), expected, "{script}");
+        }
+        let nothing = TokenCommand::new(Program::new("site", "/no/such/canary"));
+        let expected = "there is no token for `site`: its program was not found";
+        assert_eq!(told(nothing).await.unwrap_err(), expected);
+    }
+}

@@ -1,0 +1,88 @@
+//! Tokens that somebody else writes to a file, and replaces there before they are too old.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use creole_proto::fault::Fault;
+
+use super::token::{self, LONGEST_TEXT};
+use super::{Authorization, Credentials};
+use crate::chain::BoxFuture;
+
+/// A file whose first line is a token, which is sent as `Bearer`.
+#[derive(Clone, Debug)]
+pub struct TokenFile {
+    server: String,
+    path: PathBuf,
+}
+
+impl TokenFile {
+    /// The file with the token for the server of this name.
+    pub fn new(server: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self { server: server.into(), path: path.into() }
+    }
+
+    fn read(&self) -> Result<Authorization, Fault> {
+        let missing = |why: &str| token::missing(&self.server, why);
+        match text(&self.path) {
+            Ok(text) => {
+                token::of_text(&text).map_err(|wrong| missing(&format!("its file {wrong}")))
+            }
+            Err(error) => {
+                // Where the file is concerns whoever runs this, and no caller.
+                let (path, upstream) = (self.path.display(), &*self.server);
+                tracing::error!(upstream, "the token cannot be read from {path}: {error}");
+                Err(missing(match error.kind() {
+                    io::ErrorKind::NotFound => "its file does not exist",
+                    io::ErrorKind::PermissionDenied => "its file may not be read",
+                    _ => "its file cannot be read",
+                }))
+            }
+        }
+    }
+}
+
+fn text(path: &Path) -> io::Result<Vec<u8>> {
+    // A pipe would have us wait.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let mut text = Vec::new();
+    File::open(path)?.take(LONGEST_TEXT as u64 + 1).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+impl Credentials for TokenFile {
+    fn fetch(
+        &self,
+        _refused: Option<Authorization>,
+    ) -> BoxFuture<'static, Result<Authorization, Fault>> {
+        let (file, server) = (self.clone(), self.server.clone());
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(move || file.read()).await;
+            read.unwrap_or_else(|_| Err(token::missing(&server, "its file cannot be read")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_read_anew_each_time_and_what_is_wrong_with_it_is_told_without_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("canary");
+        let file = TokenFile::new("site", &path);
+        let told = async || file.fetch(None).await.map_err(|fault| fault.detail);
+        let wrong = "there is no token for `site`: its file does not exist";
+        assert_eq!(told().await.unwrap_err(), wrong);
+        for token in ["one", "two"] {
+            std::fs::write(&path, format!("{token}\n")).unwrap();
+            assert_eq!(told().await.unwrap().secret(), token);
+        }
+        let folder = TokenFile::new("site", folder.path());
+        assert!(folder.fetch(None).await.unwrap_err().detail.ends_with("cannot be read"));
+    }
+}

@@ -1,0 +1,138 @@
+//! Keeps what was fetched for all requests to a server, and has it fetched anew once for all that were refused.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use creole_proto::fault::Fault;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::{Authorization, Credentials, token};
+
+/// How long fetching may take.
+pub(in crate::client) const LONGEST: Duration = Duration::from_secs(10);
+
+/// How long nothing is fetched anew after that was done in vain or for something that was refused: whoever is wrong for
+/// good must not be asked with every request.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// What is shown to one server. Clones share it.
+#[derive(Clone)]
+pub(in crate::client) struct Keyring {
+    source: Arc<dyn Credentials>,
+    server: Arc<str>,
+    state: Arc<Mutex<State>>,
+}
+
+type Fetched = Result<Authorization, Fault>;
+
+#[derive(Default)]
+struct State {
+    current: Option<Authorization>,
+    /// What is on its way. Whoever fetches it is gone when it is there.
+    fetching: Option<watch::Receiver<Option<Fetched>>>,
+    /// When something was last fetched that does not help, and why not if there is nothing at all.
+    paused: Option<(Instant, Option<Fault>)>,
+}
+
+impl Keyring {
+    pub(in crate::client) fn new(server: Arc<str>, source: Arc<dyn Credentials>) -> Self {
+        Self { source, server, state: Arc::default() }
+    }
+
+    /// What to show.
+    ///
+    /// # Errors
+    /// When there is nothing.
+    pub(in crate::client) async fn current(&self) -> Result<Authorization, Fault> {
+        let fetching = {
+            let mut state = self.lock();
+            if let Some(current) = &state.current {
+                return Ok(current.clone());
+            }
+            match state.pause() {
+                Some(Some(fault)) => return Err(fault.clone()),
+                _ => self.fetch(&mut state, None),
+            }
+        };
+        self.wait(fetching).await
+    }
+
+    /// What to show in place of something that was refused; nothing if there is nothing else, or was not a moment ago.
+    ///
+    /// # Errors
+    /// When nothing can be had.
+    pub(in crate::client) async fn instead(
+        &self,
+        refused: &Authorization,
+    ) -> Result<Option<Authorization>, Fault> {
+        let fetching = {
+            let mut state = self.lock();
+            if let Some(current) = state.current.as_ref().filter(|current| *current != refused) {
+                return Ok(Some(current.clone()));
+            }
+            match state.pause() {
+                Some(Some(fault)) => return Err(fault.clone()),
+                Some(None) => return Ok(None),
+                None => self.fetch(&mut state, Some(refused.clone())),
+            }
+        };
+        let found = self.wait(fetching).await?;
+        Ok(Some(found).filter(|found| found != refused))
+    }
+
+    /// Has it fetched, unless somebody does so. In a task: whoever waits for it may leave.
+    fn fetch(
+        &self,
+        state: &mut State,
+        refused: Option<Authorization>,
+    ) -> watch::Receiver<Option<Fetched>> {
+        if let Some(fetching) = state.fetching.as_ref().filter(|it| it.has_changed().is_ok()) {
+            return fetching.clone();
+        }
+        let (told, fetching) = watch::channel(None);
+        let (own, fetch) = (self.clone(), self.source.fetch(refused.clone()));
+        tokio::spawn(async move {
+            let fetched = timeout(LONGEST, fetch).await.unwrap_or_else(|_| Err(own.too_slow()));
+            own.lock().keep(&fetched, refused.is_some());
+            told.send_replace(Some(fetched));
+        });
+        state.fetching = Some(fetching.clone());
+        fetching
+    }
+
+    async fn wait(&self, mut fetching: watch::Receiver<Option<Fetched>>) -> Fetched {
+        let fetched = fetching.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
+        // A source that panics has fetched nothing.
+        fetched.unwrap_or_else(|| Err(token::missing(&self.server, "fetching it broke off")))
+    }
+
+    fn too_slow(&self) -> Fault {
+        let seconds = LONGEST.as_secs();
+        token::missing(&self.server, &format!("it did not come within {seconds} s"))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn pause(&self) -> Option<&Option<Fault>> {
+        let (since, why) = self.paused.as_ref()?;
+        (since.elapsed() < PAUSE).then_some(why)
+    }
+
+    fn keep(&mut self, fetched: &Fetched, was_refused: bool) {
+        self.paused = match fetched {
+            Ok(found) => {
+                self.current = Some(found.clone());
+                was_refused.then(|| (Instant::now(), None))
+            }
+            Err(fault) => Some((Instant::now(), Some(fault.clone()))),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

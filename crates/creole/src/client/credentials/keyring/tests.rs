@@ -1,0 +1,134 @@
+//! What many get at once, and what comes of sources that fail.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::task::JoinSet;
+use tokio::time::{advance, sleep};
+
+use super::*;
+use crate::chain::BoxFuture;
+
+/// Gives what it is told to, after a second, and counts how often.
+#[derive(Default)]
+struct Source {
+    given: Mutex<String>,
+    fetched: AtomicUsize,
+}
+
+impl Source {
+    fn gives(&self, token: &str) {
+        *self.given.lock().unwrap() = token.to_owned();
+    }
+
+    fn fetched(&self) -> usize {
+        self.fetched.load(Ordering::Relaxed)
+    }
+}
+
+impl Credentials for Source {
+    fn fetch(&self, _: Option<Authorization>) -> BoxFuture<'static, Fetched> {
+        self.fetched.fetch_add(1, Ordering::Relaxed);
+        let given = self.given.lock().unwrap().clone();
+        Box::pin(async move {
+            sleep(Duration::from_secs(1)).await;
+            match &*given {
+                "" => Err(token::missing("site", "nobody knows one")),
+                "never" => std::future::pending().await,
+                "panic" => panic!("as a source may"),
+                given => Ok(bearer(given)),
+            }
+        })
+    }
+}
+
+fn bearer(token: &str) -> Authorization {
+    Authorization::bearer(token).unwrap()
+}
+
+fn keyring(token: &str) -> (Keyring, Arc<Source>) {
+    let source = Arc::new(Source::default());
+    source.gives(token);
+    (Keyring::new("site".into(), Arc::<Source>::clone(&source)), source)
+}
+
+/// What this many get in place of what was refused, at once.
+async fn instead(keyring: &Keyring, refused: &str, many: usize) -> Vec<Option<Authorization>> {
+    let mut waiting = JoinSet::new();
+    for _ in 0..many {
+        let (keyring, refused) = (keyring.clone(), bearer(refused));
+        waiting.spawn(async move { keyring.instead(&refused).await.unwrap() });
+    }
+    waiting.join_all().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_that_are_refused_at_once_have_it_fetched_once() {
+    let (keyring, source) = keyring("old");
+    let mut first = JoinSet::new();
+    for _ in 0..50 {
+        let keyring = keyring.clone();
+        first.spawn(async move { keyring.current().await.unwrap() });
+    }
+    assert_eq!(first.join_all().await, vec![bearer("old"); 50]);
+    assert_eq!(source.fetched(), 1);
+    source.gives("new");
+    assert_eq!(instead(&keyring, "old", 50).await, vec![Some(bearer("new")); 50]);
+    assert_eq!(source.fetched(), 2);
+    // Whoever was refused with the old one and comes late finds the new one.
+    assert_eq!(instead(&keyring, "old", 1).await, [Some(bearer("new"))]);
+    assert_eq!(keyring.current().await.unwrap(), bearer("new"));
+    assert_eq!(source.fetched(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_again_is_nothing_else_and_what_is_refused_again_is_left_alone_for_a_while() {
+    let (keyring, source) = keyring("old");
+    keyring.current().await.unwrap();
+    assert_eq!(instead(&keyring, "old", 3).await, [None, None, None]);
+    source.gives("new");
+    assert_eq!(instead(&keyring, "old", 3).await, [None, None, None]);
+    assert_eq!(source.fetched(), 2);
+    advance(PAUSE).await;
+    assert_eq!(instead(&keyring, "old", 1).await, [Some(bearer("new"))]);
+    source.gives("newer");
+    assert_eq!(instead(&keyring, "new", 1).await, [None]);
+    assert_eq!(source.fetched(), 3);
+    advance(PAUSE).await;
+    assert_eq!(instead(&keyring, "new", 1).await, [Some(bearer("newer"))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_told_to_all_for_a_while_and_then_it_is_tried_again() {
+    let (keyring, source) = keyring("");
+    let failed = keyring.current().await.unwrap_err();
+    assert_eq!(keyring.current().await.unwrap_err().detail, failed.detail);
+    assert_eq!(keyring.instead(&bearer("old")).await.unwrap_err().detail, failed.detail);
+    assert_eq!(source.fetched(), 1);
+    advance(PAUSE).await;
+    source.gives("old");
+    assert_eq!(keyring.current().await.unwrap(), bearer("old"));
+    source.gives("");
+    assert!(keyring.instead(&bearer("old")).await.is_err());
+    assert!(keyring.instead(&bearer("old")).await.is_err());
+    assert_eq!(source.fetched(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_it_fetched_may_leave_and_a_source_may_be_slow_or_break() {
+    let (keyring, source) = keyring("old");
+    keyring.current().await.unwrap();
+    source.gives("new");
+    let refused = bearer("old");
+    let left = timeout(Duration::from_millis(500), keyring.instead(&refused)).await;
+    assert!(left.is_err(), "it is not there yet");
+    assert_eq!(instead(&keyring, "old", 2).await, vec![Some(bearer("new")); 2]);
+    assert_eq!(source.fetched(), 2);
+    for (given, why) in [("never", "within 10 s"), ("panic", "broke off")] {
+        advance(PAUSE).await;
+        source.gives(given);
+        let fault = keyring.instead(&bearer("new")).await.unwrap_err();
+        assert!(fault.detail.contains(why), "{}", fault.detail);
+    }
+    source.gives("newer");
+    assert_eq!(instead(&keyring, "new", 1).await, [Some(bearer("newer"))]);
+}
