@@ -1,6 +1,8 @@
 //! Whole-system tests.
 
 pub mod conformance;
+#[cfg(target_os = "linux")]
+pub mod cut;
 pub mod gateway;
 pub mod http;
 pub mod load;

@@ -5,11 +5,12 @@
 
 pub mod weight;
 
+use std::collections::BTreeSet;
 use std::env;
 #[cfg(unix)]
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
@@ -128,6 +129,13 @@ pub fn handshake() -> String {
 }
 
 impl Running {
+    /// The sockets that it has open.
+    #[must_use]
+    #[track_caller]
+    pub fn sockets(&self) -> BTreeSet<PathBuf> {
+        weight::sockets(self.0.id())
+    }
+
     /// Starts a command.
     #[must_use]
     pub fn start(command: &mut Command) -> Self {

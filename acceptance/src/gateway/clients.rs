@@ -294,6 +294,18 @@ impl Answering {
         self.all().1
     }
 
+    /// The port that the request was sent from.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.ender.port()
+    }
+
+    /// Cuts the connection: the server hears nothing any more, not even that.
+    #[cfg(target_os = "linux")]
+    pub fn cut(&self) {
+        self.ender.cut();
+    }
+
     /// Hangs up.
     pub fn hang_up(self) {
         self.ender.end();

@@ -1,6 +1,6 @@
 //! A server with a port that does what a test says, for gateways that call it over HTTP.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A server with a port. What a [`Show`] answers it answers by itself, all else is a [`Visit`].
 pub struct Site {
     port: u16,
+    #[cfg(target_os = "linux")]
+    listener: TcpListener,
     visits: Receiver<Visit>,
     door: Arc<Mutex<Door>>,
 }
@@ -69,6 +71,8 @@ impl Site {
     fn start(show: Show, methods: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its number").port();
+        #[cfg(target_os = "linux")]
+        let kept = listener.try_clone().expect("a second handle");
         let (tells, visits) = channel();
         let sessions = Arc::new(AtomicU64::new(0));
         let door = Arc::<Mutex<Door>>::default();
@@ -80,7 +84,13 @@ impl Site {
                 thread::spawn(move || receive(stream, methods, &show, &tells, &sessions, &door));
             }
         });
-        Self { port, visits, door }
+        Self {
+            port,
+            #[cfg(target_os = "linux")]
+            listener: kept,
+            visits,
+            door,
+        }
     }
 
     /// From now on, answers 401 to whoever does not show this in the header `Authorization`.
@@ -96,6 +106,18 @@ impl Site {
 
     fn door(&self) -> MutexGuard<'_, Door> {
         self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Cuts the way to it: nobody can connect any more. Requests that it has are [cut](Visit::cut) one by one.
+    #[cfg(target_os = "linux")]
+    pub fn cut(&self) {
+        crate::cut::cut(&self.listener);
+    }
+
+    /// Lets no request through on connections that are made from now on.
+    #[cfg(target_os = "linux")]
+    pub fn starve(&self) {
+        crate::cut::starve(&self.listener);
     }
 
     /// Its address.
@@ -135,6 +157,20 @@ impl Site {
 }
 
 impl Visit {
+    /// Cuts its connection: the other side hears nothing any more, not even that.
+    #[cfg(target_os = "linux")]
+    pub fn cut(&self) {
+        crate::cut::cut(&self.stream);
+    }
+
+    /// Whether the other side closes the connection within this time.
+    pub fn is_left(&mut self, wait: Duration) -> bool {
+        self.stream.set_read_timeout(Some(wait)).is_ok_and(|()| {
+            let read = self.stream.read(&mut [0]);
+            read.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |read| read == 0)
+        })
+    }
+
     /// A field of its head.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {

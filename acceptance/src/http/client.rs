@@ -219,6 +219,18 @@ impl Connection {
 pub struct Ender(TcpStream);
 
 impl Ender {
+    /// Our port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.0.local_addr().expect("an address").port()
+    }
+
+    /// Cuts the connection: nothing comes through any more, and nobody is told.
+    #[cfg(target_os = "linux")]
+    pub fn cut(&self) {
+        crate::cut::cut(&self.0);
+    }
+
     /// Ends it in both directions.
     pub fn end(&self) {
         // One that has ended already needs no end.

@@ -1,7 +1,9 @@
 //! The real binary, listening on a port of loopback that the system chose.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,6 +63,13 @@ impl Listening {
     #[must_use]
     pub fn weight(&self) -> Weight {
         self.process.weight()
+    }
+
+    /// The sockets that it has open.
+    #[must_use]
+    #[track_caller]
+    pub fn sockets(&self) -> BTreeSet<PathBuf> {
+        self.process.sockets()
     }
 
     /// All that it has said on stderr.

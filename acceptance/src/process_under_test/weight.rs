@@ -1,6 +1,8 @@
 //! What a process weighs, as Linux tells it under `/proc`.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,6 +46,15 @@ impl Weight {
     pub fn growth_since(self, before: Self) -> u64 {
         self.peak.saturating_sub(before.memory)
     }
+}
+
+/// The sockets that a process has open, by the names that Linux gives them.
+#[must_use]
+#[track_caller]
+pub fn sockets(process: u32) -> BTreeSet<PathBuf> {
+    let files = fs::read_dir(format!("/proc/{process}/fd")).expect("its files");
+    let links = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+    links.filter(|link| link.to_string_lossy().starts_with("socket:")).collect()
 }
 
 /// Waits for a child that nobody has waited for yet to end by itself, and gives the processor time that

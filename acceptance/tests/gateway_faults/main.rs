@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod babble;
+#[cfg(target_os = "linux")]
+mod cut;
 mod deaths;
 mod sites;
 mod tokens;

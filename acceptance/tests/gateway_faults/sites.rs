@@ -14,7 +14,7 @@ use crate::{A_MOMENT, show};
 /// What the gateway proves itself with to the server behind.
 const SECRET: &str = "Bearer of-the-gateway-alone";
 
-fn before(site: &Site) -> (Listening, TempDir) {
+pub(crate) fn before(site: &Site) -> (Listening, TempDir) {
     with_layers(site, "")
 }
 

@@ -95,6 +95,7 @@ const ALLOWED: &[Allowed] = &[
             "serde",
             "serde_json",
             "sha2",
+            "socket2",
             "tempfile",
             "tokio",
         ],

@@ -9,7 +9,7 @@ use creole_proto::fault::Fault;
 use creole_proto::revision::Era;
 use http::{HeaderValue, Method, StatusCode};
 use tokio::sync::{oneshot, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{Body, Head, Kind};
 use super::head::{LAST_EVENT_NAME, SESSION_NAME};
@@ -20,6 +20,10 @@ use crate::client::link::LARGE;
 
 /// How often a stream that broke off is taken up again.
 const RESUMES: u32 = 5;
+
+/// How long may be spent on connections to a server in vain before a stream of it is not taken up again. One that is
+/// started again refuses them, which takes no time; one that vanished takes all of it twice.
+const IN_VAIN: Duration = Duration::from_secs(6);
 
 /// How long to wait before that, unless the server says otherwise, and at most.
 const RETRY: Duration = Duration::from_secs(1);
@@ -156,7 +160,7 @@ pub(super) async fn go_on(
 
 /// Takes a stream up again, until its call is over.
 async fn take_up(inner: &Arc<Inner>, call: CallKey, place: &mut Place) -> Result<(), Fault> {
-    let mut tries = 0;
+    let (mut tries, mut in_vain) = (0, Duration::ZERO);
     while inner.inbox.is_open(call) {
         let Some(last) = place.resumable(inner).filter(|_| tries < RESUMES) else {
             return Err(fault::stream_lost(inner.target.name()));
@@ -166,8 +170,16 @@ async fn take_up(inner: &Arc<Inner>, call: CallKey, place: &mut Place) -> Result
         let mut head = inner.listening_head();
         head.set(LAST_EVENT_NAME, last);
         let request = inner.target.request(Method::GET, head, Bytes::new());
+        let began = Instant::now();
         // Not being reached is worth another try; being refused is not.
-        let Ok((head, body)) = inner.target.begin(&request).await else { continue };
+        let Ok((head, body)) = inner.target.begin(&request).await else {
+            in_vain += began.elapsed();
+            match in_vain < IN_VAIN {
+                true => continue,
+                false => return Err(fault::stream_gone(inner.target.name())),
+            }
+        };
+        in_vain = Duration::ZERO;
         if !head.status.is_success() || head.kind != Kind::Events {
             return Err(fault::stream_lost(inner.target.name()));
         }
@@ -237,5 +249,16 @@ impl Inner {
         if self.lock().session.take().is_some() {
             self.inbox.session_lost(fault::session_lost(self.target.name()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_whose_server_vanished_fails_within_the_budget() {
+        assert!(wire::CONNECT < IN_VAIN && IN_VAIN < wire::CONNECT * 2);
+        assert!(wire::DEAD + (RETRY + wire::CONNECT) * 2 <= Duration::from_secs(45));
     }
 }

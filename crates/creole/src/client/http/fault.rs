@@ -34,6 +34,9 @@ pub(super) fn why_unreached(
         Depth::Tls(why) => (format!("cannot be trusted: {why}"), "tls"),
         Depth::Io(kind) if is_connect => (io_words(kind).to_owned(), "connect"),
         _ if is_connect => ("cannot be found or reached".to_owned(), "connect"),
+        Depth::Io(std::io::ErrorKind::TimedOut) => {
+            ("is not there any more: nothing comes from it".to_owned(), "connection_lost")
+        }
         _ => ("broke the connection off before it answered".to_owned(), "connection_lost"),
     }
 }
@@ -101,6 +104,12 @@ pub(in crate::client) fn status_of(fault: &Fault) -> Option<u16> {
 /// The stream of a call broke off before its answer; whether the call was carried out is not known.
 pub(super) fn stream_lost(name: &str) -> Fault {
     unavailable(name, format!("`{name}` broke off before it answered"), "stream_lost")
+}
+
+/// The same, and the server cannot even be connected to.
+pub(super) fn stream_gone(name: &str) -> Fault {
+    let detail = format!("`{name}` broke off before it answered, and cannot be reached any more");
+    unavailable(name, detail, "stream_lost")
 }
 
 /// The server does not know our session any more. It has not looked at the request.

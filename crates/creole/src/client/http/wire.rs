@@ -19,11 +19,15 @@ use crate::client::link::LARGE;
 /// How long it may take to connect.
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
-/// A connection on which nothing comes is asked whether it is alive after this long, and every so often.
-pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// A connection on which nothing comes is asked whether it is alive after this long.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// How often it is asked before it counts as dead.
-const KEEP_ALIVE_TRIES: u32 = 2;
+/// How often it is asked again, and how many times before it counts as dead.
+const KEEP_ALIVE_AGAIN: Duration = Duration::from_secs(5);
+const KEEP_ALIVE_TRIES: u32 = 4;
+
+/// How long nothing of what was sent may be acknowledged, also of those questions, before a connection is dead.
+pub(super) const DEAD: Duration = Duration::from_secs(30);
 
 /// How long a connection that nobody uses is kept.
 pub(super) const IDLE: Duration = Duration::from_secs(60);
@@ -35,8 +39,10 @@ pub(super) fn connector(trust: Trust<'_>) -> Result<HttpsConnector<HttpConnector
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(CONNECT));
     connector.set_keepalive(Some(KEEP_ALIVE));
-    connector.set_keepalive_interval(Some(KEEP_ALIVE));
+    connector.set_keepalive_interval(Some(KEEP_ALIVE_AGAIN));
     connector.set_keepalive_retries(Some(KEEP_ALIVE_TRIES));
+    #[cfg(target_os = "linux")]
+    connector.set_tcp_user_timeout(Some(DEAD));
     let tls = tls(trust)?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
     let builder = match trust {
@@ -135,5 +141,17 @@ impl Events {
                 return None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_connection_is_noticed_at_the_same_time_with_and_without_something_on_its_way() {
+        assert_eq!(KEEP_ALIVE + KEEP_ALIVE_AGAIN * KEEP_ALIVE_TRIES, DEAD);
+        // One of HTTP/2 is asked, and has as long to answer.
+        assert!(KEEP_ALIVE * 2 <= DEAD);
     }
 }

@@ -51,6 +51,8 @@ pub(super) const SEND_BUFFER: usize = 64 * 1024;
 pub(super) const PIECE: usize = 16 * 1024;
 /// How often an HTTP/2 client is asked whether it is still there, and how long it may take to say so.
 pub(super) const PING: Duration = Duration::from_secs(20);
+/// How often a client of HTTP/1 that says nothing is asked, by the system, whether its machine is still there.
+pub(super) const PROBE: Duration = Duration::from_secs(5);
 /// How long an idle connection still takes a request after the server was asked to end.
 pub(super) const LAST_CALL: Duration = Duration::from_millis(500);
 /// How long a resting connection may take to end once it was told to.
@@ -61,3 +63,18 @@ pub(super) const LINGER: Duration = Duration::from_secs(2);
 pub(super) const LINGER_BYTES: usize = 512 * 1024;
 /// How long the listener waits when the system has no more file descriptors.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::super::exchange::KEEP_ALIVE;
+    use super::*;
+
+    #[test]
+    fn a_client_that_vanished_is_noticed_within_the_budget() {
+        let budget = Duration::from_secs(45);
+        // Of the first sign that nobody acknowledges, or of questions that nobody answers.
+        assert!(KEEP_ALIVE + Limits::default().write_timeout <= budget);
+        assert!(PING * 2 <= budget);
+        assert!(PROBE < Limits::default().write_timeout);
+    }
+}

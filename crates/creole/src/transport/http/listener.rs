@@ -177,10 +177,13 @@ fn prepare(stream: &TcpStream, limits: &Limits) {
 fn notice_the_lost(stream: &TcpStream, limits: &Limits) {
     use rustix::net::sockopt;
 
+    use super::exchange::KEEP_ALIVE;
+    use super::limits::PROBE;
+
     let unanswered = u32::try_from(limits.write_timeout.as_millis()).unwrap_or(u32::MAX);
     let _ = sockopt::set_tcp_user_timeout(stream, unanswered);
-    let _ = sockopt::set_tcp_keepidle(stream, limits.idle_timeout);
-    let _ = sockopt::set_tcp_keepintvl(stream, limits.header_timeout);
+    let _ = sockopt::set_tcp_keepidle(stream, KEEP_ALIVE);
+    let _ = sockopt::set_tcp_keepintvl(stream, PROBE);
     let _ = sockopt::set_socket_keepalive(stream, true);
 }
 

@@ -1,0 +1,169 @@
+//! Links that are dead without a word. All that is dead is noticed within the same time, so all are cut at once.
+
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use creole_acceptance::gateway::{Answering, Legacy, Modern, Site, Visit};
+use creole_acceptance::http::Listening;
+use serde_json::json;
+
+use crate::{GLANCE, show};
+
+/// How long anything may take. What is promised is 45 s, by limits that have tests of their own; the rest is for machines
+/// that are busy.
+const LONG: Duration = Duration::from_secs(90);
+
+/// A gateway before a site that works.
+struct Scene {
+    site: Site,
+    gateway: Listening,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let site = Site::new(show());
+        let (gateway, _) = crate::sites::before(&site);
+        let mut call = Modern::new(gateway.address()).begin_call("work", json!({}));
+        site.hears("tools/call").text("well");
+        assert_eq!(call.answer()["result"]["content"][0]["text"], "well");
+        Self { site, gateway }
+    }
+
+    fn call(&self) -> Answering {
+        Modern::new(self.gateway.address()).begin_call("work", json!({}))
+    }
+
+    fn called(&self) -> (Answering, Visit) {
+        (self.call(), self.site.hears("tools/call"))
+    }
+
+    /// The gateway's connection with a client.
+    fn to_client(&self, client: &Answering) -> PathBuf {
+        self.has_open(|local, other| {
+            local == self.gateway.address().port() && other == client.port()
+        })
+    }
+
+    /// The gateway's connection with the site.
+    fn to_site(&self) -> PathBuf {
+        self.has_open(|_, other| other == self.site.port())
+    }
+
+    /// Waits until it has a connection between such ports.
+    #[track_caller]
+    fn has_open(&self, is_it: impl Fn(u16, u16) -> bool) -> PathBuf {
+        let began = Instant::now();
+        loop {
+            let open = connections().into_iter().find(|(local, other, name)| {
+                is_it(*local, *other) && self.gateway.sockets().contains(name)
+            });
+            if let Some((_, _, name)) = open {
+                return name;
+            }
+            assert!(began.elapsed() < LONG, "{}", self.gateway.log());
+            thread::sleep(GLANCE);
+        }
+    }
+
+    /// Waits until this one is not open any more.
+    #[track_caller]
+    fn frees(&self, socket: &PathBuf) {
+        let began = Instant::now();
+        while self.gateway.sockets().contains(socket) {
+            assert!(began.elapsed() < LONG, "{}", self.gateway.log());
+            thread::sleep(GLANCE);
+        }
+    }
+}
+
+/// The connections that are open on this machine: the ports of both sides, and what the socket of the first is called.
+fn connections() -> Vec<(u16, u16, PathBuf)> {
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let port = |address: &str| u16::from_str_radix(address.split_once(':')?.1, 16).ok();
+    let connection = |row: &str| {
+        let row: Vec<&str> = row.split_whitespace().collect();
+        let name = format!("socket:[{}]", row.get(9)?).into();
+        let is_open = row[3] == "01";
+        is_open.then_some((port(row[1])?, port(row[2])?, name))
+    };
+    table.lines().filter_map(connection).collect()
+}
+
+/// The call fails, and its caller is told whose fault it is and what happened.
+#[track_caller]
+fn fails(mut call: Answering, why: &str) {
+    let answer = call.within(LONG).expect("an answer");
+    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    assert_eq!(answer["error"]["data"]["upstream"], "site", "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`site`") && message.contains(why), "{message}");
+}
+
+/// A server that has the call and vanishes before it says anything.
+fn before_the_answer() {
+    let scene = Scene::new();
+    let (call, visit) = scene.called();
+    scene.site.cut();
+    let socket = scene.to_site();
+    visit.cut();
+    fails(call, "is not there any more");
+    scene.frees(&socket);
+}
+
+/// A server that vanishes in the middle of a stream that could be taken up again.
+fn within_a_stream() {
+    let scene = Scene::new();
+    let (mut call, mut visit) = scene.called();
+    visit.stream();
+    let said = json!({"jsonrpc": "2.0", "method": "notifications/message",
+                      "params": {"level": "emergency", "data": "here"}});
+    visit.event_with_id("1", &said);
+    // The event was read once the gateway has acknowledged it, and it says nothing to its caller.
+    assert_eq!(call.within(crate::A_MOMENT), None);
+    scene.site.cut();
+    let socket = scene.to_site();
+    visit.cut();
+    fails(call, "cannot be reached any more");
+    scene.frees(&socket);
+}
+
+/// A server that vanishes before the call arrives.
+fn before_the_call() {
+    let scene = Scene::new();
+    scene.site.starve();
+    let call = scene.call();
+    let socket = scene.to_site();
+    fails(call, "is not there any more");
+    scene.frees(&socket);
+}
+
+/// A caller that vanishes: nobody wants the answer any more, which the server is told.
+fn a_caller() {
+    let scene = Scene::new();
+    let (call, mut visit) = scene.called();
+    let socket = scene.to_client(&call);
+    call.cut();
+    assert!(visit.is_left(LONG), "{}", scene.gateway.log());
+    scene.frees(&socket);
+}
+
+/// A client that vanishes while it listens.
+fn a_listener() {
+    let scene = Scene::new();
+    let client = Legacy::open(scene.gateway.address(), "2025-06-18", json!({}), None);
+    let listening = client.listen();
+    let socket = scene.to_client(&listening);
+    listening.cut();
+    scene.frees(&socket);
+    drop(listening);
+}
+
+#[test]
+fn a_link_that_is_cut_is_noticed_its_calls_fail_and_its_connections_are_freed() {
+    let scenes = [before_the_answer, within_a_stream, before_the_call, a_caller, a_listener];
+    let scenes = scenes.map(|scene: fn()| thread::spawn(scene));
+    let ends = scenes.map(thread::JoinHandle::join);
+    assert!(ends.iter().all(Result::is_ok), "one of them was not noticed");
+}
