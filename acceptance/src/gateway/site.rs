@@ -68,6 +68,12 @@ impl Site {
         Self::start(show, &["POST", "GET"])
     }
 
+    /// Waits for requests, also for those that want a stream or end a session.
+    #[must_use]
+    pub fn with_sessions(show: Show) -> Self {
+        Self::start(show, &["POST", "GET", "DELETE"])
+    }
+
     fn start(show: Show, methods: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its number").port();

@@ -91,6 +91,13 @@ impl Listening {
         }
     }
 
+    /// Sends it a signal, such as `STOP`.
+    pub fn signal(&mut self, name: &str) {
+        let script = format!("kill -s {name} {}", self.process.child().id());
+        let sent = Command::new("sh").args(["-c", &script]).status();
+        assert!(sent.is_ok_and(|sent| sent.success()), "it cannot be told {name}");
+    }
+
     /// Tells it to end, and waits for it; an error says how it ended badly.
     pub fn stop(&mut self) -> Result<(), String> {
         let script = format!("kill -s TERM {}", self.process.child().id());

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
 
 use creole_acceptance::gateway::{Answering, Heard, Modern, Puppeteer, Show, Site, Visit};
 use creole_acceptance::http::{Connection, Events, Listening, Request};
@@ -284,6 +285,45 @@ fn another_process_takes_a_call_over_after_its_last_event() {
     // Nobody called it again, and the session is left to others.
     let rest = std::iter::from_fn(|| site.within(A_MOMENT)).find(|visit| visit.method == "POST");
     assert!(rest.is_none(), "{}", rest.unwrap().message);
+}
+
+#[test]
+fn a_process_that_stood_still_leaves_a_call_to_the_one_that_took_it_over() {
+    let (folder, site) = (tempfile::tempdir().unwrap(), Site::with_sessions(asking()));
+    let reached = format!("url = \"{}\"", site.url());
+    let (mut first, second) = (before(folder.path(), &reached), before(folder.path(), &reached));
+    let mut call = client(&first).begin_call("ask", json!({}));
+    let mut called = visited(&site);
+    called.stream();
+    called.event_with_id("e1", &question("who", "Who?"));
+    let asked = call.answer()["result"].clone();
+    first.signal("STOP");
+    let mut again = back(&second, &asked, "Ann");
+    let session = called.field("mcp-session-id").unwrap().to_owned();
+    let (mut answered, mut stream) = (visited(&site), visited(&site));
+    if answered.method == "GET" {
+        std::mem::swap(&mut answered, &mut stream);
+    }
+    assert_eq!(answered.message["result"], named("Ann"));
+    answered.respond("202 Accepted", "", "");
+    stream.stream();
+    first.signal("CONT");
+    first.until_said("another process goes on with a call");
+    // Also at its end it says nothing of the call, and does not end its session.
+    let ended = thread::spawn(move || first.stop());
+    let mut ends = Vec::new();
+    while !ended.is_finished() {
+        let Some(mut visit) = site.within(A_MOMENT) else { continue };
+        assert_eq!(visit.method, "DELETE", "{}", visit.message);
+        ends.extend(visit.field("mcp-session-id").map(str::to_owned));
+        visit.respond("200 OK", "", "");
+    }
+    ended.join().unwrap().unwrap();
+    assert!(!ends.contains(&session), "{ends:?} {session}");
+    let result = json!({"content": [{"type": "text", "text": "Hello, Ann!"}]});
+    let id = &called.message["id"];
+    stream.event_with_id("e2", &json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    assert_eq!(text(&again.answer()), "Hello, Ann!");
 }
 
 #[test]

@@ -204,6 +204,12 @@ impl Calling {
         self.hub.whereabouts(self.key)
     }
 
+    /// Leaves the call to another process that goes on with it: the server is told nothing, now or when the connection
+    /// is closed.
+    pub fn leave(self) {
+        self.hub.leave(self.key);
+    }
+
     /// The next step; to be called until the outcome, and for a subscription until its end. Cancel-safe.
     pub async fn next(&mut self) -> Step {
         if let Some(fault) = self.refused.take() {

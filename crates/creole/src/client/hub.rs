@@ -174,6 +174,17 @@ impl Hub {
         drop(desk);
     }
 
+    /// Forgets a call that another process goes on with, and has the session stay that it is in.
+    pub(super) fn leave(&self, call: CallKey) {
+        if let Some(link) = self.link.get() {
+            link.left(call);
+        }
+        self.work(|state, _| {
+            state.machine.leave(call, &mut state.outbox);
+            state.questions.retain(|_, owner| *owner != call);
+        });
+    }
+
     pub(super) fn answer(&self, question: QuestionKey, answer: Result<Raw, Refusal>) {
         self.work(|state, _| {
             state.questions.remove(&question);

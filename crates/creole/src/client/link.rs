@@ -41,6 +41,11 @@ pub trait Link: Send + Sync {
         self.done(call);
     }
 
+    /// Another process goes on with a call: its own channel is to be closed, and its session must stay.
+    fn left(&self, call: CallKey) {
+        self.given_up(call);
+    }
+
     /// Where a call could be gone on with by another process, if the server lets its stream be taken up again.
     fn whereabouts(&self, _call: CallKey) -> Option<Whereabouts> {
         None

@@ -230,8 +230,8 @@ impl Parking {
         let place = Place::new(principal, commands, Arc::clone(&given_up), left);
         self.lock().insert(id.clone(), place);
         let parking = Arc::clone(self);
-        let (keeping, is_written) = (None, false);
-        Ok(Spot { parking, id, given_up, keeping, is_written, _leaving: leaving })
+        let (keeping, written) = (None, None);
+        Ok(Spot { parking, id, given_up, keeping, written, _leaving: leaving })
     }
 
     /// How many wait for answers, and the bytes of their questions.
@@ -258,8 +258,8 @@ pub(super) struct Spot {
     given_up: Arc<Notify>,
     /// Has other processes find it.
     keeping: Option<Keeping>,
-    /// Whether it is written down where the call is.
-    is_written: bool,
+    /// The version of what is written down about where the call is, if anything is.
+    written: Option<u64>,
     _leaving: oneshot::Sender<()>,
 }
 

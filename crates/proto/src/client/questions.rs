@@ -208,6 +208,15 @@ impl Machine {
         }
     }
 
+    /// Withdraws the questions of a call, which somebody else answers.
+    pub(super) fn leave_questions(&mut self, call: CallKey, out: &mut Outbox) {
+        for question in self.questions.of_call(Some(call)) {
+            if self.forget_question(question).is_some() {
+                out.tell(Happening::Withdrawn(question));
+            }
+        }
+    }
+
     /// Withdraws every question: the server is gone.
     pub(super) fn withdraw_all(&mut self, out: &mut Outbox) {
         for question in core::mem::take(&mut self.questions.open).into_keys() {

@@ -103,6 +103,13 @@ impl Machine {
         self.calls.remove(call);
     }
 
+    /// Forgets a call that somebody else goes on with: the server is told nothing, also not of its questions.
+    pub fn leave(&mut self, call: CallKey, out: &mut Outbox) {
+        self.waiting.retain(|(waiting, _)| *waiting != call);
+        self.leave_questions(call, out);
+        self.calls.remove(call);
+    }
+
     /// Tells the server that nobody waits for this call any more, where it understands that.
     pub(super) fn send_cancellation(&mut self, call: CallKey, reason: &str, out: &mut Outbox) {
         let method = Method::Cancelled.name();

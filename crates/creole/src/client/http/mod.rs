@@ -86,6 +86,8 @@ struct State {
     /// The stream of what belongs to no call.
     listening: Option<AbortHandle>,
     is_closed: bool,
+    /// Whether others have calls in the session too.
+    is_shared: bool,
 }
 
 /// The exchange of one call.
@@ -220,6 +222,11 @@ impl Link for HttpLink {
         self.inner.give_up(call);
     }
 
+    fn left(&self, call: CallKey) {
+        self.inner.lock().is_shared = true;
+        self.inner.give_up(call);
+    }
+
     fn whereabouts(&self, call: CallKey) -> Option<Whereabouts> {
         self.inner.whereabouts(call)
     }
@@ -257,7 +264,12 @@ impl Inner {
     /// Tells the server that its session is over, once; many do not care (405).
     async fn end_session(&self) {
         let head = self.listening_head();
-        if self.lock().session.take().is_some() {
+        let session = {
+            let mut state = self.lock();
+            let is_own = !state.is_shared;
+            state.session.take().filter(|_| is_own)
+        };
+        if session.is_some() {
             let request = self.target.request(Method::DELETE, head, Bytes::new());
             let _ = self.target.send(&request).await;
         }

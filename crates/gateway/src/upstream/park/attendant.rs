@@ -92,6 +92,8 @@ enum Turn {
     Goes,
     Ends(Outcome),
     GivenUp,
+    /// Another process goes on with it.
+    Taken,
 }
 
 impl Attendant {
@@ -130,7 +132,8 @@ impl Attendant {
             match self.turn(&mut resumes).await {
                 Turn::Goes => {}
                 Turn::Ends(outcome) => return self.hand_out(outcome, resumes).await,
-                Turn::GivenUp => return self.give_up().await,
+                Turn::GivenUp if self.spot.is_held().await => return self.give_up().await,
+                Turn::GivenUp | Turn::Taken => return self.let_go(),
             }
         }
     }
@@ -161,12 +164,11 @@ impl Attendant {
                 Turn::Goes
             }
             Some(resume) = resumes.recv() => {
-                self.resume(resume).await;
-                Turn::Goes
+                self.resume(resume).await
             }
             () = sleep_until(gathered), if self.gather.is_some() => self.send_questions().await,
             () = sleep_until(expired), if self.parked.is_some() => Turn::GivenUp,
-            () = sleep_until(self.beat), if self.parked.is_some() => self.keep_waiting(),
+            () = sleep_until(self.beat), if self.parked.is_some() => self.keep_waiting().await,
             () = self.spot.given_up() => Turn::GivenUp,
             () = all_gone(&self.callers), if !self.callers.is_empty() => Turn::GivenUp,
         }
@@ -290,26 +292,33 @@ impl Attendant {
         self.spot.write_down(&trace).await;
     }
 
-    fn keep_waiting(&mut self) -> Turn {
+    async fn keep_waiting(&mut self) -> Turn {
+        if self.spot.is_taken().await {
+            return Turn::Taken;
+        }
         self.open.values().for_each(|open| open.reply.keep_waiting());
         self.beat = Instant::now() + HEARTBEAT;
         Turn::Goes
     }
 
-    async fn resume(&mut self, resume: Resume) {
+    async fn resume(&mut self, resume: Resume) -> Turn {
         let Resume { round, answers, caller } = resume;
         let is_repeated = round < self.round || self.parked.is_none();
         if is_repeated && answers != self.taken {
             _ = caller.send(ToCaller::Done(consumed().into())).await;
-            return;
+            return Turn::Goes;
+        }
+        if !is_repeated && !self.spot.is_held().await {
+            _ = caller.send(ToCaller::Done(consumed().into())).await;
+            return Turn::Taken;
         }
         if !is_repeated && !self.spot.unpark() {
             _ = caller.send(ToCaller::Done(expired().into())).await;
-            return;
+            return Turn::Goes;
         }
         self.callers.push(caller);
         if is_repeated {
-            return;
+            return Turn::Goes;
         }
         self.parked = None;
         if let Some(missed) = self.missed.take() {
@@ -327,6 +336,7 @@ impl Attendant {
             // What is still missing, or was asked meanwhile.
             self.gather = Some(Instant::now());
         }
+        Turn::Goes
     }
 
     async fn tell(&mut self, told: ToCaller) {
@@ -359,6 +369,19 @@ impl Attendant {
                 _ = resume.caller.send(ToCaller::Event(missed)).await;
             }
             _ = resume.caller.send(ToCaller::Done(told)).await;
+        }
+    }
+
+    /// Leaves a call to the process that took it over: it answers the questions, and the server's session is its own too.
+    fn let_go(mut self) {
+        let upstream = self.lease.connection.name();
+        tracing::warn!(
+            upstream,
+            "another process goes on with a call that waited here, as this one was not there for too long"
+        );
+        self.spot.is_gone();
+        if let Begun::Goes(calling) = self.calling {
+            calling.leave();
         }
     }
 

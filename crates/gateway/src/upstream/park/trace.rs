@@ -1,5 +1,7 @@
 //! Where a call that waits could be gone on with, written down for the case that its process is killed.
 
+use std::time::Duration;
+
 use creole::call::Context;
 use creole::client::Whereabouts;
 use creole::proto::model::Question;
@@ -10,6 +12,9 @@ use tokio::runtime::Handle;
 
 use super::super::kept::{Parked, digest};
 use super::{Parking, Spot};
+
+/// How much longer than the call itself what is written down of it is kept.
+const SPARE: Duration = Duration::from_secs(60);
 
 /// A call at a server whose streams can be taken up again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,8 +91,14 @@ impl Parking {
         let path = path(&parked.id);
         let found = state.get(&path).await.ok()??;
         let trace: Trace = serde_json::from_slice(&found.value).ok()?;
-        let is_theirs = trace.principal == principal && trace.round == parked.round;
-        (is_theirs && state.remove(&path).await.ok()?).then_some(trace)
+        if trace.principal != principal || trace.round != parked.round {
+            return None;
+        }
+        // Not if the process is there after all and has made sure of it meanwhile.
+        state.swap(&path, Some(found.version), Vec::new().into(), Some(SPARE)).await.ok()??;
+        // What cannot be removed goes by its age.
+        _ = state.remove(&path).await;
+        Some(trace)
     }
 }
 
@@ -96,18 +107,58 @@ impl Spot {
     pub(super) async fn write_down(&mut self, trace: &Trace) {
         let Some(peers) = &self.parking.peers else { return };
         let Ok(text) = serde_json::to_vec(trace) else { return };
-        let ttl = Some(self.parking.patience);
-        match peers.state().put(&path(&self.id), text.into(), ttl).await {
-            Ok(_) => self.is_written = true,
+        match peers.state().put(&path(&self.id), text.into(), self.age()).await {
+            Ok(version) => self.written = Some(version),
             Err(error) => {
                 tracing::debug!(%error, "a call that waits would be lost with its process");
             }
         }
     }
 
+    /// Longer than the call waits, so that what is gone was taken.
+    fn age(&self) -> Option<Duration> {
+        Some(self.parking.patience + SPARE)
+    }
+
+    /// Whether another process has taken the call over, as this one was not there for a while.
+    pub(super) async fn is_taken(&self) -> bool {
+        let (Some(peers), Some(version)) = (&self.parking.peers, self.written) else {
+            return false;
+        };
+        let found = peers.state().get(&path(&self.id)).await;
+        // Of a state that fails nobody could have taken it.
+        found.is_ok_and(|found| found.is_none_or(|found| found.version != version))
+    }
+
+    /// Makes sure that no other process can take the call over that has not done so; tells whether none has.
+    pub(super) async fn is_held(&mut self) -> bool {
+        let (Some(peers), Some(version)) = (&self.parking.peers, self.written) else {
+            return true;
+        };
+        let (state, path) = (peers.state(), path(&self.id));
+        let found = match state.get(&path).await {
+            Ok(Some(found)) if found.version == version => found.value,
+            Ok(_) => return false,
+            Err(_) => return true,
+        };
+        match state.swap(&path, Some(version), found, self.age()).await {
+            Ok(Some(newer)) => self.written = Some(newer),
+            Ok(None) => return false,
+            Err(_) => {}
+        }
+        true
+    }
+
+    /// Forgets what was written down, as it is another's.
+    pub(super) fn is_gone(&mut self) {
+        self.written = None;
+    }
+
     /// Forgets what was written down, now that the call is over.
     pub(super) fn cross_out(&self) {
-        let Some(peers) = self.parking.peers.clone().filter(|_| self.is_written) else { return };
+        let Some(peers) = self.parking.peers.clone().filter(|_| self.written.is_some()) else {
+            return;
+        };
         let (Ok(runtime), path) = (Handle::try_current(), path(&self.id)) else { return };
         // What cannot be removed goes by its age.
         runtime.spawn(async move { peers.state().remove(&path).await });
