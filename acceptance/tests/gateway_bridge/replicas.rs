@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use creole_acceptance::gateway::{Answering, Heard, Modern, Puppeteer, Show, Site, Visit};
+use creole_acceptance::gateway::{Answering, Heard, Legacy, Modern, Puppeteer, Show, Site, Visit};
 use creole_acceptance::http::{Connection, Events, Listening, Request};
 use serde_json::{Value, json};
 
@@ -324,6 +324,47 @@ fn a_process_that_stood_still_leaves_a_call_to_the_one_that_took_it_over() {
     let id = &called.message["id"];
     stream.event_with_id("e2", &json!({"jsonrpc": "2.0", "id": id, "result": result}));
     assert_eq!(text(&again.answer()), "Hello, Ann!");
+}
+
+#[test]
+fn a_stream_that_was_lost_is_taken_up_again_at_another_process() {
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
+    let client = Legacy::open(first.address(), "2025-06-18", json!({}), None);
+    let params = json!({"name": "ask", "arguments": {}, "_meta": {"progressToken": "p"}});
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+    let within = |request: Request| {
+        request.with("Mcp-Session-Id", client.session()).with("MCP-Protocol-Version", "2025-06-18")
+    };
+    let mut connection = Connection::open(first.address()).unwrap();
+    let request = within(Request::post(call.to_string()));
+    connection.write(&request.bytes(first.address())).unwrap();
+    let called = puppets.hears("tools/call");
+    let token = &called.message["params"]["_meta"]["progressToken"];
+    let tell = |progress: u64| {
+        let params = json!({"progressToken": token, "progress": progress});
+        called.by.tells("notifications/progress", &params);
+    };
+    tell(1);
+    let head = connection.head().unwrap();
+    let mut events = Events::new(connection.body(&head)).filter(|event| !event.data.is_empty());
+    let last = events.next().unwrap().id.unwrap();
+    drop(events);
+    drop(connection);
+    tell(2);
+    let mut connection = Connection::open(second.address()).unwrap();
+    let request = Request::get(client.session()).with("MCP-Protocol-Version", "2025-06-18");
+    let request = request.with("Last-Event-ID", &last);
+    connection.write(&request.bytes(second.address())).unwrap();
+    let head = connection.head().unwrap();
+    assert_eq!(head.status, 200);
+    let events = Events::new(connection.body(&head)).filter(|event| !event.data.is_empty());
+    let mut messages = events.map(|event| serde_json::from_str::<Value>(&event.data).unwrap());
+    assert_eq!(messages.next().unwrap()["params"]["progress"], 2);
+    called.text("done");
+    let answer = messages.next().unwrap();
+    assert_eq!((&answer["id"], text(&answer)), (&json!(7), "done"));
+    assert!(messages.next().is_none(), "an answer is the end");
 }
 
 #[test]

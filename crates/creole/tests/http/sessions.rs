@@ -236,6 +236,34 @@ async fn messages_of_the_transport_of_2024_reach_the_process_that_has_the_stream
 }
 
 #[tokio::test]
+async fn a_stream_goes_on_through_the_process_that_has_it_not() {
+    let (state, watch) = (State::default(), Watch::default());
+    let (here, there) = (one_of_several(&state, &watch), one_of_several(&state, &Watch::default()));
+    let session = open(&here).await;
+    let mut response = here.answer(call(&session, 1, "tell")).await;
+    let opening = part(response.body_mut()).await.unwrap();
+    let ids: Vec<&str> = opening.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
+    drop(response);
+    // It has a stream of that number too, of another call.
+    let other = there.answer(call(&session, 2, "tell")).await;
+    let rest = there.answer(resume(&session, ids[1])).await;
+    watch.go_on.notify_one();
+    let rest = text(rest).await;
+    assert!(!rest.contains(r#""progress":1"#), "{rest}");
+    assert!(rest.contains(r#""progress":2"#) && rest.contains(r#""id":1"#), "{rest}");
+    drop(other);
+    // Again, from the beginning; also after it is over.
+    let again = text(there.answer(resume(&session, ids[0])).await).await;
+    assert!(again.contains(r#""progress":1"#) && again.contains(r#""id":1"#), "{again}");
+    // A process that is not there has nothing; the stream of what belongs to no call is opened then.
+    let nobody = format!("1-0.{}", "0".repeat(32));
+    let common = there.answer(resume(&session, &nobody)).await;
+    there.drain();
+    let common = text(common).await;
+    assert!(!common.contains("progress") && common.contains("id: 0-0."), "{common}");
+}
+
+#[tokio::test]
 async fn the_transport_of_2024_has_one_stream_for_everything() {
     let (endpoint, _) = endpoint();
     let mut opening = request(Method::GET, &[("accept", "text/event-stream")], "");

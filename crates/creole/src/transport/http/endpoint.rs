@@ -14,14 +14,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use creole_proto::dialect::Dialect;
 use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::http::accepted;
 use creole_proto::http::head::{LAST_EVENT, SESSION};
-use creole_proto::http::{EventId, accepted};
 use creole_proto::revision::Rules;
 use creole_proto::wire::{Fields, Limits};
 use http::header::{ACCEPT, ALLOW, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
+use tokio::sync::watch;
 
 use super::answer::Answer;
 use super::body::BodyLimits;
@@ -29,7 +30,7 @@ use super::conversation::{COMMON, Conversation, First};
 use super::hub::Hub;
 use super::old_sse;
 use super::reply::{self, Body};
-use super::session::Session;
+use super::session::{Place, Session};
 use super::sessions::Sessions;
 use super::stream::Stream;
 use crate::auth::{LOCAL, Principal};
@@ -81,6 +82,8 @@ struct Shared {
     sessions: Arc<Sessions>,
     /// Who nobody has asked for a name.
     unnamed: Arc<str>,
+    /// Told when streams are to end.
+    draining: watch::Sender<bool>,
 }
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static(SESSION);
@@ -112,9 +115,11 @@ impl Endpoint {
     pub fn new(service: Service, settings: Settings) -> Self {
         let hub = Hub::new(service.clone());
         let (most, idle) = (settings.max_sessions, settings.session_idle);
-        let sessions = Sessions::new(service.clone(), settings.state.clone(), most, idle);
+        let (state, peers) = (settings.state.clone(), settings.peers.clone());
+        let sessions = Sessions::new(service.clone(), state, peers, most, idle);
         let unnamed = LOCAL.into();
-        Self { shared: Arc::new(Shared { service, settings, hub, sessions, unnamed }) }
+        let draining = watch::Sender::new(false);
+        Self { shared: Arc::new(Shared { service, settings, hub, sessions, unnamed, draining }) }
     }
 
     /// Answers one request. Host, origin and credentials are the caller's to check; whom it found is a [`Principal`]
@@ -154,6 +159,7 @@ impl Endpoint {
 
     /// Ends every stream of notifications; calls go on to their ends.
     pub fn drain(&self) {
+        self.shared.draining.send_replace(true);
         self.shared.hub.drain();
         for session in self.shared.sessions.all() {
             session.conversation().end_common();
@@ -189,7 +195,8 @@ impl Endpoint {
         if !self.shared.sessions.has_room() {
             return Err(Refused::Full);
         }
-        let session = Session::new(self.shared.service.clone(), principal, single);
+        let (service, peers) = (self.shared.service.clone(), self.peers().cloned());
+        let session = Session::new(service, principal, single, peers);
         session.ok_or(Refused::NoRandomness)
     }
 
@@ -229,7 +236,17 @@ impl Endpoint {
             Err(refused) => return self.refused(refused),
         };
         let last = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok());
-        session.get(last.and_then(EventId::parse))
+        let last = last.and_then(Place::parse);
+        if self.peers().is_some() {
+            Box::pin(session.show()).await;
+            if let Some(last) = last {
+                let draining = self.shared.draining.subscribe();
+                if let Some(rest) = Box::pin(session.elsewhere(last, draining)).await {
+                    return rest;
+                }
+            }
+        }
+        session.get(last)
     }
 
     async fn delete(&self, headers: &HeaderMap, principal: &str) -> Response<Body> {

@@ -1,7 +1,10 @@
 //! A session of the handshake generation: its calls outlive the connections that asked for them.
 
-use std::borrow::Cow;
+mod elsewhere;
 
+pub(super) use elsewhere::Place;
+
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -15,6 +18,7 @@ use creole_proto::server::Call;
 use creole_proto::wire::{Frame, ScanError, hex};
 use http::Response;
 use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::conversation::{COMMON, Conversation, First, Pending, StreamKey};
@@ -24,6 +28,7 @@ use super::reply::{self, Body, Events};
 use super::stream::{Next, Reader, Stream};
 use crate::auth::LOCAL;
 use crate::call::Origin;
+use crate::peers::{Keeping, Peers};
 use crate::server::Service;
 
 /// A session.
@@ -43,6 +48,10 @@ pub(super) struct Session {
     single: bool,
     closed: AtomicBool,
     listening: OnceLock<Listening>,
+    /// The processes that share the state, where there may be several.
+    peers: Option<Peers>,
+    /// Has other processes find its streams.
+    shown: OnceCell<Keeping>,
 }
 
 /// How a session is written down.
@@ -54,12 +63,17 @@ struct Record<'a> {
 
 impl Session {
     /// A session in which nothing was said. `single` is for the transport with one stream for everything.
-    pub(super) fn new(service: Service, owner: Arc<str>, single: bool) -> Option<Arc<Self>> {
+    pub(super) fn new(
+        service: Service,
+        owner: Arc<str>,
+        single: bool,
+        peers: Option<Peers>,
+    ) -> Option<Arc<Self>> {
         let common = if single { Stream::endless() } else { Stream::kept() };
         let id = new_id()?;
         let conversation =
             Conversation::new(service, Origin::new(responsible(&owner, &id)), common);
-        Some(Self::of(id.into(), owner, conversation, single))
+        Some(Self::of(id.into(), owner, conversation, single, peers))
     }
 
     /// A session that goes on as it was written down, if it is the principal's.
@@ -68,6 +82,7 @@ impl Session {
         id: &str,
         principal: &str,
         record: &[u8],
+        peers: Option<Peers>,
     ) -> Option<Arc<Self>> {
         let record: Record<'_> = serde_json::from_slice(record).ok()?;
         if record.principal != principal {
@@ -75,7 +90,7 @@ impl Session {
         }
         let responsible = responsible(principal, id);
         let conversation = Conversation::resume(service, responsible, &record.session)?;
-        Some(Self::of(id.into(), principal.into(), conversation, false))
+        Some(Self::of(id.into(), principal.into(), conversation, false, peers))
     }
 
     fn of(
@@ -83,6 +98,7 @@ impl Session {
         owner: Arc<str>,
         conversation: Arc<Conversation>,
         single: bool,
+        peers: Option<Peers>,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
@@ -95,6 +111,8 @@ impl Session {
             single,
             closed: AtomicBool::new(false),
             listening: OnceLock::new(),
+            peers,
+            shown: OnceCell::new(),
         })
     }
 
@@ -192,12 +210,19 @@ impl Session {
                 self.conversation.drop_stream(key);
                 reply::empty(202)
             }
-            First::Events => reply::events(Reading::new(self, key, reader)),
+            First::Events => {
+                if self.peers.is_some() {
+                    Box::pin(self.show()).await;
+                }
+                reply::events(Reading::new(self, key, reader))
+            }
         }
     }
 
     /// Opens the stream of what belongs to no request, or goes on with one that was cut off.
-    pub(super) fn get(self: &Arc<Self>, last: Option<EventId>) -> Response<Body> {
+    pub(super) fn get(self: &Arc<Self>, last: Option<Place<'_>>) -> Response<Body> {
+        let own = self.peers.as_ref().map(Peers::name);
+        let last = last.filter(|last| last.home == own).map(|last| last.event);
         let resumed = last.and_then(|last| {
             let reader = self.conversation.attach(last.stream, Some(last.event))?;
             Some(Reading::resumed(self, last.stream, reader))
@@ -269,7 +294,7 @@ impl Reading {
     pub(super) fn new(session: &Arc<Session>, key: StreamKey, reader: Reader) -> Self {
         let mut reading = Self::resumed(session, key, reader);
         if session.conversation.rules().primed_streams && !session.single {
-            let id = EventId { stream: key, event: 0 }.to_string();
+            let id = session.event_id(EventId { stream: key, event: 0 });
             push_event(&mut reading.opening, Some(&id), b"");
         }
         reading
@@ -301,7 +326,7 @@ impl Reading {
                 push_event(bytes, None, text);
             }
             false => {
-                let id = EventId { stream: self.key, event: number }.to_string();
+                let id = self.session.event_id(EventId { stream: self.key, event: number });
                 push_event(bytes, Some(&id), text);
             }
         }

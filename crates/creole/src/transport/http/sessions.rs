@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::session::Session;
+use crate::peers::Peers;
 use crate::server::Service;
 use crate::state::{State, StateError};
 
@@ -21,6 +22,8 @@ const LONGEST_ID: usize = 64;
 pub(super) struct Sessions {
     service: Service,
     state: State,
+    /// The processes that share it, where there may be several.
+    peers: Option<Peers>,
     most: usize,
     idle: Duration,
     table: RwLock<HashMap<Arc<str>, Arc<Session>>>,
@@ -29,9 +32,15 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn new(service: Service, state: State, most: usize, idle: Duration) -> Arc<Self> {
+    pub(super) fn new(
+        service: Service,
+        state: State,
+        peers: Option<Peers>,
+        most: usize,
+        idle: Duration,
+    ) -> Arc<Self> {
         let (table, begun) = (RwLock::default(), Arc::default());
-        Arc::new(Self { service, state, most, idle, table, begun })
+        Arc::new(Self { service, state, peers, most, idle, table, begun })
     }
 
     /// Resolves its waiters when there is a first session.
@@ -74,7 +83,8 @@ impl Sessions {
             return Ok(None);
         }
         let Some(entry) = self.state.get(&key(id)).await? else { return Ok(None) };
-        let resumed = Session::resume(self.service.clone(), id, principal, &entry.value);
+        let (service, peers) = (self.service.clone(), self.peers.clone());
+        let resumed = Session::resume(service, id, principal, &entry.value, peers);
         let Some(resumed) = resumed else { return Ok(None) };
         // Somebody may have been faster; the first one counts.
         let mut table = self.write();

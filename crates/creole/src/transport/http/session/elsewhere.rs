@@ -1,0 +1,185 @@
+//! Streams of a session that are in another process than the one that is asked for them: the one that has the stream
+//! reads it, and the one that was asked passes on what it reads.
+//!
+//! The id of an event names the process that has it, so nothing has to be written down before somebody asks.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use creole_proto::http::EventId;
+use http::Response;
+use tokio::sync::watch;
+
+use super::super::reply::{self, Body, Events};
+use super::{Reading, Session};
+use crate::chain::BoxFuture;
+use crate::peers::{Desk, Errand, Peers, Replies, Unreached};
+
+/// What is said first if there is such a stream; if there is none, nothing is.
+const FOUND: &[u8] = b"found";
+
+/// The event that a client saw last, and the process that has its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Place<'a> {
+    pub(super) event: EventId,
+    pub(super) home: Option<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    /// Reads what [`Session::event_id`] wrote.
+    pub(in super::super) fn parse(text: &'a str) -> Option<Self> {
+        let (event, home) = match text.split_once('.') {
+            Some((event, home)) => (event, Some(home)),
+            None => (text, None),
+        };
+        Some(Self { event: EventId::parse(event)?, home })
+    }
+}
+
+impl Session {
+    /// The id of an event, by which any process finds it.
+    pub(super) fn event_id(&self, event: EventId) -> String {
+        match &self.peers {
+            Some(peers) => format!("{event}.{}", peers.name()),
+            None => event.to_string(),
+        }
+    }
+
+    /// Has other processes find the streams of this session here.
+    pub(in super::super) async fn show(self: &Arc<Self>) {
+        let Some(peers) = self.peers.as_ref().filter(|_| !self.single) else { return };
+        let (session, target) = (Arc::downgrade(self), target(&self.id));
+        let take = move |errand| drop(tokio::spawn(serve(Weak::clone(&session), errand)));
+        self.shown.get_or_init(|| peers.keep(&target, take)).await;
+    }
+
+    /// The rest of a stream that another process has, if it does; until this process is asked to end.
+    pub(in super::super) async fn elsewhere(
+        &self,
+        place: Place<'_>,
+        draining: watch::Receiver<bool>,
+    ) -> Option<Response<Body>> {
+        let peers = self.peers.as_ref()?;
+        let home = place.home.filter(|home| *home != peers.name())?;
+        match fetch(peers, home, self, place.event).await {
+            Ok(replies) => Some(reply::lasting_events(Relayed::new(replies, draining))),
+            Err(unreached) => {
+                tracing::debug!(%unreached, "a stream of another process is lost");
+                None
+            }
+        }
+    }
+}
+
+async fn fetch(
+    peers: &Peers,
+    home: &str,
+    session: &Session,
+    event: EventId,
+) -> Result<Replies, Unreached> {
+    let errand = format!("{event} {}", session.owner()).into();
+    let mut replies = peers.send(home, &target(&session.id), errand).await?;
+    match replies.next().await? {
+        said if said == FOUND => Ok(replies),
+        _ => Err(Unreached::Unknown),
+    }
+}
+
+/// What comes of a stream that another process reads.
+struct Relayed {
+    next: BoxFuture<'static, Option<(Bytes, Replies)>>,
+    draining: watch::Receiver<bool>,
+}
+
+impl Relayed {
+    fn new(replies: Replies, draining: watch::Receiver<bool>) -> Self {
+        Self { next: next(replies, draining.clone()), draining }
+    }
+}
+
+/// What is said next; nothing at the end, whatever it is. The client may ask again then.
+fn next(
+    mut replies: Replies,
+    mut draining: watch::Receiver<bool>,
+) -> BoxFuture<'static, Option<(Bytes, Replies)>> {
+    Box::pin(async move {
+        let said = tokio::select! {
+            said = replies.next() => said.ok()?,
+            _ = draining.wait_for(|draining| *draining) => return None,
+        };
+        (!said.is_empty()).then_some((said, replies))
+    })
+}
+
+impl Events for Relayed {
+    fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let said = ready!(self.next.as_mut().poll(context));
+        let Some((bytes, replies)) = said else {
+            self.next = Box::pin(std::future::ready(None));
+            return Poll::Ready(None);
+        };
+        self.next = next(replies, self.draining.clone());
+        Poll::Ready(Some(bytes))
+    }
+}
+
+/// Reads a stream for a client of another process, if the session is its own.
+async fn serve(session: Weak<Session>, errand: Errand) {
+    let Errand { payload, desk, sender } = errand;
+    let reading = session.upgrade().and_then(|session| reading(&session, &payload));
+    let passed = async {
+        match reading {
+            Some(reading) => pass_on(reading, &desk).await,
+            None => desk.say(&[]).await,
+        }
+    };
+    tokio::select! {
+        passed = passed => {
+            if let Err(error) = passed {
+                tracing::warn!(%error, "a stream is not passed on to another process");
+            }
+        }
+        () = sender.left() => {}
+    }
+}
+
+fn reading(session: &Arc<Session>, errand: &[u8]) -> Option<Reading> {
+    let (event, principal) = std::str::from_utf8(errand).ok()?.split_once(' ')?;
+    let event = EventId::parse(event)?;
+    if session.owner() != principal || session.is_closed() {
+        return None;
+    }
+    session.used();
+    let reader = session.conversation.attach(event.stream, Some(event.event))?;
+    Some(Reading::resumed(session, event.stream, reader))
+}
+
+async fn pass_on(mut reading: Reading, desk: &Desk) -> Result<(), crate::state::StateError> {
+    desk.say(FOUND).await?;
+    while let Some(bytes) = poll_fn(|context| Pin::new(&mut reading).poll_bytes(context)).await {
+        desk.say(&bytes).await?;
+    }
+    desk.say(&[]).await
+}
+
+fn target(id: &str) -> String {
+    format!("events/{id}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_may_name_its_process() {
+        let event = EventId { stream: 7, event: 12 };
+        assert_eq!(Place::parse("7-12"), Some(Place { event, home: None }));
+        assert_eq!(Place::parse("7-12.ab"), Some(Place { event, home: Some("ab") }));
+        for other in ["", ".", "7.ab", "7-12ab", ".7-12"] {
+            assert_eq!(Place::parse(other), None, "{other}");
+        }
+    }
+}
