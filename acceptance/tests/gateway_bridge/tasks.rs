@@ -74,6 +74,42 @@ fn a_tool_that_needs_a_task_is_a_call_for_who_has_none_and_may_ask() {
 }
 
 #[test]
+fn a_tool_that_needs_a_task_also_runs_where_each_call_has_a_conversation_of_its_own() {
+    let upstream = "[server]\n[upstreams.behind]\nprefix = \"\"\naffinity = \"request\"\n";
+    let bridge = Bridge::configured(working(), upstream);
+    let client = bridge.modern();
+    assert!(client.request("tools/list", json!({})).get("error").is_none());
+    let mut pids = Vec::new();
+    for follows in [false, true] {
+        let extensions = if follows { json!({TASKS: {}}) } else { json!({}) };
+        let capabilities = json!({"elicitation": {}, "extensions": extensions});
+        let client = client.that_can(capabilities);
+        let mut call = client.begin_call("job", json!({}));
+        let waiting = asks_in_a_task(&bridge);
+        pids.push(waiting.by.pid);
+        let first = call.answer()["result"].clone();
+        let mut again = None;
+        if follows {
+            let asked = stands(&client, &first["taskId"], "input_required");
+            let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap();
+            let answers = json!({"taskId": first["taskId"], "inputResponses": {key: named("Ann")}});
+            assert!(client.request("tasks/update", answers).get("error").is_none());
+        } else {
+            let (state, answers) =
+                (&first["requestState"], json!({only_key(&first): named("Ann")}));
+            again = Some(client.begin_again("job", json!({}), state, answers));
+        }
+        is_answered(&bridge, &waiting);
+        let done = match again {
+            Some(mut again) => again.answer(),
+            None => stands(&client, &first["taskId"], "completed"),
+        };
+        assert_eq!(text(&done), "Hello, Ann!", "{done}");
+    }
+    assert_ne!(pids[0], pids[1]);
+}
+
+#[test]
 fn a_call_that_becomes_a_task_after_its_question_was_answered_is_followed_to_its_end() {
     let bridge = Bridge::new(working());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));

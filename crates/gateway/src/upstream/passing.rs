@@ -11,6 +11,7 @@ use creole::proto::op::{Operation, Outcome, Payload};
 use creole::proto::revision::{Asking, Era, Tasks};
 use creole::proto::wire::Raw;
 
+use super::callers::Callers;
 use super::kept::{Kept, Parked};
 use super::park::{self, Beginning, Resumed};
 use super::pool::{Key, Lease};
@@ -97,8 +98,13 @@ impl Upstream {
             outcome => outcome,
         };
         if let Outcome::Complete(Payload::TaskCreated(task)) = &outcome {
-            let lease = pool.lease_again(Key { lane, ..key }, &asks, conversation).await?;
-            let adopted = self.task(call, lease, &capabilities).adopt(task);
+            let is_bound = self.settings.affinity == Affinity::Request && !is_stateless;
+            let lease = match is_bound {
+                true => Lease::alone(connection, Callers::default().join(conversation)),
+                false => pool.lease_again(Key { lane, ..key }, &asks, conversation).await?,
+            };
+            let follower = self.task(call, lease, &capabilities);
+            let adopted = tasks::Follower { is_bound, ..follower }.adopt(task);
             return Ok(Passed::Answered(Box::pin(adopted).await));
         }
         Ok(Passed::Answered(finish(outcome, call, &connection)))
@@ -128,7 +134,8 @@ impl Upstream {
         lease: Lease,
         capabilities: &'a Arc<ClientCapabilities>,
     ) -> tasks::Follower<'a> {
-        tasks::Follower { parking: &self.parking, lease, context: &call.context, capabilities }
+        let (parking, context) = (&self.parking, &call.context);
+        tasks::Follower { parking, lease, context, capabilities, is_bound: false }
     }
 
     async fn follow(

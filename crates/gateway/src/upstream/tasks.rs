@@ -33,13 +33,15 @@ pub(super) struct Follower<'a> {
     pub(super) lease: Lease,
     pub(super) context: &'a Context,
     pub(super) capabilities: &'a Arc<ClientCapabilities>,
+    /// Whether nobody else finds that conversation, so that the task ends with whoever follows it.
+    pub(super) is_bound: bool,
 }
 
 impl Follower<'_> {
     /// What comes of a call that the server made a task of: a task here too, where the caller follows tasks.
     pub(super) async fn adopt(self, task: &Task) -> Outcome {
         let goes_on = self.context.caller().tasking != Tasking::Never && !self.context.is_task();
-        match goes_on {
+        match goes_on && !self.is_bound {
             true => Outcome::Detach(Some(self.kept(&task.id))),
             // Answers that the caller came back with were for the call.
             false => self.attend(&task.id).await,
