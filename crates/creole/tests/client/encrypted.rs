@@ -1,8 +1,8 @@
 //! Servers behind TLS: whom to trust, and what is said of whom not to.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::{fs, io};
 
 use creole::client::http::{HttpServer, Target};
 use creole::proto::fault::FaultKind;
@@ -18,9 +18,11 @@ use rustls::pki_types::PrivateKeyDer;
 use serde_json::json;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{Watch, call, open, server, text, tool};
+use crate::support::{LONG, Watch, call, open, server, text, tool};
 
 /// A certificate for `localhost` that ends in this year, and its key.
 fn certify(last_year: i32) -> (Certificate, KeyPair) {
@@ -54,8 +56,9 @@ fn router() -> Router<Endpoint> {
     router.route(Route::new("/mcp", &methods, endpoint))
 }
 
-/// Serves behind somebody who only knows HTTP/1.1, and takes the encryption off; gives the certificate back.
-async fn serve_behind_another() -> (SocketAddr, String) {
+/// Serves behind somebody who only knows HTTP/1.1, and takes the encryption off; gives the certificate back, and tells how
+/// each connection ended.
+async fn serve_behind_another() -> (SocketAddr, String, UnboundedReceiver<io::Result<()>>) {
     let plain = Listener::bind(([127, 0, 0, 1], 0).into(), Limits::default()).await.unwrap();
     let behind = plain.address().unwrap();
     tokio::spawn(plain.serve(router()));
@@ -71,18 +74,20 @@ async fn serve_behind_another() -> (SocketAddr, String) {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let front = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = front.local_addr().unwrap();
+    let (ended, ends) = unbounded_channel();
     tokio::spawn(async move {
         while let Ok((stream, _)) = front.accept().await {
-            let acceptor = acceptor.clone();
+            let (acceptor, ended) = (acceptor.clone(), ended.clone());
             tokio::spawn(async move {
                 let mut stream = acceptor.accept(stream).await.unwrap();
                 let mut behind = TcpStream::connect(behind).await.unwrap();
-                // A client that leaves is no matter here.
-                let _ = copy_bidirectional(&mut stream, &mut behind).await;
+                let end = copy_bidirectional(&mut stream, &mut behind).await;
+                // Most tests do not want to know.
+                _ = ended.send(end.map(drop));
             });
         }
     });
-    (address, certificate.pem())
+    (address, certificate.pem(), ends)
 }
 
 fn target(address: SocketAddr, trusted: &str) -> Target {
@@ -98,8 +103,21 @@ async fn a_trusted_server_is_called_over_http_2_in_both_eras() {
 
 #[tokio::test]
 async fn a_trusted_server_is_called_over_http_1_in_both_eras() {
-    let (address, certificate) = serve_behind_another().await;
+    let (address, certificate, _) = serve_behind_another().await;
     call_often(address, &certificate, &"x".repeat(300_000)).await;
+}
+
+#[tokio::test]
+async fn a_connection_of_http_1_is_closed_with_a_word() {
+    let (address, certificate, mut ends) = serve_behind_another().await;
+    let server = HttpServer::new(target(address, &certificate));
+    let connection = open(server, Era::Stateless).await.unwrap();
+    let outcome = call(&connection, tool("echo", json!({"message": "hello"}))).await;
+    assert_eq!(text(outcome), "hello");
+    connection.close().await;
+    drop(connection);
+    let end = timeout(LONG, ends.recv()).await.unwrap().unwrap();
+    assert!(end.is_ok(), "{end:?}");
 }
 
 /// Makes many calls at once in both eras, each with its number and `more`.

@@ -33,8 +33,25 @@ const SMALL_BODY: usize = 64 * 1024;
 /// What bytes travel on, encrypted or not.
 pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
+/// Says that nothing more comes, where the end of a stream could be somebody else's doing.
+pub(super) trait Goodbye {
+    /// Says it, unless that would have to wait.
+    fn say_goodbye(&mut self) {}
+}
+
+impl Goodbye for TokioIo<Stream> {
+    /// Whoever cuts an encrypted connection cannot say it (RFC 8446, section 6.1); of another nobody wants to hear it.
+    fn say_goodbye(&mut self) {
+        if matches!(self.inner(), MaybeHttpsStream::Https(_)) {
+            let mut context = Context::from_waker(Waker::noop());
+            // Who is gone already does not hear it.
+            _ = Pin::new(self).poll_shutdown(&mut context);
+        }
+    }
+}
+
 /// A connection that carries one request at a time.
-pub(super) struct Single<S = TokioIo<Stream>> {
+pub(super) struct Single<S: Goodbye = TokioIo<Stream>> {
     stream: S,
     /// What was read, between two places; the rest is room.
     buffer: Vec<u8>,
@@ -86,7 +103,13 @@ impl Single {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Single<S> {
+impl<S: Goodbye> Drop for Single<S> {
+    fn drop(&mut self) {
+        self.stream.say_goodbye();
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Goodbye + Unpin> Single<S> {
     fn on(stream: S) -> Box<Self> {
         Box::new(Self {
             stream,

@@ -18,6 +18,8 @@ fn request(body: impl Into<Bytes>) -> Request {
     Request { method: Method::POST, path, headers, repeated: Vec::new(), body: body.into() }
 }
 
+impl Goodbye for DuplexStream {}
+
 const HOST: HeaderValue = HeaderValue::from_static("host");
 
 fn pair() -> (Box<Single<DuplexStream>>, DuplexStream) {
