@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use creole_acceptance::gateway::{Answering, Legacy, Modern, Site, Visit};
-use creole_acceptance::http::Listening;
+use creole_acceptance::http::{Connection, Listening, Request};
 use serde_json::json;
 
 use crate::{GLANCE, show};
@@ -40,10 +40,8 @@ impl Scene {
     }
 
     /// The gateway's connection with a client.
-    fn to_client(&self, client: &Answering) -> PathBuf {
-        self.has_open(|local, other| {
-            local == self.gateway.address().port() && other == client.port()
-        })
+    fn to_client(&self, port: u16) -> PathBuf {
+        self.has_open(|local, other| local == self.gateway.address().port() && other == port)
     }
 
     /// The gateway's connection with the site.
@@ -143,7 +141,7 @@ fn before_the_call() {
 fn a_caller() {
     let scene = Scene::new();
     let (call, mut visit) = scene.called();
-    let socket = scene.to_client(&call);
+    let socket = scene.to_client(call.port());
     call.cut();
     assert!(visit.is_left(LONG), "{}", scene.gateway.log());
     scene.frees(&socket);
@@ -154,15 +152,37 @@ fn a_listener() {
     let scene = Scene::new();
     let client = Legacy::open(scene.gateway.address(), "2025-06-18", json!({}), None);
     let listening = client.listen();
-    let socket = scene.to_client(&listening);
+    let socket = scene.to_client(listening.port());
     listening.cut();
     scene.frees(&socket);
     drop(listening);
 }
 
+/// The same in the transport of 2024-11-05.
+fn an_old_listener() {
+    let scene = Scene::new();
+    let address = scene.gateway.address();
+    let mut connection = Connection::open(address).unwrap();
+    let opening = Request::new("GET", "/sse").with("Accept", "text/event-stream");
+    connection.write(&opening.bytes(address)).unwrap();
+    assert_eq!(connection.head().unwrap().status, 200);
+    let ender = connection.ender().unwrap();
+    let socket = scene.to_client(ender.port());
+    ender.cut();
+    scene.frees(&socket);
+    drop(connection);
+}
+
 #[test]
 fn a_link_that_is_cut_is_noticed_its_calls_fail_and_its_connections_are_freed() {
-    let scenes = [before_the_answer, within_a_stream, before_the_call, a_caller, a_listener];
+    let scenes = [
+        before_the_answer,
+        within_a_stream,
+        before_the_call,
+        a_caller,
+        a_listener,
+        an_old_listener,
+    ];
     let scenes = scenes.map(|scene: fn()| thread::spawn(scene));
     let ends = scenes.map(thread::JoinHandle::join);
     assert!(ends.iter().all(Result::is_ok), "one of them was not noticed");

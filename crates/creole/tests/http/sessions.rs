@@ -13,6 +13,7 @@ use creole::{BoxFuture, Call, Middleware, Next, Resource, Server};
 use http::{Method, Request};
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use crate::client::{
     Watch, Whole, call, document, endpoint, endpoint_on, in_session, open, part, post, request,
@@ -169,7 +170,7 @@ async fn sessions_are_bounded_and_the_unused_ones_make_room() {
     let full = endpoint.answer(post(&[], &hello)).await;
     assert_eq!(full.status(), 503);
     assert!(full.headers().contains_key("retry-after"));
-    tokio::time::sleep(Duration::from_secs(31 * 60)).await;
+    sleep(Duration::from_secs(31 * 60)).await;
     assert_eq!(endpoint.answer(post(&[], &hello)).await.status(), 200);
     assert_eq!(endpoint.answer(call(&first, 1, "echo")).await.status(), 404);
 }
@@ -261,6 +262,29 @@ async fn a_stream_goes_on_through_the_process_that_has_it_not() {
     there.drain();
     let common = text(common).await;
     assert!(!common.contains("progress") && common.contains("id: 0-0."), "{common}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_says_that_it_is_there_only_while_it_has_streams_of_calls() {
+    let (state, watch) = (State::default(), Watch::default());
+    let peers = Peers::new(state.clone()).unwrap();
+    let place = format!("peer/{}", peers.name());
+    let settings = Settings { state: state.clone(), peers: Some(peers), ..Settings::default() };
+    let endpoint = Endpoint::new(service(&watch), settings);
+    let session = open(&endpoint).await;
+    let listening = endpoint.answer(listen(&session)).await;
+    assert_eq!(state.get(&place).await, Ok(None));
+    let mut response = endpoint.answer(call(&session, 1, "tell")).await;
+    part(response.body_mut()).await.unwrap();
+    assert!(state.get(&place).await.unwrap().is_some());
+    watch.go_on.notify_one();
+    text(response).await;
+    // The answer may have been lost, and is kept for a minute.
+    sleep(Duration::from_secs(30)).await;
+    assert!(state.get(&place).await.unwrap().is_some());
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(state.get(&place).await, Ok(None));
+    drop(listening);
 }
 
 #[tokio::test]

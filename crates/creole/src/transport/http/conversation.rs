@@ -137,6 +137,13 @@ impl Conversation {
         key
     }
 
+    /// Whether a call has a stream that can be read, or read again.
+    pub(super) fn has_streams(&self) -> bool {
+        let mut inner = self.lock();
+        inner.forget_streams();
+        !inner.streams.is_empty()
+    }
+
     /// Forgets a stream that nobody will read.
     pub(super) fn drop_stream(&self, key: StreamKey) {
         self.lock().streams.retain(|(found, _)| *found != key);

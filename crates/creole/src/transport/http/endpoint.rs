@@ -237,13 +237,10 @@ impl Endpoint {
         };
         let last = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok());
         let last = last.and_then(Place::parse);
-        if self.peers().is_some() {
-            Box::pin(session.show()).await;
-            if let Some(last) = last {
-                let draining = self.shared.draining.subscribe();
-                if let Some(rest) = Box::pin(session.elsewhere(last, draining)).await {
-                    return rest;
-                }
+        if let (Some(last), Some(_)) = (last, self.peers()) {
+            let draining = self.shared.draining.subscribe();
+            if let Some(rest) = Box::pin(session.elsewhere(last, draining)).await {
+                return rest;
             }
         }
         session.get(last)

@@ -18,7 +18,7 @@ use creole_proto::server::Call;
 use creole_proto::wire::{Frame, ScanError, hex};
 use http::Response;
 use serde::{Deserialize, Serialize};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::conversation::{COMMON, Conversation, First, Pending, StreamKey};
@@ -51,7 +51,7 @@ pub(super) struct Session {
     /// The processes that share the state, where there may be several.
     peers: Option<Peers>,
     /// Has other processes find its streams.
-    shown: OnceCell<Keeping>,
+    shown: Mutex<Option<Keeping>>,
 }
 
 /// How a session is written down.
@@ -112,7 +112,7 @@ impl Session {
             closed: AtomicBool::new(false),
             listening: OnceLock::new(),
             peers,
-            shown: OnceCell::new(),
+            shown: Mutex::default(),
         })
     }
 

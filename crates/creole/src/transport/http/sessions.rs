@@ -140,6 +140,9 @@ impl Sessions {
             self.write().remove(&**session.id());
             session.close();
         }
+        if self.peers.is_some() {
+            self.read().values().for_each(|session| session.hide_if_empty());
+        }
         let pause = SWEEP.min(self.idle).max(Duration::from_millis(10));
         (!self.read().is_empty()).then(|| now + pause)
     }

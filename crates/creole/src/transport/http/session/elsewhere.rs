@@ -48,12 +48,27 @@ impl Session {
         }
     }
 
-    /// Has other processes find the streams of this session here.
-    pub(in super::super) async fn show(self: &Arc<Self>) {
+    /// Has other processes find the streams of this session here. Not before one of a call is read: what belongs to no
+    /// call is told by each process, and saying that this one is there costs a write every other second.
+    pub(super) async fn show(self: &Arc<Self>) {
         let Some(peers) = self.peers.as_ref().filter(|_| !self.single) else { return };
-        let (session, target) = (Arc::downgrade(self), target(&self.id));
-        let take = move |errand| drop(tokio::spawn(serve(Weak::clone(&session), errand)));
-        self.shown.get_or_init(|| peers.keep(&target, take)).await;
+        let mut shown = self.shown.lock().await;
+        if shown.is_none() {
+            let session = Arc::downgrade(self);
+            let take = move |errand| drop(tokio::spawn(serve(Weak::clone(&session), errand)));
+            *shown = Some(peers.keep(&target(&self.id), take).await);
+        }
+    }
+
+    /// Is not found any more once there is nothing to be found.
+    pub(in super::super) fn hide_if_empty(&self) {
+        if self.peers.is_some()
+            && let Ok(mut shown) = self.shown.try_lock()
+            && shown.is_some()
+            && !self.conversation.has_streams()
+        {
+            *shown = None;
+        }
     }
 
     /// The rest of a stream that another process has, if it does; until this process is asked to end.
