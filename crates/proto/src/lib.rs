@@ -35,5 +35,6 @@ pub mod method;
 pub mod model;
 pub mod op;
 pub mod revision;
+pub mod rising;
 pub mod server;
 pub mod wire;

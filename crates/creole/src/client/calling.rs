@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use creole_proto::client::{CallKey, QuestionKey, Refusal};
 use creole_proto::fault::{Fault, FaultKind};
@@ -14,9 +14,10 @@ use creole_proto::model::Question;
 use creole_proto::op::{Event, Outcome};
 use creole_proto::revision::Rules;
 use creole_proto::wire::Raw;
+use tokio::task;
 
 use super::hub::Hub;
-use super::link::Whereabouts;
+use super::link::{Carrier, Whereabouts};
 
 /// News of one call that may wait to be taken. Progress beyond that is left out; a question is refused.
 const NEWS: usize = 256;
@@ -108,6 +109,14 @@ impl fmt::Debug for Reply {
     }
 }
 
+/// What is found at the desk of a call.
+pub(super) enum Found {
+    /// What happened.
+    Step(Step),
+    /// What is to carry the call from now on.
+    Carrier(Carrier),
+}
+
 /// What the hub keeps of a call: what was said of it and not yet heard.
 #[derive(Default)]
 pub(super) struct Desk {
@@ -120,6 +129,8 @@ pub(super) struct Desk {
     mirrors: Arc<[Mirror]>,
     /// The headers of its frame, if they were known before that.
     headers: Option<Vec<Header>>,
+    /// What carries it, until its caller takes that over.
+    carrier: Option<Carrier>,
 }
 
 impl Desk {
@@ -131,6 +142,17 @@ impl Desk {
     pub(super) fn headers(&mut self, frame: &[u8], rules: &Rules) -> Vec<Header> {
         let known = self.headers.take();
         known.unwrap_or_else(|| request_headers(frame, rules, &self.mirrors))
+    }
+
+    /// Leaves it to the caller to have the request carried.
+    pub(super) fn carry(&mut self, carrier: Carrier) {
+        self.carrier = Some(carrier);
+        self.wake();
+    }
+
+    /// Wakes nobody until somebody looks again.
+    pub(super) fn hush(&mut self) {
+        self.waker = None;
     }
 
     /// Puts news down, unless too much waits already.
@@ -160,15 +182,18 @@ impl Desk {
         self.news.is_empty() && self.outcome.is_none() && self.ended.is_none()
     }
 
-    pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Step> {
+    pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Found> {
         if let Some(news) = self.news.pop_front() {
-            return Poll::Ready(Step::News(news));
+            return Poll::Ready(Found::Step(Step::News(news)));
         }
         if let Some(outcome) = self.outcome.take() {
-            return Poll::Ready(Step::Done(outcome));
+            return Poll::Ready(Found::Step(Step::Done(outcome)));
         }
         if let Some(fault) = &mut self.ended {
-            return Poll::Ready(Step::Ended(fault.take()));
+            return Poll::Ready(Found::Step(Step::Ended(fault.take())));
+        }
+        if let Some(carrier) = self.carrier.take() {
+            return Poll::Ready(Found::Carrier(carrier));
         }
         match &mut self.waker {
             Some(waker) => waker.clone_from(context.waker()),
@@ -188,6 +213,10 @@ impl Desk {
 pub struct Calling {
     pub(super) key: CallKey,
     pub(super) hub: Arc<Hub>,
+    /// What carries it, while it is carried by whoever waits for it.
+    pub(super) carrier: Option<Carrier>,
+    /// Whether it is still to be sent, and the task in which it was begun.
+    pub(super) turn: Option<Option<task::Id>>,
     /// Why it was not made at all.
     pub(super) refused: Option<Fault>,
 }
@@ -215,7 +244,45 @@ impl Calling {
         if let Some(fault) = self.refused.take() {
             return Step::Done(fault.into());
         }
-        poll_fn(|context| self.hub.poll_step(self.key, context)).await
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+        if self.carrier.is_some() {
+            // What comes is looked for right afterwards.
+            self.hub.hush(self.key);
+            self.drive(context);
+        }
+        loop {
+            match ready!(self.hub.poll_found(self.key, context)) {
+                Found::Step(step) => return Poll::Ready(step),
+                Found::Carrier(carrier) => {
+                    self.carrier = Some(carrier);
+                    self.drive(context);
+                }
+            }
+        }
+    }
+
+    /// Carries the call on, if it is its turn.
+    fn drive(&mut self, context: &mut Context<'_>) {
+        if !self.waits_for_turn(context) {
+            self.carrier.take_if(|carrier| carrier.as_mut().poll(context).is_ready());
+        }
+    }
+
+    /// Whether others are to have their turn first. All tasks that are ready on the one thread begin their calls, and
+    /// only then are these sent: so a server finds all of them when it is woken, and is not woken by each.
+    fn waits_for_turn(&mut self, context: &Context<'_>) -> bool {
+        let waits = self.turn.is_some_and(|begun| begun == task::try_id());
+        // A look that wakes nobody, at what a call comes to at once, is not yet a turn.
+        if !waits || !context.waker().will_wake(Waker::noop()) {
+            self.turn = None;
+        }
+        if waits {
+            context.waker().wake_by_ref();
+        }
+        waits
     }
 
     /// What the call comes to; `on_news` is told what happens on the way. Cancel-safe.

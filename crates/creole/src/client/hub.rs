@@ -11,13 +11,14 @@ use creole_proto::client::{CallKey, Greeting, Machine, Outbox, QuestionKey, Refu
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::http::{Mirror, call_headers};
 use creole_proto::model::Level;
+use creole_proto::rising::Rising;
 use creole_proto::wire::Raw;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Notify, broadcast, watch};
-use tokio::task::AbortHandle;
+use tokio::task::{self, AbortHandle};
 use tokio::time::{Instant, sleep_until};
 
-use super::calling::{Calling, Desk, Step};
+use super::calling::{Calling, Desk, Found, Step};
 use super::connection::{Closed, Notice, OnLog, OnQuestion, Setup};
 use super::link::{Inbox, Link, Transport, Whereabouts};
 use super::noise::Meter;
@@ -40,14 +41,15 @@ pub(super) struct Hub {
     sooner: Arc<Notify>,
     clock: OnceLock<AbortHandle>,
     started: Instant,
+    /// Whether one thread does everything, so that its tasks have their turns one after the other.
+    takes_turns: bool,
     own: Weak<Self>,
 }
 
 struct State {
     machine: Machine,
     outbox: Outbox,
-    /// A tree, because keys are numbers of our own and few at a time: hashing them costs more than comparing.
-    calls: BTreeMap<CallKey, Desk>,
+    calls: Rising<CallKey, Desk>,
     /// Whose call a question belongs to.
     questions: BTreeMap<QuestionKey, CallKey>,
     /// When the clock rings next.
@@ -61,7 +63,7 @@ impl Hub {
         let state = State {
             machine: Machine::new(setup.profile, setup.opening).after_number(setup.after),
             outbox: Outbox::default(),
-            calls: BTreeMap::new(),
+            calls: Rising::default(),
             questions: BTreeMap::new(),
             armed: None,
             noise: Meter::default(),
@@ -78,6 +80,7 @@ impl Hub {
             sooner: Arc::new(Notify::new()),
             clock: OnceLock::new(),
             started: Instant::now(),
+            takes_turns: Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread,
             own: own.clone(),
         });
         let link = transport.begin(Inbox(Arc::downgrade(&hub)));
@@ -107,7 +110,7 @@ impl Hub {
         Self::enter(hub, |state, now| {
             let rules = state.machine.rules();
             let headers = knows.then(|| call_headers(&request.operation, rules, &mirrors));
-            let key = state.machine.request(request, now, &mut state.outbox);
+            let key = state.machine.request(&request, now, &mut state.outbox);
             (key, Desk::new(mirrors, headers))
         })
     }
@@ -136,14 +139,22 @@ impl Hub {
                 state.calls.insert(key, desk);
             });
         }
-        Calling { key, hub: Arc::clone(hub), refused }
+        let turn = hub.takes_turns.then(task::try_id);
+        Calling { key, hub: Arc::clone(hub), carrier: None, turn, refused }
     }
 
-    /// The next step of a call; one that is not known is over.
-    pub(super) fn poll_step(&self, call: CallKey, context: &Context<'_>) -> Poll<Step> {
+    /// Wakes nobody who waits for a call until they look again.
+    pub(super) fn hush(&self, call: CallKey) {
+        if let Some(desk) = self.lock().calls.get_mut(call) {
+            desk.hush();
+        }
+    }
+
+    /// What is found at the desk of a call; one that is not known is over.
+    pub(super) fn poll_found(&self, call: CallKey, context: &Context<'_>) -> Poll<Found> {
         let mut state = self.lock();
-        let desk = state.calls.get_mut(&call);
-        desk.map_or(Poll::Ready(Step::Ended(None)), |desk| desk.poll(context))
+        let over = Poll::Ready(Found::Step(Step::Ended(None)));
+        state.calls.get_mut(call).map_or(over, |desk| desk.poll(context))
     }
 
     fn obstacle(&self) -> Option<Fault> {
@@ -158,7 +169,7 @@ impl Hub {
     /// Forgets a call; one that is not over is cancelled.
     pub(super) fn give_up(&self, call: CallKey) {
         let mut state = self.lock();
-        let desk = state.calls.remove(&call);
+        let desk = state.calls.remove(call);
         let is_open = desk.is_some() && state.machine.is_open(call);
         drop(state);
         if is_open {
@@ -201,7 +212,7 @@ impl Hub {
     pub(super) fn whereabouts(&self, call: CallKey) -> Option<Whereabouts> {
         let whereabouts = self.link.get()?.whereabouts(call)?;
         // What was seen and nobody has looked at yet would be missed there.
-        let is_quiet = self.lock().calls.get(&call).is_some_and(Desk::is_quiet);
+        let is_quiet = self.lock().calls.get(call).is_some_and(Desk::is_quiet);
         is_quiet.then_some(whereabouts)
     }
 

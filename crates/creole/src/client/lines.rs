@@ -1,19 +1,20 @@
 //! Servers on the other end of two byte streams, one message a line: children, and whatever else is a pair of
 //! streams.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use creole_proto::client::Outgoing;
 use creole_proto::fault::Fault;
 use creole_proto::framing::{Line, Lines};
 use creole_proto::http::request::Header;
-use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::link::{Inbox, LARGE, Link, Transport};
+use super::link::{Carrier, Inbox, LARGE, Link, Transport};
 use crate::chain::BoxFuture;
 use crate::process::{Child, ChildInput, ChildOutput, Exit, Program, Tail, unavailable};
 use crate::transport::{Sink, Source};
@@ -90,8 +91,8 @@ impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
                 bytes: Vec::new(),
                 taken: 0,
                 is_broken: false,
+                writer: None,
             }),
-            wake: Notify::new(),
         });
         let tail = self.child.as_ref().map(|child| child.tail().clone());
         let reader = Reader {
@@ -108,7 +109,7 @@ impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
     }
 }
 
-struct LineLink<O> {
+struct LineLink<O: Sink> {
     outlet: Arc<Outlet<O>>,
     reader: AbortHandle,
     writer: AbortHandle,
@@ -116,18 +117,18 @@ struct LineLink<O> {
 }
 
 impl<O: Sink + 'static> Link for LineLink<O> {
-    fn send(&self, frame: Outgoing<'_>, _: Vec<Header>) {
+    fn send(&self, frame: Outgoing<'_>, _: Vec<Header>) -> Option<Carrier> {
         let mut waiting = self.outlet.lock();
         if waiting.sink.is_none() || waiting.is_broken {
-            return;
+            return None;
         }
         waiting.bytes.extend_from_slice(frame.text);
         waiting.bytes.push(b'\n');
-        // Mostly all of it goes at once, by one system call; otherwise the writer takes over.
-        waiting.write();
-        if waiting.is_broken || waiting.has_some() {
-            self.outlet.wake.notify_one();
+        // Written by the writer, whose turn comes after those who are ready now: what they send goes with it.
+        if let Some(writer) = waiting.writer.take() {
+            writer.wake();
         }
+        None
     }
 
     fn is_full(&self) -> bool {
@@ -145,16 +146,19 @@ impl<O: Sink + 'static> Link for LineLink<O> {
     }
 }
 
-impl<O> LineLink<O> {
+impl<O: Sink> LineLink<O> {
     /// Closes the server's input, by which it is told to end, and stops listening to it.
     fn shut(&self) {
         self.reader.abort();
         self.writer.abort();
-        self.outlet.lock().sink = None;
+        let mut waiting = self.outlet.lock();
+        // What was said last, if the server takes it at once.
+        waiting.write();
+        waiting.sink = None;
     }
 }
 
-impl<O> Drop for LineLink<O> {
+impl<O: Sink> Drop for LineLink<O> {
     fn drop(&mut self) {
         self.shut();
     }
@@ -163,7 +167,6 @@ impl<O> Drop for LineLink<O> {
 /// What waits to be written.
 struct Outlet<O> {
     waiting: Mutex<Waiting<O>>,
-    wake: Notify,
 }
 
 struct Waiting<O> {
@@ -172,6 +175,8 @@ struct Waiting<O> {
     bytes: Vec<u8>,
     taken: usize,
     is_broken: bool,
+    /// Who writes, while there is nothing to write.
+    writer: Option<Waker>,
 }
 
 impl<O> Outlet<O> {
@@ -183,6 +188,15 @@ impl<O> Outlet<O> {
 impl<O> Waiting<O> {
     fn has_some(&self) -> bool {
         self.taken < self.bytes.len()
+    }
+
+    /// Resolves when there is something to write, or nowhere to write it to.
+    fn poll_some(&mut self, context: &Context<'_>) -> Poll<()> {
+        if self.has_some() || self.sink.is_none() {
+            return Poll::Ready(());
+        }
+        self.writer = Some(context.waker().clone());
+        Poll::Pending
     }
 }
 
@@ -212,7 +226,7 @@ impl<O: Sink> Waiting<O> {
     }
 }
 
-/// Writes what could not be written at once.
+/// Writes what is sent: all that waits by one system call, as long as the server takes it.
 async fn write_on<O: Sink>(outlet: Arc<Outlet<O>>, name: Arc<str>, inbox: Inbox) {
     loop {
         let (sink, has_some, is_broken) = {
@@ -229,7 +243,7 @@ async fn write_on<O: Sink>(outlet: Arc<Outlet<O>>, name: Arc<str>, inbox: Inbox)
         }
         if !has_some {
             drop(sink);
-            outlet.wake.notified().await;
+            poll_fn(|context| outlet.lock().poll_some(context)).await;
         }
     }
 }

@@ -19,11 +19,16 @@ pub trait Transport: Send {
     fn begin(self: Box<Self>, inbox: Inbox) -> Arc<dyn Link>;
 }
 
+/// Carries a request to a server and its answer to the inbox. Driven by whoever waits for that, it needs no task, and
+/// nobody has to be woken. Dropping it cuts the request off.
+pub type Carrier = BoxFuture<'static, ()>;
+
 /// A way to a server. Dropping it closes it.
 pub trait Link: Send + Sync {
     /// Carries a frame away without waiting. What goes wrong is told to the inbox, later. The headers repeat what is
-    /// in the frame, if the transport [has any](Link::has_headers).
-    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>);
+    /// in the frame, if the transport [has any](Link::has_headers). A request may be left to whoever waits for its
+    /// answer: it goes out when they first look for that.
+    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>) -> Option<Carrier>;
 
     /// Whether frames travel with headers.
     fn has_headers(&self) -> bool {

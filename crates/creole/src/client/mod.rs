@@ -40,5 +40,5 @@ pub use connection::{Closed, Connection, Notice, OnLog, OnQuestion, Setup};
 pub use dialer::{Dialer, Offer, Way};
 pub use era::{Found, Memory};
 pub use lines::{ChildServer, LineServer};
-pub use link::{Inbox, Link, Transport, Whereabouts};
+pub use link::{Carrier, Inbox, Link, Transport, Whereabouts};
 pub use simple::{Client, ClientBuilder};

@@ -66,8 +66,8 @@ impl Upstream {
         is_stateless: bool,
     ) -> (Key, Arc<ClientCapabilities>) {
         let context = &call.context;
-        let nothing = Arc::<ClientCapabilities>::default();
-        let main = || (self.main_key(), self.asks.get().cloned().unwrap_or_default());
+        let nothing = || Arc::clone(&self.nothing);
+        let main = || (self.main_key(), self.asks.get().cloned().unwrap_or_else(nothing));
         if is_stateless || self.settings.affinity == Affinity::Shared {
             return main();
         }
@@ -81,14 +81,14 @@ impl Upstream {
         if self.settings.affinity == Affinity::Request {
             let (asks, told) = match asks {
                 true => (Asks::of(capabilities), Arc::clone(capabilities)),
-                false => (Asks::default(), nothing),
+                false => (Asks::default(), nothing()),
             };
             return (Key { owner: principal(), asks, exclusive: true, lane: 0 }, told);
         }
         if !asks {
             return (
                 Key { owner: principal(), asks: Asks::default(), exclusive: false, lane: 0 },
-                nothing,
+                nothing(),
             );
         }
         let (owner, exclusive) = match context.conversation() {

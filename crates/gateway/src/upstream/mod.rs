@@ -142,6 +142,8 @@ pub struct Upstream {
     status: signal::Sender<Status>,
     /// What the gateway's own conversation may ask for: nothing, or what the only caller can do.
     asks: OnceLock<Arc<ClientCapabilities>>,
+    /// What somebody can do who cannot be asked anything.
+    nothing: Arc<ClientCapabilities>,
     awake: signal::Sender<bool>,
     callable: RwLock<Arc<Callable>>,
     fresh: Freshness,
@@ -184,6 +186,7 @@ impl Upstream {
             source: RwLock::new(source),
             status: signal::channel(Status::Starting).0,
             asks: OnceLock::new(),
+            nothing: Arc::default(),
             awake: signal::channel(settings.affinity != Affinity::Single).0,
             callable: RwLock::default(),
             fresh: Freshness::default(),

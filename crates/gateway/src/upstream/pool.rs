@@ -4,6 +4,7 @@
 //! asks there, is nobody else's.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,7 +51,7 @@ pub(super) enum Owner {
 }
 
 /// What a conversation is for; calls with the same key may share one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) owner: Owner,
     /// What the server was told that it may ask for.
@@ -61,8 +62,15 @@ pub(super) struct Key {
     pub(super) lane: usize,
 }
 
+impl Hash for Key {
+    /// Callers differ by who they are; the rest, which is mostly alike, is only compared.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.owner.hash(state);
+    }
+}
+
 /// What a server may ask for, as a key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asks {
     form: bool,
     url: bool,
@@ -291,7 +299,6 @@ impl Pool {
         owner: &Owner,
         capabilities: &Arc<ClientCapabilities>,
     ) -> Result<(Connection, bool), Fault> {
-        slot.touch();
         if let Some(connection) = slot.opened() {
             return Ok((connection, false));
         }

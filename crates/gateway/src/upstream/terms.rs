@@ -45,7 +45,9 @@ pub(super) fn request(
         progress: caller.progress,
         reentry: reentry(context),
         tasking,
-        ..Terms::default()
+        idle: None,
+        total: None,
+        meta: None,
     };
     Request { operation, terms }
 }

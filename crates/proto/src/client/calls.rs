@@ -1,6 +1,5 @@
 //! Calls that are not done: what each expects, and how long it may take.
 
-use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,6 +8,7 @@ use core::time::Duration;
 use super::{CallKey, Limits, Terms};
 use crate::model::{ClientCapabilities, Level, ListKind, Tasking};
 use crate::op::Operation;
+use crate::rising::Rising;
 use crate::server::Now;
 
 /// What the answer to a call is read as.
@@ -105,7 +105,35 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// A call that is about nothing in particular.
     pub(super) fn new(expect: Expect, method: &'static str, limits: &Limits, now: Now) -> Self {
+        Self::with(expect, method, Arc::default(), limits, now)
+    }
+
+    /// A call of this operation and on these terms.
+    pub(super) fn of(operation: &Operation, terms: &Terms, limits: &Limits, now: Now) -> Self {
+        let capabilities = Arc::clone(&terms.capabilities);
+        let mut pending =
+            Self::with(Expect::of(operation), operation.method(), capabilities, limits, now);
+        pending.subject = operation.target().to_string();
+        pending.tasking = terms.tasking;
+        pending.log = terms.log;
+        pending.progress = terms.progress;
+        pending.idle = terms.idle.unwrap_or(pending.idle);
+        pending.idle_end = now + pending.idle;
+        if let Some(total) = terms.total {
+            pending.total_end = now + total;
+        }
+        pending
+    }
+
+    fn with(
+        expect: Expect,
+        method: &'static str,
+        capabilities: Arc<ClientCapabilities>,
+        limits: &Limits,
+        now: Now,
+    ) -> Self {
         let (idle, total) = match expect {
             Expect::Opening => (limits.opening, limits.opening),
             Expect::TaskResult => (limits.task_result, limits.task_result),
@@ -115,7 +143,7 @@ impl Pending {
             expect,
             method,
             subject: String::new(),
-            capabilities: Arc::default(),
+            capabilities,
             tasking: Tasking::Never,
             log: None,
             progress: false,
@@ -129,28 +157,13 @@ impl Pending {
         }
     }
 
-    /// The same call, of this operation and on these terms.
-    pub(super) fn of(mut self, operation: &Operation, terms: &Terms, now: Now) -> Self {
-        self.subject = operation.target().to_string();
-        self.capabilities = Arc::clone(&terms.capabilities);
-        self.tasking = terms.tasking;
-        self.log = terms.log;
-        self.progress = terms.progress;
-        self.idle = terms.idle.unwrap_or(self.idle);
-        self.idle_end = now + self.idle;
-        if let Some(total) = terms.total {
-            self.total_end = now + total;
-        }
-        self
-    }
-
     /// Takes a sign of life.
     pub(super) fn touch(&mut self, now: Now) {
         self.idle_end = now + self.idle;
     }
 
     /// An acknowledged listener may stay open for as long as it likes.
-    fn deadline(&self) -> Option<Now> {
+    pub(super) fn deadline(&self) -> Option<Now> {
         match (self.listening, self.questions) {
             (true, _) => None,
             (false, 0) => Some(self.idle_end.min(self.total_end)),
@@ -163,7 +176,7 @@ impl Pending {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     last: u64,
-    open: BTreeMap<CallKey, Pending>,
+    open: Rising<CallKey, Pending>,
 }
 
 impl Calls {
@@ -197,34 +210,34 @@ impl Calls {
     }
 
     pub(super) fn get(&self, key: CallKey) -> Option<&Pending> {
-        self.open.get(&key)
+        self.open.get(key)
     }
 
     pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut Pending> {
-        self.open.get_mut(&key)
+        self.open.get_mut(key)
     }
 
     pub(super) fn remove(&mut self, key: CallKey) -> Option<Pending> {
-        self.open.remove(&key)
+        self.open.remove(key)
     }
 
     pub(super) fn keys(&self) -> Vec<CallKey> {
-        self.open.keys().copied().collect()
+        self.open.iter().map(|(key, _)| key).collect()
     }
 
     /// The only call that is like this, if there is exactly one.
     pub(super) fn only(&self, is: impl Fn(&Pending) -> bool) -> Option<CallKey> {
-        let mut alike = self.open.iter().filter(|(_, pending)| is(pending)).map(|(key, _)| *key);
+        let mut alike = self.open.iter().filter(|(_, pending)| is(pending)).map(|(key, _)| key);
         alike.next().filter(|_| alike.next().is_none())
     }
 
     pub(super) fn deadline(&self) -> Option<Now> {
-        self.open.values().filter_map(Pending::deadline).min()
+        self.open.iter().filter_map(|(_, pending)| pending.deadline()).min()
     }
 
     /// The calls whose time is over, oldest first.
     pub(super) fn expired(&self, now: Now) -> Vec<CallKey> {
         let over = |pending: &Pending| pending.deadline().is_some_and(|deadline| deadline <= now);
-        self.open.iter().filter(|(_, pending)| over(pending)).map(|(key, _)| *key).collect()
+        self.open.iter().filter(|(_, pending)| over(pending)).map(|(key, _)| key).collect()
     }
 }

@@ -198,6 +198,11 @@ impl Machine {
         self.calls.deadline()
     }
 
+    /// When this call has taken too long, if ever. To look at one call costs the same however many there are.
+    pub fn deadline_of(&self, call: CallKey) -> Option<Now> {
+        self.calls.get(call).and_then(calls::Pending::deadline)
+    }
+
     /// Ends what has taken too long.
     pub fn tick(&mut self, now: Now, out: &mut Outbox) {
         for key in self.calls.expired(now) {

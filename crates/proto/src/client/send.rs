@@ -16,15 +16,43 @@ use crate::revision::Era;
 use crate::server::Now;
 use crate::wire::quote;
 
-/// A request that waits for the handshake.
-#[derive(Debug)]
-pub(super) enum Waiting {
+/// What is asked of a server.
+#[derive(Clone, Copy)]
+enum What<'a> {
     /// An operation.
-    Operation(Box<Request>),
-    /// Whether the server is alive.
+    Operation(&'a Request),
+    /// Whether it is alive.
     Ping,
     /// The session's log level.
     Level(Level),
+}
+
+/// The same, while it waits for the handshake.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    Operation(Box<Request>),
+    Ping,
+    Level(Level),
+}
+
+impl What<'_> {
+    fn kept(self) -> Waiting {
+        match self {
+            Self::Operation(request) => Waiting::Operation(Box::new(request.clone())),
+            Self::Ping => Waiting::Ping,
+            Self::Level(level) => Waiting::Level(level),
+        }
+    }
+}
+
+impl Waiting {
+    fn what(&self) -> What<'_> {
+        match self {
+            Self::Operation(request) => What::Operation(request),
+            Self::Ping => What::Ping,
+            Self::Level(level) => What::Level(*level),
+        }
+    }
 }
 
 impl Machine {
@@ -59,12 +87,10 @@ impl Machine {
     }
 
     /// Makes a call. Before the handshake is done it waits; [`Happening::Done`] tells what came of it.
-    pub fn request(&mut self, request: Request, now: Now, out: &mut Outbox) -> CallKey {
-        let operation = &request.operation;
-        let expect = Expect::of(operation);
-        let pending = Pending::new(expect, operation.method(), &self.profile.limits, now);
-        let pending = pending.of(operation, &request.terms, now);
-        self.begin(pending, Waiting::Operation(Box::new(request)), out)
+    pub fn request(&mut self, request: &Request, now: Now, out: &mut Outbox) -> CallKey {
+        let Request { operation, terms } = request;
+        let pending = Pending::of(operation, terms, &self.profile.limits, now);
+        self.begin(pending, What::Operation(request), out)
     }
 
     /// Asks whether the server is alive; in the stateless era by `server/discover`.
@@ -75,7 +101,7 @@ impl Machine {
         };
         let limits = &self.profile.limits;
         let pending = Pending::new(Expect::Nothing, method.name(), limits, now);
-        self.begin(pending, Waiting::Ping, out)
+        self.begin(pending, What::Ping, out)
     }
 
     /// Sets the least serious log messages of the session. Where each request sets its own, nothing is sent and
@@ -88,7 +114,7 @@ impl Machine {
         }
         let method = Method::SetLevel.name();
         let pending = Pending::new(Expect::Nothing, method, &self.profile.limits, now);
-        self.begin(pending, Waiting::Level(level), out)
+        self.begin(pending, What::Level(level), out)
     }
 
     /// Gives a call up: nothing more is told of it. The opening cannot be given up, as the specification forbids
@@ -128,7 +154,7 @@ impl Machine {
         });
     }
 
-    fn begin(&mut self, pending: Pending, waiting: Waiting, out: &mut Outbox) -> CallKey {
+    fn begin(&mut self, pending: Pending, what: What<'_>, out: &mut Outbox) -> CallKey {
         let call = self.calls.mint();
         if let Some(fault) = self.obstacle() {
             out.tell(Happening::Done(call, Outcome::Fail(fault)));
@@ -136,8 +162,8 @@ impl Machine {
         }
         self.calls.insert(call, pending);
         match self.stage {
-            Stage::Open => self.send(call, &waiting, out),
-            _ => self.waiting.push((call, waiting)),
+            Stage::Open => self.send(call, what, out),
+            _ => self.waiting.push((call, what.kept())),
         }
         call
     }
@@ -159,11 +185,11 @@ impl Machine {
     /// Sends what waited for the handshake.
     pub(super) fn send_waiting(&mut self, out: &mut Outbox) {
         for (call, waiting) in core::mem::take(&mut self.waiting) {
-            self.send(call, &waiting, out);
+            self.send(call, waiting.what(), out);
         }
     }
 
-    fn send(&mut self, call: CallKey, waiting: &Waiting, out: &mut Outbox) {
+    fn send(&mut self, call: CallKey, what: What<'_>, out: &mut Outbox) {
         let (rules, dialect) = (self.rules, &self.profile.dialect);
         let Some(pending) = self.calls.get_mut(call) else { return };
         let method = pending.method;
@@ -175,15 +201,15 @@ impl Machine {
         pending.sent = true;
         let manner = self.manner(call);
         out.frame(Sending::Request(call), |bytes| {
-            encode::call(bytes, call.0, method, |bytes| match waiting {
-                Waiting::Operation(request) => {
+            encode::call(bytes, call.0, method, |bytes| match what {
+                What::Operation(request) => {
                     write_call(bytes, &request.operation, &request.terms, &manner);
                 }
-                Waiting::Ping if rules.era == Era::Stateless => {
+                What::Ping if rules.era == Era::Stateless => {
                     write_call(bytes, &Operation::Discover, &Terms::default(), &manner);
                 }
-                Waiting::Ping => {}
-                Waiting::Level(level) => write_level(bytes, *level),
+                What::Ping => {}
+                What::Level(level) => write_level(bytes, level),
             });
         });
     }

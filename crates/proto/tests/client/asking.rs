@@ -185,7 +185,7 @@ fn a_question_that_was_not_allowed_or_a_kind_that_is_unknown_is_a_fault() {
     for result in rows {
         let (mut machine, mut out) =
             (client("spec", opening(Revision::V2026_07_28)), Outbox::default());
-        let call = machine.request(tool("t"), Duration::ZERO, &mut out);
+        let call = machine.request(&tool("t"), Duration::ZERO, &mut out);
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call.0);
         machine.receive(answer.as_bytes(), None, Duration::ZERO, &mut out);
         let Some(Happening::Done(_, Outcome::Fail(fault))) = out.next_happening() else {
@@ -256,7 +256,7 @@ fn a_silent_call_ends_and_progress_keeps_it_alive_until_it_has_taken_too_long() 
     let mut out = Outbox::default();
     let second = Duration::from_secs(1);
     let terms = Terms { idle: Some(2 * second), total: Some(5 * second), ..Terms::default() };
-    let call = machine.request(Request { terms, ..tool("t") }, Duration::ZERO, &mut out);
+    let call = machine.request(&Request { terms, ..tool("t") }, Duration::ZERO, &mut out);
     out.clear_frames();
     for now in 1..5 {
         let notice = format!(
@@ -381,7 +381,7 @@ fn a_handshake_with_a_version_that_has_none_is_refused_and_says_why() {
     for version in ["2026-07-28", "1.0", "2031-01-01"] {
         let mut machine = client("spec", opening(Revision::V2025_11_25));
         let mut out = Outbox::default();
-        let waits = machine.request(tool("t"), Duration::ZERO, &mut out);
+        let waits = machine.request(&tool("t"), Duration::ZERO, &mut out);
         let call = machine.open(Duration::ZERO, &mut out).0;
         let hello = format!(
             r#"{{"jsonrpc":"2.0","id":{call},"result":{{"protocolVersion":"{version}","capabilities":{{}}}}}}"#
@@ -416,7 +416,7 @@ fn what_the_client_can_be_asked_is_written_for_the_revision() {
 fn chatter_on_a_calls_own_channel_is_no_answer_and_a_monster_is_one() {
     let mut machine = client("spec", opening(Revision::V2026_07_28));
     let mut out = Outbox::default();
-    let call = machine.request(tool("t"), Duration::ZERO, &mut out);
+    let call = machine.request(&tool("t"), Duration::ZERO, &mut out);
     machine.receive(b"keep-alive", Some(call), Duration::ZERO, &mut out);
     assert!(matches!(out.next_happening(), Some(Happening::Noise(_))));
     assert!(machine.is_open(call));

@@ -205,7 +205,7 @@ impl Watch {
                     ..Terms::default()
                 };
                 let request = Request { operation: operation.clone(), terms };
-                let call = self.machine.request(request, self.now, &mut self.out);
+                let call = self.machine.request(&request, self.now, &mut self.out);
                 self.began(call);
             }
             Step::Ping => {
@@ -395,7 +395,7 @@ fn more_calls_than_the_limit_are_refused_and_not_kept() {
     let mut pair = Pair::new("spec", opening(Revision::V2025_11_25), None);
     for _ in 0..1100 {
         let request = Request::new(Operation::ListTasks(None));
-        pair.client.request(request, pair.now, &mut pair.to_client);
+        pair.client.request(&request, pair.now, &mut pair.to_client);
     }
     assert_eq!(pair.client.in_flight(), 1000);
     pair.exchange();

@@ -87,7 +87,7 @@ impl Pair {
 
     /// Makes a call and lets both sides talk until nothing more is said.
     pub(crate) fn call(&mut self, request: client::Request) -> client::CallKey {
-        let key = self.client.request(request, self.now, &mut self.to_client);
+        let key = self.client.request(&request, self.now, &mut self.to_client);
         self.exchange();
         key
     }

@@ -130,7 +130,7 @@ fn calls_wait_for_the_handshake_and_the_dialect_says_how_it_ends() {
     for (dialect, confirmation) in rows {
         let base = builtin(dialect).unwrap().base;
         let mut pair = Pair::new(dialect, opening(base), Some(endpoint));
-        let key = pair.client.request(tool("t"), pair.now, &mut pair.to_client);
+        let key = pair.client.request(&tool("t"), pair.now, &mut pair.to_client);
         pair.exchange();
         assert_eq!(pair.sent.len(), 0, "{dialect}");
         pair.client.open(pair.now, &mut pair.to_client);

@@ -33,7 +33,7 @@ fn heard(dialect: &str, revision: Revision, request: Request, answer: &str) -> O
         machine.receive(hello.as_bytes(), None, Duration::ZERO, &mut out);
         assert!(matches!(out.next_happening(), Some(Happening::Opened(_))));
     }
-    let call = machine.request(request, Duration::ZERO, &mut out);
+    let call = machine.request(&request, Duration::ZERO, &mut out);
     let answer = format!(r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#, call.0);
     machine.receive(answer.as_bytes(), None, Duration::ZERO, &mut out);
     match out.next_happening() {

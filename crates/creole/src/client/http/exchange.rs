@@ -35,28 +35,18 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Order among notifications: what to wait for, and whom to tell.
 pub(super) type Order = (Option<watch::Receiver<bool>>, Option<watch::Sender<bool>>);
 
-/// Makes a call, and brings in all that comes of it.
+/// Makes a call and brings in its answer, or sees to it that somebody does if that is a stream.
 pub(super) async fn call(
     inner: Arc<Inner>,
     call: CallKey,
     request: Request,
     before: Option<watch::Receiver<bool>>,
-    over: oneshot::Receiver<()>,
 ) {
-    wait_for(before).await;
-    // Pinned where it is made, since a variable before would be a second place for it in each call's task.
-    let mut exchange = std::pin::pin!(async {
-        if let Err(fault) = post(&inner, call, &request).await {
-            inner.inbox.failed(call, fault);
-        }
-    });
-    tokio::select! {
-        biased;
-        () = &mut exchange => {}
-        // Answered, or failed for another reason. To its end the connection can be used again.
-        _ = over => {
-            let _ = timeout(LINGER, exchange).await;
-        }
+    if before.is_some() {
+        wait_for(before).await;
+    }
+    if let Err(fault) = post(&inner, call, &request).await {
+        inner.inbox.failed(call, fault);
     }
 }
 
@@ -91,7 +81,7 @@ async fn wait_for(before: Option<watch::Receiver<bool>>) {
 }
 
 async fn post(inner: &Arc<Inner>, call: CallKey, request: &Request) -> Result<(), Fault> {
-    let had_session = request.headers.has(&SESSION_NAME);
+    let had_session = request.has(&SESSION_NAME);
     let (head, body) = inner.target.begin(request).await?;
     if head.status == StatusCode::NOT_FOUND && had_session {
         inner.lost_session();
@@ -99,8 +89,10 @@ async fn post(inner: &Arc<Inner>, call: CallKey, request: &Request) -> Result<()
     }
     inner.keep_session(&head);
     match head.kind {
-        // On the heap: it is large, and most answers are documents.
-        Kind::Events if head.status.is_success() => Box::pin(follow(inner, call, body)).await,
+        Kind::Events if head.status.is_success() => {
+            inner.follow(call, body);
+            Ok(())
+        }
         Kind::Document if !speaks_for_itself(head.status) => answer(inner, call, &head, body).await,
         _ if head.status.is_success() => {
             Err(fault::no_answer(inner.target.name(), "something else than a message"))
@@ -131,10 +123,28 @@ async fn answer(inner: &Arc<Inner>, call: CallKey, head: &Head, body: Body) -> R
 }
 
 /// Takes a stream of events, also where it has to be taken up again.
-async fn follow(inner: &Arc<Inner>, call: CallKey, body: Body) -> Result<(), Fault> {
-    let mut place = Place::default();
-    take(inner, Some(call), body, &mut place).await;
-    take_up(inner, call, &mut place).await
+pub(super) async fn follow(
+    inner: Arc<Inner>,
+    call: CallKey,
+    body: Body,
+    over: oneshot::Receiver<()>,
+) {
+    // Pinned where it is made, since a variable before would be a second place for it in each call's task.
+    let mut stream = std::pin::pin!(async {
+        let mut place = Place::default();
+        take(&inner, Some(call), body, &mut place).await;
+        if let Err(fault) = take_up(&inner, call, &mut place).await {
+            inner.inbox.failed(call, fault);
+        }
+    });
+    tokio::select! {
+        biased;
+        () = &mut stream => {}
+        // Answered, or failed for another reason. To its end the connection can be used again.
+        _ = over => {
+            let _ = timeout(LINGER, stream).await;
+        }
+    }
 }
 
 /// Goes on with a call that another process made, after the last event that it saw.

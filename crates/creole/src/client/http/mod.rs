@@ -34,9 +34,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
+use self::answer::Body;
 use self::head::{SESSION_NAME, VERSION_NAME};
-use self::request::{Headers, Request};
-use super::link::{Inbox, Link, Transport, Whereabouts};
+use self::request::{Headers, Request, Start};
+use super::link::{Carrier, Inbox, Link, Transport, Whereabouts};
 use crate::chain::BoxFuture;
 
 /// A server that speaks Streamable HTTP.
@@ -77,9 +78,11 @@ struct Inner {
 struct State {
     /// The session that the server gave us.
     session: Option<HeaderValue>,
+    /// How the messages of a session begin, once there was one.
+    posting: Option<(Option<HeaderValue>, Arc<Start>)>,
     /// What was agreed on.
     agreed: Option<&'static Rules>,
-    /// Calls that have a channel.
+    /// Calls that are answered by a stream.
     calls: BTreeMap<CallKey, Channel>,
     /// Resolves when the last notification of the session was delivered: what follows must not overtake it.
     notified: Option<watch::Receiver<bool>>,
@@ -90,7 +93,7 @@ struct State {
     is_shared: bool,
 }
 
-/// The exchange of one call.
+/// The stream of one call.
 struct Channel {
     task: Option<AbortHandle>,
     /// The last event that came on it, if events have names.
@@ -154,11 +157,20 @@ impl Inner {
 
     /// A request that carries a frame, with headers that repeat what is in it.
     fn post(&self, frame: &[u8], headers: Vec<Header>) -> Request {
-        let mut head = head::posting();
-        if let Some(session) = &self.lock().session {
-            head.set(SESSION_NAME, session.clone());
-        }
-        self.target.request(Method::POST, head, Bytes::copy_from_slice(frame)).repeating(headers)
+        let mut state = self.lock();
+        let State { session, posting, .. } = &mut *state;
+        let start = match posting {
+            Some((of, start)) if of == session => start,
+            _ => {
+                let mut head = head::posting();
+                if let Some(session) = session {
+                    head.set(SESSION_NAME, session.clone());
+                }
+                let start = self.target.start(Method::POST, head);
+                &posting.insert((session.clone(), start)).1
+            }
+        };
+        start.request(headers, Bytes::copy_from_slice(frame))
     }
 
     /// Resolves when all notifications before were delivered, or will never be.
@@ -178,14 +190,17 @@ impl Inner {
 }
 
 impl Link for HttpLink {
-    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>) {
+    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>) -> Option<Carrier> {
         let inner = &self.inner;
         if inner.lock().is_closed {
-            return;
+            return None;
         }
         let request = inner.post(frame.text, headers);
         match frame.sending {
-            Sending::Request(call) => self.call(call, request),
+            Sending::Request(call) => {
+                let (before, _) = inner.order(false);
+                return Some(Box::pin(exchange::call(Arc::clone(inner), call, request, before)));
+            }
             // There, whoever closes the stream has said it.
             Sending::Notification { about: Some(_) } if inner.era() == Some(Era::Stateless) => {}
             Sending::Notification { about } => {
@@ -196,6 +211,7 @@ impl Link for HttpLink {
                 tokio::spawn(exchange::tell(Arc::clone(inner), request, (None, None)));
             }
         }
+        None
     }
 
     fn has_headers(&self) -> bool {
@@ -238,19 +254,21 @@ impl Link for HttpLink {
     }
 }
 
-impl HttpLink {
-    fn call(&self, call: CallKey, request: Request) {
-        let (done, over) = oneshot::channel();
-        let inner = Arc::clone(&self.inner);
-        let (before, _) = inner.order(false);
-        // Entered first: the exchange may be over before it is known here.
-        self.inner.lock().calls.insert(call, Channel { task: None, last: None, _done: done });
-        let task = tokio::spawn(exchange::call(inner, call, request, before, over));
-        self.inner.runs_in(call, task.abort_handle());
-    }
-}
-
 impl Inner {
+    /// Follows the stream that a call was answered with. In a task, since more than an answer may come: all of it is
+    /// heard, whatever its caller is busy with.
+    fn follow(self: &Arc<Self>, call: CallKey, body: Body) {
+        let (done, over) = oneshot::channel();
+        // Entered first: the stream may be over before it is known here.
+        self.lock().calls.insert(call, Channel { task: None, last: None, _done: done });
+        let task = tokio::spawn(exchange::follow(Arc::clone(self), call, body, over));
+        self.runs_in(call, task.abort_handle());
+        // The call may be over as well, and whoever ended it did not see the channel.
+        if !self.inbox.is_open(call) {
+            self.lock().calls.remove(&call);
+        }
+    }
+
     /// Ends all that is on its way.
     fn shut(&self) {
         let mut state = self.lock();

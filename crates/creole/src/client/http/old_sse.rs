@@ -16,7 +16,7 @@ use super::target::Target;
 use super::wire::Events;
 use super::{fault, head};
 use crate::chain::BoxFuture;
-use crate::client::link::{Inbox, Link, Transport};
+use crate::client::link::{Carrier, Inbox, Link, Transport};
 use crate::process::unavailable;
 
 /// How long the server may take to say where to POST.
@@ -62,20 +62,21 @@ struct Message {
 }
 
 impl Link for OldSseLink {
-    fn send(&self, frame: Outgoing<'_>, _: Vec<Header>) {
+    fn send(&self, frame: Outgoing<'_>, _: Vec<Header>) -> Option<Carrier> {
         let call = match frame.sending {
             Sending::Request(call) => Some(call),
             _ => None,
         };
         let message = Message { call, body: Bytes::copy_from_slice(frame.text) };
         if let Err(mpsc::error::TrySendError::Full(message)) = self.messages.try_send(message) {
-            let Some(call) = message.call else { return };
+            let call = message.call?;
             let inbox = self.inbox.clone();
             let detail = format!("`{}` does not take what it was sent before", self.name);
             let fault = unavailable(&self.name, detail, "busy");
             // Not from here: whoever sends holds the connection.
             tokio::spawn(async move { inbox.failed(call, fault) });
         }
+        None
     }
 
     fn is_full(&self) -> bool {

@@ -5,13 +5,13 @@ use std::error::Error;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use http::Uri;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Uri};
 use hyper::client::conn::http2;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tower_service::Service;
 
 use super::answer::{Body, Head};
@@ -22,22 +22,27 @@ use super::wire::{IDLE, KEEP_ALIVE, Payload};
 /// The most connections that are kept.
 const MOST_IDLE: usize = 256;
 
+/// How often connections are looked through until one that nobody uses has been idle for too long. Counting that costs
+/// a call less than looking at the clock.
+const ROUNDS: u32 = 4;
+
 /// The connections to one origin.
 pub(super) struct Pool {
     connector: HttpsConnector<HttpConnector>,
     origin: Uri,
-    host: HeaderValue,
     connections: Mutex<Connections>,
     own: Weak<Self>,
 }
 
 #[derive(Default)]
 struct Connections {
-    /// The one that was used last is the last.
-    idle: Vec<(Box<Single>, Instant)>,
+    /// Each with the round in which it was used; the one that was used last is the last.
+    idle: Vec<(Box<Single>, u32)>,
     multiplexed: Option<http2::SendRequest<Payload>>,
     /// Whether somebody will look for those that are idle for too long.
     is_swept: bool,
+    /// How often that was done.
+    round: u32,
 }
 
 /// Why there is no answer.
@@ -52,14 +57,10 @@ pub(super) enum Unreached {
 pub(super) type Answer = (Head, Body);
 
 impl Pool {
-    /// An empty pool. The origin has a scheme and a host, which becomes the header of that name.
-    pub(super) fn new(
-        connector: HttpsConnector<HttpConnector>,
-        origin: Uri,
-        host: HeaderValue,
-    ) -> Arc<Self> {
+    /// An empty pool. The origin has a scheme and a host.
+    pub(super) fn new(connector: HttpsConnector<HttpConnector>, origin: Uri) -> Arc<Self> {
         let connections = Mutex::default();
-        Arc::new_cyclic(|own| Self { connector, origin, host, connections, own: own.clone() })
+        Arc::new_cyclic(|own| Self { connector, origin, connections, own: own.clone() })
     }
 
     /// Sends a request and waits for the head of its answer. It is sent once: only one of which nothing was sent is
@@ -89,7 +90,7 @@ impl Pool {
         mut connection: Box<Single>,
         request: &Request,
     ) -> Result<Option<Answer>, Unreached> {
-        match connection.send(request, &self.host).await {
+        match connection.send(request).await {
             Ok(head) => Ok(Some((head, Body::alone(connection, Weak::clone(&self.own))))),
             Err((_, false)) => Ok(None),
             Err((error, true)) => Err(Unreached::Lost(error.into())),
@@ -101,7 +102,7 @@ impl Pool {
         mut sender: http2::SendRequest<Payload>,
         request: &Request,
     ) -> Result<Option<Answer>, Unreached> {
-        let request = request.beside(self.at(&request.path));
+        let request = request.beside(self.at(request.path()));
         match sender.try_send_request(request).await {
             Ok(answer) => {
                 let (parts, body) = answer.into_parts();
@@ -124,8 +125,8 @@ impl Pool {
     /// A connection that is ready for a request.
     fn idle(&self) -> Option<Box<Single>> {
         loop {
-            let (mut connection, since) = self.lock().idle.pop()?;
-            if since.elapsed() < IDLE && connection.is_quiet() {
+            let (mut connection, _) = self.lock().idle.pop()?;
+            if connection.is_quiet() {
                 return Some(connection);
             }
         }
@@ -158,7 +159,8 @@ impl Pool {
             return;
         }
         connection.shrink();
-        connections.idle.push((connection, Instant::now()));
+        let round = connections.round;
+        connections.idle.push((connection, round));
         if !connections.is_swept {
             connections.is_swept = true;
             tokio::spawn(sweep(Weak::clone(&self.own)));
@@ -168,8 +170,10 @@ impl Pool {
     /// Closes what nobody used for long; tells whether there is more.
     fn forget_idle(&self) -> bool {
         let mut connections = self.lock();
-        let is_kept = |(connection, since): &mut (Box<Single>, Instant)| {
-            since.elapsed() < IDLE && connection.is_quiet()
+        connections.round = connections.round.wrapping_add(1);
+        let round = connections.round;
+        let is_kept = |(connection, used): &mut (Box<Single>, u32)| {
+            round.wrapping_sub(*used) < ROUNDS && connection.is_quiet()
         };
         connections.idle.retain_mut(is_kept);
         connections.is_swept = !connections.idle.is_empty();
@@ -183,7 +187,7 @@ impl Pool {
 
 async fn sweep(pool: Weak<Pool>) {
     loop {
-        sleep(IDLE).await;
+        sleep(IDLE / ROUNDS).await;
         if !pool.upgrade().is_some_and(|pool| pool.forget_idle()) {
             return;
         }

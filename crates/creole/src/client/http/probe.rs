@@ -33,8 +33,8 @@ impl Target {
         longest: usize,
     ) -> Result<Heard, Fault> {
         let body = Bytes::copy_from_slice(message);
-        let request = self.request(Method::POST, head::posting(), body);
-        let request = request.repeating(request_headers(message, rules, &[]));
+        let start = self.start(Method::POST, head::posting());
+        let request = start.request(request_headers(message, rules, &[]), body);
         let (head, body) = self.send(&request).await?;
         let fault = fault::refused(self.name(), &head);
         let read = async {

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::io::Write as _;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use creole_proto::http::request::Header;
-use http::header::HOST;
+use http::header::{AUTHORIZATION, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Uri};
 
@@ -30,7 +31,7 @@ impl Headers {
     }
 
     /// Whether there is one with this name.
-    pub(super) fn has(&self, name: &HeaderName) -> bool {
+    fn has(&self, name: &HeaderName) -> bool {
         self.0.iter().any(|(known, _)| known == name)
     }
 
@@ -40,43 +41,86 @@ impl Headers {
     }
 }
 
+/// How requests of one kind begin, written once for all of them.
+pub(super) struct Start {
+    method: Method,
+    path: PathAndQuery,
+    headers: Headers,
+    /// All of that as HTTP/1.1 has it.
+    text: Vec<u8>,
+}
+
+impl Start {
+    /// Requests with these headers, of which the host is always that of the target.
+    pub(super) fn new(
+        method: Method,
+        path: PathAndQuery,
+        mut headers: Headers,
+        host: &HeaderValue,
+    ) -> Arc<Self> {
+        headers.0.retain(|(name, _)| *name != HOST);
+        let mut text = Vec::with_capacity(512);
+        let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| text.extend_from_slice(part));
+        put(&[method.as_str().as_bytes(), b" ", path.as_str().as_bytes()]);
+        put(&[b" HTTP/1.1\r\nhost: ", host.as_bytes(), b"\r\n"]);
+        for (name, value) in headers.iter() {
+            put(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
+        }
+        Arc::new(Self { method, path, headers, text })
+    }
+
+    /// A request that begins like this.
+    pub(super) fn request(self: &Arc<Self>, repeated: Vec<Header>, body: Bytes) -> Request {
+        Request { start: Arc::clone(self), authorization: None, repeated, body }
+    }
+}
+
 /// A request.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Request {
-    pub(super) method: Method,
-    pub(super) path: PathAndQuery,
-    pub(super) headers: Headers,
+    start: Arc<Start>,
+    /// What is shown, where the start says nothing of it.
+    authorization: Option<HeaderValue>,
     /// What the protocol repeats in headers.
-    pub(super) repeated: Vec<Header>,
+    repeated: Vec<Header>,
     /// All of it, or nothing.
     pub(super) body: Bytes,
 }
 
 impl Request {
-    /// The same request with what the protocol has in headers.
-    pub(super) fn repeating(self, repeated: Vec<Header>) -> Self {
-        Self { repeated, ..self }
+    /// The same request, which shows this.
+    pub(super) fn showing(&self, authorization: &HeaderValue) -> Self {
+        Self { authorization: Some(authorization.clone()), ..self.clone() }
+    }
+
+    /// Where it goes.
+    pub(super) fn path(&self) -> &PathAndQuery {
+        &self.start.path
+    }
+
+    /// Whether it has this header.
+    pub(super) fn has(&self, name: &HeaderName) -> bool {
+        self.start.headers.has(name)
     }
 
     /// Those of them that can be sent and were not set otherwise. What is left out the server refuses.
     fn repeated(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.repeated.iter().filter(|header| can_be_sent(header));
         let all = all.map(|(name, value)| (&**name, &**value));
-        all.filter(|(name, _)| !self.headers.iter().any(|(known, _)| known == name))
+        all.filter(|(name, _)| !self.start.headers.iter().any(|(known, _)| known == name))
     }
 
     /// Writes its head as HTTP/1.1 has it, up to the empty line.
-    pub(super) fn write_head(&self, host: &HeaderValue, bytes: &mut Vec<u8>) {
+    pub(super) fn write_head(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.start.text);
         let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| bytes.extend_from_slice(part));
-        put(&[self.method.as_str().as_bytes(), b" ", self.path.as_str().as_bytes()]);
-        put(&[b" HTTP/1.1\r\nhost: ", host.as_bytes(), b"\r\n"]);
-        for (name, value) in self.headers.iter().filter(|(name, _)| *name != HOST) {
-            put(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
+        if let Some(shown) = &self.authorization {
+            put(&[b"authorization: ", shown.as_bytes(), b"\r\n"]);
         }
         for (name, value) in self.repeated() {
             put(&[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
         }
-        if self.method == Method::POST || !self.body.is_empty() {
+        if self.start.method == Method::POST || !self.body.is_empty() {
             // Writing into memory cannot fail.
             _ = write!(bytes, "content-length: {}\r\n", self.body.len());
         }
@@ -86,10 +130,12 @@ impl Request {
     /// The same as HTTP/2 has it, where the target names the host.
     pub(super) fn beside(&self, target: Uri) -> http::Request<Payload> {
         let mut request = http::Request::new(Payload::new(self.body.clone()));
-        *request.method_mut() = self.method.clone();
+        *request.method_mut() = self.start.method.clone();
         *request.uri_mut() = target;
-        let headers = self.headers.iter().filter(|(name, _)| *name != HOST);
-        request.headers_mut().extend(headers.cloned());
+        request.headers_mut().extend(self.start.headers.iter().cloned());
+        if let Some(shown) = &self.authorization {
+            request.headers_mut().insert(AUTHORIZATION, shown.clone());
+        }
         for (name, value) in self.repeated() {
             if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
                 request.headers_mut().insert(name, value);
@@ -115,7 +161,7 @@ fn can_be_sent((name, value): &Header) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::header::{ACCEPT, AUTHORIZATION};
+    use http::header::ACCEPT;
 
     #[test]
     fn a_request_is_written_with_one_host_and_one_of_each_header() {
@@ -130,11 +176,12 @@ mod tests {
             [("accept", "c"), ("mcp-method", "m"), ("a b", "c"), ("mcp-name", "n\r\nevil: 1")];
         let repeated =
             repeated.map(|(name, value)| (name.to_owned().into(), value.to_owned().into()));
-        let request = Request { method: Method::POST, path, headers, repeated: Vec::new(), body };
-        let mut request = request.repeating(repeated.into());
+        let host = HeaderValue::from_static("host:1");
+        let start = |method| Start::new(method, path.clone(), headers.clone(), &host);
+        let request = start(Method::POST).request(repeated.into(), body);
         let head = |request: &Request| {
             let mut bytes = Vec::new();
-            request.write_head(&HeaderValue::from_static("host:1"), &mut bytes);
+            request.write_head(&mut bytes);
             String::from_utf8(bytes).unwrap()
         };
         assert_eq!(
@@ -143,7 +190,7 @@ mod tests {
         );
         let beside = request.beside(Uri::from_static("https://host/mcp"));
         assert_eq!(beside.headers().len(), 3);
-        (request.method, request.body) = (Method::GET, Bytes::new());
+        let request = start(Method::GET).request(Vec::new(), Bytes::new());
         assert!(!head(&request).contains("content-length"));
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::exchange;
 use super::{Channel, Inner, State, Target};
 use crate::chain::BoxFuture;
-use crate::client::link::{Inbox, Link, Transport, Whereabouts};
+use crate::client::link::{Carrier, Inbox, Link, Transport, Whereabouts};
 
 /// A conversation in which one call of another process goes on, and nothing else can be asked.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ struct ResumedLink {
 }
 
 impl Link for ResumedLink {
-    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>) {
+    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>) -> Option<Carrier> {
         match frame.sending {
             Sending::Request(call) if !self.greeted.swap(true, Ordering::AcqRel) => {
                 self.greet(call);
@@ -79,6 +79,7 @@ impl Link for ResumedLink {
                 tokio::spawn(exchange::tell(Arc::clone(&self.inner), request, (None, None)));
             }
         }
+        None
     }
 
     fn has_headers(&self) -> bool {

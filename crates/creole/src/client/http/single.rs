@@ -10,7 +10,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
-use http::HeaderValue;
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -76,12 +75,12 @@ struct Outgoing {
 }
 
 impl Outgoing {
-    fn put(&mut self, request: &Request, host: &HeaderValue) {
+    fn put(&mut self, request: &Request) {
         self.text.clear();
         self.text.shrink_to(SMALL_BODY);
         self.written = 0;
         self.is_flushed = false;
-        request.write_head(host, &mut self.text);
+        request.write_head(&mut self.text);
         self.body = match request.body.len() {
             ..=SMALL_BODY => {
                 self.text.extend_from_slice(&request.body);
@@ -145,12 +144,8 @@ impl<S: AsyncRead + AsyncWrite + Goodbye + Unpin> Single<S> {
     ///
     /// # Errors
     /// With the reason, and whether anything of the request was sent.
-    pub(super) async fn send(
-        &mut self,
-        request: &Request,
-        host: &HeaderValue,
-    ) -> Result<Head, (io::Error, bool)> {
-        self.outgoing.put(request, host);
+    pub(super) async fn send(&mut self, request: &Request) -> Result<Head, (io::Error, bool)> {
+        self.outgoing.put(request);
         let answered = poll_fn(|context| self.poll_head(context)).await;
         answered.map_err(|error| (error, self.outgoing.written > 0))
     }

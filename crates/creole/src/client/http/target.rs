@@ -12,9 +12,9 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 
 use super::fault;
 use super::pool::{Answer, Pool};
-use super::request::{Headers, Request};
+use super::request::{Headers, Request, Start};
 use super::wire::{self, Trust};
-use crate::client::credentials::{self, Authorization, Credentials, Keyring};
+use crate::client::credentials::{self, Credentials, Keyring};
 use crate::process::unavailable;
 
 /// The longest message that is read, unless said otherwise.
@@ -30,6 +30,7 @@ pub struct Target {
     url: Uri,
     /// The part of the URL that requests name.
     path: PathAndQuery,
+    host: HeaderValue,
     headers: Headers,
     /// What is shown besides, where that changes.
     keyring: Option<Keyring>,
@@ -78,7 +79,8 @@ impl Target {
         let origin = with_path(&url, "/").ok_or_else(|| refused("cannot be read"))?;
         Ok(Self {
             path: path(&url),
-            pool: Pool::new(connector, origin, host),
+            host,
+            pool: Pool::new(connector, origin),
             name: name.into(),
             url,
             headers: Headers::default(),
@@ -146,12 +148,19 @@ impl Target {
         Some(Self { path: path(&url), url, ..self.clone() })
     }
 
-    /// A request, with the headers that all have.
-    pub(super) fn request(&self, method: Method, mut headers: Headers, body: Bytes) -> Request {
-        for (name, value) in self.headers.iter() {
+    /// How requests with these headers begin; those of the target go before them.
+    pub(super) fn start(&self, method: Method, mut headers: Headers) -> Arc<Start> {
+        // What is on the keyring is shown by each request.
+        let is_ours = |name: &HeaderName| self.keyring.is_none() || *name != AUTHORIZATION;
+        for (name, value) in self.headers.iter().filter(|(name, _)| is_ours(name)) {
             headers.set(name.clone(), value.clone());
         }
-        Request { method, path: self.path.clone(), headers, repeated: Vec::new(), body }
+        Start::new(method, self.path.clone(), headers, &self.host)
+    }
+
+    /// A request with these headers.
+    pub(super) fn request(&self, method: Method, headers: Headers, body: Bytes) -> Request {
+        self.start(method, headers).request(Vec::new(), body)
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -166,7 +175,7 @@ impl Target {
     /// Sends a request with what is on the keyring, and once more if that is replaced because it was refused.
     async fn shown(&self, keyring: &Keyring, request: &Request) -> Result<Answer, Fault> {
         let shown = keyring.current().await?;
-        let answer = self.sent(&showing(request, &shown)).await?;
+        let answer = self.sent(&request.showing(shown.header())).await?;
         if answer.0.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
@@ -174,7 +183,7 @@ impl Target {
             None => Ok(answer),
             Some(other) => {
                 drop(answer);
-                self.sent(&showing(request, &other)).await
+                self.sent(&request.showing(other.header())).await
             }
         }
     }
@@ -195,12 +204,6 @@ impl Target {
             }
         }
     }
-}
-
-fn showing(request: &Request, shown: &Authorization) -> Request {
-    let mut request = request.clone();
-    request.headers.set(AUTHORIZATION, shown.header().clone());
-    request
 }
 
 fn is_harmless(name: &str) -> bool {

@@ -1,6 +1,5 @@
 //! What the machine of a connection wants done: news for its calls, frames for its link.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +9,13 @@ use creole_proto::http::request::Header;
 use creole_proto::http::request_headers;
 use creole_proto::op::Outcome;
 use creole_proto::revision::Rules;
+use creole_proto::rising::Rising;
 use creole_proto::wire::Raw;
 use serde_json::json;
 
 use super::super::calling::{Asked, Desk, News, Reply};
 use super::super::connection::Notice;
+use super::super::link::Carrier;
 use super::{Hub, State};
 use crate::process::unavailable;
 
@@ -41,25 +42,32 @@ impl Hub {
     }
 
     pub(super) fn obey(&self, state: &mut State, now: Duration) -> Later {
-        let (mut later, mut has_sent) = (Later::default(), false);
+        let mut later = Later::default();
         while let Some(happening) = state.outbox.next_happening() {
             self.take(state, happening, &mut later);
         }
+        // What is sent can bring the next deadline forward: a request its own one, the rest and the opening any.
+        let (mut soonest, mut is_any) = (None, self.opened.borrow().is_none());
         if let Some(link) = self.link.get() {
             let State { machine, outbox, calls, .. } = state;
             for frame in outbox.frames() {
-                has_sent = true;
+                match frame.sending {
+                    Sending::Request(call) => {
+                        soonest = soonest.into_iter().chain(machine.deadline_of(call)).min();
+                    }
+                    Sending::Notification { .. } | Sending::Response => is_any = true,
+                }
                 let headers = match link.has_headers() {
                     true => headers(&frame, calls, machine.rules()),
                     false => Vec::new(),
                 };
-                link.send(frame, headers);
+                if let Some(carrier) = link.send(frame, headers) {
+                    leave(carrier, frame.sending, calls);
+                }
             }
         }
         state.outbox.clear_frames();
-        // Only what is sent, or waits for the opening, can bring the next deadline forward.
-        let may_be_sooner = has_sent || self.opened.borrow().is_none();
-        let deadline = may_be_sooner.then(|| state.machine.deadline()).flatten();
+        let deadline = if is_any { state.machine.deadline() } else { soonest };
         if deadline.is_some_and(|due| state.armed.is_none_or(|armed| due < armed)) {
             self.sooner.notify_one();
         }
@@ -80,7 +88,7 @@ impl Hub {
             }
             Happening::Done(call, outcome) => self.done(state, call, outcome),
             Happening::Event(call, event) => {
-                if let Some(desk) = state.calls.get_mut(&call) {
+                if let Some(desk) = state.calls.get_mut(call) {
                     // A caller that does not listen misses some of it.
                     let _ = desk.tell(News::Event(event));
                 }
@@ -90,13 +98,13 @@ impl Hub {
                 self.asked(state, call, Asked { question: what, task, reply }, later);
             }
             Happening::NotOffered { call, what } => {
-                if let Some(desk) = call.and_then(|call| state.calls.get_mut(&call)) {
+                if let Some(desk) = call.and_then(|call| state.calls.get_mut(call)) {
                     let _ = desk.tell(News::NotOffered(what));
                 }
             }
             Happening::Withdrawn(question) => {
                 let owner = state.questions.remove(&question);
-                if let Some(desk) = owner.and_then(|call| state.calls.get_mut(&call)) {
+                if let Some(desk) = owner.and_then(|call| state.calls.get_mut(call)) {
                     let _ = desk.tell(News::Withdrawn(question));
                 }
             }
@@ -108,7 +116,7 @@ impl Hub {
             Happening::Visited(id) => _ = self.notices.send(Notice::Visited(id)),
             Happening::Changed { change, .. } => _ = self.notices.send(Notice::Changed(change)),
             Happening::Ended(call, fault) => {
-                if let Some(desk) = state.calls.get_mut(&call) {
+                if let Some(desk) = state.calls.get_mut(call) {
                     desk.end(fault);
                 }
             }
@@ -120,7 +128,7 @@ impl Hub {
 
     fn done(&self, state: &mut State, call: CallKey, outcome: Outcome) {
         let is_over = !state.machine.is_open(call);
-        if let Some(desk) = state.calls.get_mut(&call) {
+        if let Some(desk) = state.calls.get_mut(call) {
             desk.finish(self.named(outcome));
             if is_over {
                 desk.end(None);
@@ -149,7 +157,7 @@ impl Hub {
 
     fn asked(&self, state: &mut State, call: Option<CallKey>, asked: Asked, later: &mut Later) {
         let key = asked.reply.key;
-        let desk = call.and_then(|call| Some((call, state.calls.get_mut(&call)?)));
+        let desk = call.and_then(|call| Some((call, state.calls.get_mut(call)?)));
         let Some((call, desk)) = desk else {
             later.asked.push(asked);
             return;
@@ -167,14 +175,23 @@ impl Hub {
     }
 }
 
+/// Leaves a request to whoever waits for its answer.
+fn leave(carrier: Carrier, sending: Sending, calls: &mut Rising<CallKey, Desk>) {
+    let desk = match sending {
+        Sending::Request(call) => calls.get_mut(call),
+        _ => None,
+    };
+    match desk {
+        Some(desk) => desk.carry(carrier),
+        // Nobody does: it opens the conversation.
+        None => _ = tokio::spawn(carrier),
+    }
+}
+
 /// The headers of a frame.
-fn headers(
-    frame: &Outgoing<'_>,
-    calls: &mut BTreeMap<CallKey, Desk>,
-    rules: &Rules,
-) -> Vec<Header> {
+fn headers(frame: &Outgoing<'_>, calls: &mut Rising<CallKey, Desk>, rules: &Rules) -> Vec<Header> {
     let desk = match frame.sending {
-        Sending::Request(call) => calls.get_mut(&call),
+        Sending::Request(call) => calls.get_mut(call),
         _ => None,
     };
     match desk {

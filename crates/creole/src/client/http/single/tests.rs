@@ -2,25 +2,24 @@
 
 use std::time::Duration;
 
-use http::Method;
 use http::header::CONTENT_TYPE;
 use http::uri::PathAndQuery;
+use http::{HeaderValue, Method};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::sleep;
 
-use super::super::request::Headers;
+use super::super::request::{Headers, Start};
 use super::*;
 
 fn request(body: impl Into<Bytes>) -> Request {
     let mut headers = Headers::new();
     headers.set(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let path = PathAndQuery::from_static("/mcp");
-    Request { method: Method::POST, path, headers, repeated: Vec::new(), body: body.into() }
+    let host = HeaderValue::from_static("host");
+    Start::new(Method::POST, path, headers, &host).request(Vec::new(), body.into())
 }
 
 impl Goodbye for DuplexStream {}
-
-const HOST: HeaderValue = HeaderValue::from_static("host");
 
 fn pair() -> (Box<Single<DuplexStream>>, DuplexStream) {
     let (ours, theirs) = duplex(1024);
@@ -61,7 +60,7 @@ async fn one_request_follows_the_other_and_answers_may_come_byte_by_byte() {
     });
     for _ in answers {
         assert!(connection.is_free() && connection.is_quiet());
-        connection.send(&request("x"), &HOST).await.unwrap();
+        connection.send(&request("x")).await.unwrap();
         assert!(!connection.is_free());
         assert_eq!(whole(&mut connection).await.unwrap(), b"abc");
     }
@@ -85,7 +84,7 @@ async fn after_what_cannot_be_told_apart_no_request_follows() {
             hear(&mut server).await;
             server.write_all(answer.as_bytes()).await.unwrap();
         });
-        connection.send(&request("x"), &HOST).await.unwrap();
+        connection.send(&request("x")).await.unwrap();
         let body = whole(&mut connection).await;
         assert_eq!(body.ok(), is_whole.then(|| b"a".to_vec()), "{answer}");
         assert!(!connection.is_free(), "{answer}");
@@ -97,11 +96,11 @@ async fn after_what_cannot_be_told_apart_no_request_follows() {
 async fn whether_anything_was_sent_is_told() {
     let (mut connection, server) = pair();
     drop(server);
-    let (_, was_sent) = connection.send(&request("x"), &HOST).await.unwrap_err();
+    let (_, was_sent) = connection.send(&request("x")).await.unwrap_err();
     assert!(!was_sent);
     let (mut connection, mut server) = pair();
     let serving = tokio::spawn(async move { hear(&mut server).await });
-    let (_, was_sent) = connection.send(&request("x"), &HOST).await.unwrap_err();
+    let (_, was_sent) = connection.send(&request("x")).await.unwrap_err();
     assert!(was_sent);
     serving.await.unwrap();
 }
@@ -114,7 +113,7 @@ async fn a_refusal_is_heard_before_all_was_sent_and_ends_the_connection() {
         server.write_all(answer.as_bytes()).await.unwrap();
         server
     });
-    let head = connection.send(&request(vec![b'y'; 1 << 20]), &HOST).await.unwrap();
+    let head = connection.send(&request(vec![b'y'; 1 << 20])).await.unwrap();
     assert_eq!(head.status.as_u16(), 413);
     assert_eq!(whole(&mut connection).await.unwrap(), b"a");
     assert!(!connection.is_free());
@@ -139,7 +138,7 @@ async fn large_bodies_pass_in_both_directions_while_the_other_side_is_slow() {
         written.unwrap();
         read
     });
-    connection.send(&request(vec![b'y'; SIZE]), &HOST).await.unwrap();
+    connection.send(&request(vec![b'y'; SIZE])).await.unwrap();
     assert_eq!(connection.length(), Some(SIZE as u64));
     assert_eq!(whole(&mut connection).await.unwrap(), vec![b'z'; SIZE]);
     assert!(connection.buffer.len() <= MOST_READ);
@@ -170,7 +169,7 @@ async fn a_head_without_an_end_is_refused() {
         {
         }
     });
-    let (error, was_sent) = connection.send(&request("x"), &HOST).await.unwrap_err();
+    let (error, was_sent) = connection.send(&request("x")).await.unwrap_err();
     assert!(was_sent && error.kind() == io::ErrorKind::InvalidData);
     drop(connection);
     serving.await.unwrap();
