@@ -18,3 +18,5 @@ mod orphans;
 mod scripted;
 #[path = "client/support.rs"]
 mod support;
+#[path = "client/turns.rs"]
+mod turns;

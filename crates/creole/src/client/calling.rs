@@ -14,7 +14,6 @@ use creole_proto::model::Question;
 use creole_proto::op::{Event, Outcome};
 use creole_proto::revision::Rules;
 use creole_proto::wire::Raw;
-use tokio::task;
 
 use super::hub::Hub;
 use super::link::{Carrier, Whereabouts};
@@ -131,6 +130,8 @@ pub(super) struct Desk {
     headers: Option<Vec<Header>>,
     /// What carries it, until its caller takes that over.
     carrier: Option<Carrier>,
+    /// Whether that has to wait for its turn.
+    is_held: bool,
 }
 
 impl Desk {
@@ -144,9 +145,17 @@ impl Desk {
         known.unwrap_or_else(|| request_headers(frame, rules, &self.mirrors))
     }
 
-    /// Leaves it to the caller to have the request carried.
-    pub(super) fn carry(&mut self, carrier: Carrier) {
-        self.carrier = Some(carrier);
+    /// Leaves it to the caller to have the request carried, now or when its turn has come.
+    pub(super) fn carry(&mut self, carrier: Carrier, is_held: bool) {
+        (self.carrier, self.is_held) = (Some(carrier), is_held);
+        if !is_held {
+            self.wake();
+        }
+    }
+
+    /// It is the call's turn to be sent.
+    pub(super) fn release(&mut self) {
+        self.is_held = false;
         self.wake();
     }
 
@@ -192,7 +201,7 @@ impl Desk {
         if let Some(fault) = &mut self.ended {
             return Poll::Ready(Found::Step(Step::Ended(fault.take())));
         }
-        if let Some(carrier) = self.carrier.take() {
+        if let Some(carrier) = self.carrier.take_if(|_| !self.is_held) {
             return Poll::Ready(Found::Carrier(carrier));
         }
         match &mut self.waker {
@@ -215,8 +224,6 @@ pub struct Calling {
     pub(super) hub: Arc<Hub>,
     /// What carries it, while it is carried by whoever waits for it.
     pub(super) carrier: Option<Carrier>,
-    /// Whether it is still to be sent, and the task in which it was begun.
-    pub(super) turn: Option<Option<task::Id>>,
     /// Why it was not made at all.
     pub(super) refused: Option<Fault>,
 }
@@ -264,25 +271,9 @@ impl Calling {
         }
     }
 
-    /// Carries the call on, if it is its turn.
+    /// Carries the call on.
     fn drive(&mut self, context: &mut Context<'_>) {
-        if !self.waits_for_turn(context) {
-            self.carrier.take_if(|carrier| carrier.as_mut().poll(context).is_ready());
-        }
-    }
-
-    /// Whether others are to have their turn first. All tasks that are ready on the one thread begin their calls, and
-    /// only then are these sent: so a server finds all of them when it is woken, and is not woken by each.
-    fn waits_for_turn(&mut self, context: &Context<'_>) -> bool {
-        let waits = self.turn.is_some_and(|begun| begun == task::try_id());
-        // A look that wakes nobody, at what a call comes to at once, is not yet a turn.
-        if !waits || !context.waker().will_wake(Waker::noop()) {
-            self.turn = None;
-        }
-        if waits {
-            context.waker().wake_by_ref();
-        }
-        waits
+        self.carrier.take_if(|carrier| carrier.as_mut().poll(context).is_ready());
     }
 
     /// What the call comes to; `on_news` is told what happens on the way. Cancel-safe.

@@ -1,6 +1,7 @@
 //! The middle of a connection: the protocol machine, whom its happenings concern, and the link.
 
 mod happenings;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -13,11 +14,12 @@ use creole_proto::http::{Mirror, call_headers};
 use creole_proto::model::Level;
 use creole_proto::rising::Rising;
 use creole_proto::wire::Raw;
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, broadcast, watch};
-use tokio::task::{self, AbortHandle};
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
+use self::turns::Turns;
 use super::calling::{Calling, Desk, Found, Step};
 use super::connection::{Closed, Notice, OnLog, OnQuestion, Setup};
 use super::link::{Inbox, Link, Transport, Whereabouts};
@@ -40,9 +42,8 @@ pub(super) struct Hub {
     /// Told when the machine's deadline comes earlier.
     sooner: Arc<Notify>,
     clock: OnceLock<AbortHandle>,
+    usher: OnceLock<AbortHandle>,
     started: Instant,
-    /// Whether one thread does everything, so that its tasks have their turns one after the other.
-    takes_turns: bool,
     own: Weak<Self>,
 }
 
@@ -55,6 +56,7 @@ struct State {
     /// When the clock rings next.
     armed: Option<Duration>,
     noise: Meter,
+    turns: Turns,
 }
 
 impl Hub {
@@ -67,6 +69,7 @@ impl Hub {
             questions: BTreeMap::new(),
             armed: None,
             noise: Meter::default(),
+            turns: Turns::default(),
         };
         let hub = Arc::new_cyclic(|own| Self {
             name: transport.name().into(),
@@ -79,14 +82,15 @@ impl Hub {
             on_log: setup.on_log,
             sooner: Arc::new(Notify::new()),
             clock: OnceLock::new(),
+            usher: OnceLock::new(),
             started: Instant::now(),
-            takes_turns: Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread,
             own: own.clone(),
         });
         let link = transport.begin(Inbox(Arc::downgrade(&hub)));
         let _ = hub.link.set(link);
         let clock = tokio::spawn(ring(Arc::downgrade(&hub), Arc::clone(&hub.sooner)));
         let _ = hub.clock.set(clock.abort_handle());
+        hub.take_turns();
         hub.work(|state, now| {
             state.machine.open(now, &mut state.outbox);
         });
@@ -139,8 +143,7 @@ impl Hub {
                 state.calls.insert(key, desk);
             });
         }
-        let turn = hub.takes_turns.then(task::try_id);
-        Calling { key, hub: Arc::clone(hub), carrier: None, turn, refused }
+        Calling { key, hub: Arc::clone(hub), carrier: None, refused }
     }
 
     /// Wakes nobody who waits for a call until they look again.
@@ -334,9 +337,8 @@ impl Hub {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        if let Some(clock) = self.clock.get() {
-            clock.abort();
-        }
+        let own = [&self.clock, &self.usher].into_iter().filter_map(OnceLock::get);
+        own.for_each(AbortHandle::abort);
     }
 }
 

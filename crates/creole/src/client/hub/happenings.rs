@@ -16,6 +16,7 @@ use serde_json::json;
 use super::super::calling::{Asked, Desk, News, Reply};
 use super::super::connection::Notice;
 use super::super::link::Carrier;
+use super::turns::Turns;
 use super::{Hub, State};
 use crate::process::unavailable;
 
@@ -49,7 +50,7 @@ impl Hub {
         // What is sent can bring the next deadline forward: a request its own one, the rest and the opening any.
         let (mut soonest, mut is_any) = (None, self.opened.borrow().is_none());
         if let Some(link) = self.link.get() {
-            let State { machine, outbox, calls, .. } = state;
+            let State { machine, outbox, calls, turns, .. } = state;
             for frame in outbox.frames() {
                 match frame.sending {
                     Sending::Request(call) => {
@@ -62,7 +63,7 @@ impl Hub {
                     false => Vec::new(),
                 };
                 if let Some(carrier) = link.send(frame, headers) {
-                    leave(carrier, frame.sending, calls);
+                    leave(carrier, frame.sending, calls, turns);
                 }
             }
         }
@@ -176,15 +177,17 @@ impl Hub {
 }
 
 /// Leaves a request to whoever waits for its answer.
-fn leave(carrier: Carrier, sending: Sending, calls: &mut Rising<CallKey, Desk>) {
-    let desk = match sending {
-        Sending::Request(call) => calls.get_mut(call),
-        _ => None,
-    };
-    match desk {
-        Some(desk) => desk.carry(carrier),
+fn leave(carrier: Carrier, sending: Sending, calls: &mut Rising<CallKey, Desk>, turns: &mut Turns) {
+    if let Sending::Request(call) = sending
+        && let Some(desk) = calls.get_mut(call)
+    {
+        desk.carry(carrier, turns.are_taken);
+        if turns.are_taken {
+            turns.hold(call);
+        }
+    } else {
         // Nobody does: it opens the conversation.
-        None => _ = tokio::spawn(carrier),
+        tokio::spawn(carrier);
     }
 }
 
