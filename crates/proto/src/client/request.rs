@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use crate::model::{ClientCapabilities, Implementation, Level, Tasking};
+use crate::model::{ClientCapabilities, Level, Tasking};
 use crate::op::{Operation, Reentry};
 use crate::wire::Raw;
 
@@ -30,7 +30,7 @@ pub struct Terms {
     /// for something else is a fault.
     pub capabilities: Arc<ClientCapabilities>,
     /// Who the caller says it is, for stateless servers; otherwise the profile's identity is told.
-    pub client: Option<Arc<Implementation>>,
+    pub client: Option<Raw>,
     /// The least serious log messages that are wanted; less serious ones are not handed over.
     pub log: Option<Level>,
     /// Whether progress is wanted.

@@ -10,8 +10,7 @@ use crate::dialect::Dialect;
 use crate::meta;
 use crate::method::Method;
 use crate::model::{
-    ClientCapabilities, CompletionRequest, Implementation, Level, Reference, TASKS_EXTENSION,
-    Tasking,
+    ClientCapabilities, CompletionRequest, Level, Reference, TASKS_EXTENSION, Tasking,
 };
 use crate::op::{Operation, Reentry};
 use crate::revision::{Elicitation, Era, Rules, Tasks};
@@ -162,10 +161,8 @@ fn write_meta(out: &mut Vec<u8>, terms: &Terms, manner: &Manner<'_>) {
         text_member(out, meta::PROTOCOL_VERSION, manner.rules.name);
         key(out, meta::CLIENT_CAPABILITIES);
         write_capabilities(out, &terms.capabilities, manner.rules);
-        match &terms.client {
-            Some(client) => write_client(out, client),
-            None => raw_member(out, meta::CLIENT_INFO, manner.identity.as_str()),
-        }
+        let client = terms.client.as_ref().unwrap_or(manner.identity);
+        raw_member(out, meta::CLIENT_INFO, client.as_str());
         if let Some(level) = terms.log {
             text_member(out, meta::LOG_LEVEL, level.name());
         }
@@ -184,17 +181,6 @@ fn write_meta(out: &mut Vec<u8>, terms: &Terms, manner: &Manner<'_>) {
         true => out.truncate(start),
         false => out.push(b'}'),
     }
-}
-
-fn write_client(out: &mut Vec<u8>, client: &Implementation) {
-    key(out, meta::CLIENT_INFO);
-    out.push(b'{');
-    text_member(out, "name", &client.name);
-    if let Some(title) = &client.title {
-        text_member(out, "title", title);
-    }
-    text_member(out, "version", &client.version);
-    out.push(b'}');
 }
 
 /// Writes what the client can be asked for, as far as these rules have it.
