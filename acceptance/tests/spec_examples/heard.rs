@@ -131,7 +131,7 @@ impl Listener {
             progress: true,
             ..Terms::default()
         };
-        let call = machine.request(Request { operation, terms }, Duration::ZERO, &mut out);
+        let call = machine.request(&Request { operation, terms }, Duration::ZERO, &mut out);
         Self { machine, out, call }
     }
 
