@@ -200,6 +200,20 @@ impl Conversation {
         }
     }
 
+    /// The same where whoever waits at this stream looks at it right afterwards, and need not be woken.
+    pub(super) fn finish_here(
+        &self,
+        key: CallKey,
+        outcome: Outcome,
+        stream: StreamKey,
+        context: &Context<'_>,
+    ) {
+        if let Some(stream) = self.lock().stream(stream) {
+            stream.hush(context.waker());
+        }
+        self.finish(key, outcome);
+    }
+
     /// Names the task that runs a call, to be aborted with it.
     pub(super) fn runs_in(&self, key: CallKey, task: AbortHandle) {
         self.lock().open(key, |open| open.task = Some(task));

@@ -113,7 +113,7 @@ impl Exchange {
         let conversation = &self.conversation;
         self.pending.retain_mut(|call| match call.future.as_mut().poll(context) {
             Poll::Ready(outcome) => {
-                conversation.finish(call.key, outcome);
+                conversation.finish_here(call.key, outcome, COMMON, context);
                 false
             }
             Poll::Pending => true,

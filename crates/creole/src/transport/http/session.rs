@@ -1,5 +1,6 @@
 //! A session of the handshake generation: its calls outlive the connections that asked for them.
 
+mod ahead;
 mod elsewhere;
 
 pub(super) use elsewhere::Place;
@@ -19,9 +20,10 @@ use creole_proto::wire::{Frame, ScanError, hex};
 use http::Response;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
-use super::conversation::{COMMON, Conversation, First, Pending, StreamKey};
+use self::ahead::Ahead;
+use super::conversation::{COMMON, Conversation, First, StreamKey};
 use super::exchange::{CHUNK, KEEP_ALIVE, PATIENCE, STILL_THERE, push_event};
 use super::hub::{Hub, Listening};
 use super::reply::{self, Body, Events};
@@ -192,14 +194,14 @@ impl Session {
     ) -> Response<Body> {
         let key = if self.single { COMMON } else { self.conversation.open_stream() };
         let started = self.conversation.receive(scanned, key);
-        let waits = self.begin(started);
+        let ahead = self.begin(started);
         if self.single {
             return reply::empty(202);
         }
         let Some(reader) = self.conversation.attach(key, None) else { return reply::empty(202) };
-        let first = match waits {
-            true => Box::pin(self.first(key, reader, takes_events)).await,
-            false => self.conversation.first_now(key, reader, takes_events),
+        let first = match ahead.is_empty() {
+            true => self.conversation.first_now(key, reader, takes_events),
+            false => Box::pin(self.first(key, reader, takes_events, ahead)).await,
         };
         match first {
             First::Answer(text, fault) => {
@@ -237,43 +239,39 @@ impl Session {
         }
     }
 
-    /// Begins calls; those that have to wait become tasks. Tells whether any does.
-    fn begin(self: &Arc<Self>, started: Vec<Call>) -> bool {
-        let mut waits = false;
+    /// Begins calls; gives back those that have to wait.
+    fn begin(&self, started: Vec<Call>) -> Ahead {
+        let mut waiting = Vec::new();
         for call in started {
-            if let Some(pending) = self.conversation.begin(call) {
-                waits = true;
-                let key = pending.key;
-                let task = tokio::spawn(run(Arc::clone(&self.conversation), pending));
-                self.conversation.runs_in(key, task.abort_handle());
-            }
+            waiting.extend(self.conversation.begin(call));
         }
-        waits
+        Ahead::new(&self.conversation, waiting)
     }
 
     /// What comes first; after a while it is a stream, if the client takes one.
-    async fn first(&self, key: StreamKey, reader: Reader, takes_events: bool) -> First {
+    async fn first(
+        &self,
+        key: StreamKey,
+        reader: Reader,
+        takes_events: bool,
+        mut ahead: Ahead,
+    ) -> First {
         let conversation = &self.conversation;
+        let patience = Instant::now() + PATIENCE;
+        // Tasks also see to the time that their calls may take.
+        let alone = conversation.deadline().map_or(patience, |deadline| deadline.min(patience));
+        let soon = poll_fn(|context| {
+            ahead.drive(key, context);
+            conversation.poll_first(key, reader, takes_events, context)
+        });
+        if let Ok(first) = timeout_at(alone, soon).await {
+            return first;
+        }
+        drop(ahead);
         let ready = poll_fn(|context| conversation.poll_first(key, reader, takes_events, context));
         match takes_events {
-            true => tokio::time::timeout(PATIENCE, ready).await.unwrap_or(First::Events),
+            true => timeout_at(patience, ready).await.unwrap_or(First::Events),
             false => ready.await,
-        }
-    }
-}
-
-/// Runs a call to its end, and lets the machine know when it has taken too long.
-async fn run(conversation: Arc<Conversation>, mut call: Pending) {
-    loop {
-        let deadline = conversation.deadline();
-        tokio::select! {
-            outcome = &mut call.future => return conversation.finish(call.key, outcome),
-            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                conversation.tick();
-                if !conversation.is_open(call.key) {
-                    return;
-                }
-            }
         }
     }
 }

@@ -214,6 +214,11 @@ impl Stream {
         }
     }
 
+    /// Wakes this one no more until it looks again, which it is about to do.
+    pub(super) fn hush(&mut self, waker: &Waker) {
+        self.waker.take_if(|own| own.will_wake(waker));
+    }
+
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
