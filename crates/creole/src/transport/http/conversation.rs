@@ -200,18 +200,24 @@ impl Conversation {
         }
     }
 
-    /// The same where whoever waits at this stream looks at it right afterwards, and need not be woken.
-    pub(super) fn finish_here(
+    /// Lets calls go on; those that are over are gone then. Whoever does that looks at their stream right afterwards, and
+    /// need not be woken.
+    pub(super) fn drive(
         &self,
-        key: CallKey,
-        outcome: Outcome,
+        calls: &mut Vec<Pending>,
         stream: StreamKey,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
     ) {
-        if let Some(stream) = self.lock().stream(stream) {
-            stream.hush(context.waker());
-        }
-        self.finish(key, outcome);
+        calls.retain_mut(|call| match call.future.as_mut().poll(context) {
+            Poll::Ready(outcome) => {
+                if let Some(stream) = self.lock().stream(stream) {
+                    stream.hush(context.waker());
+                }
+                self.finish(call.key, outcome);
+                false
+            }
+            Poll::Pending => true,
+        });
     }
 
     /// Names the task that runs a call, to be aborted with it.

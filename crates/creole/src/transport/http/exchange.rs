@@ -110,14 +110,7 @@ impl Exchange {
 
     /// Lets the calls go on.
     fn drive(&mut self, context: &mut Context<'_>) {
-        let conversation = &self.conversation;
-        self.pending.retain_mut(|call| match call.future.as_mut().poll(context) {
-            Poll::Ready(outcome) => {
-                conversation.finish_here(call.key, outcome, COMMON, context);
-                false
-            }
-            Poll::Pending => true,
-        });
+        self.conversation.drive(&mut self.pending, COMMON, context);
     }
 
     /// Whether it is time for a sign of life, where the client takes them; ends calls whose time is over on the way.

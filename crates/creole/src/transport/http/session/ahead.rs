@@ -2,7 +2,7 @@
 //! do. Those that are not, or whose client has left, go on in tasks.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
@@ -27,14 +27,7 @@ impl Ahead {
 
     /// Lets the calls go on; whoever does that looks at their stream right afterwards.
     pub(super) fn drive(&mut self, stream: StreamKey, context: &mut Context<'_>) {
-        let conversation = &self.conversation;
-        self.calls.retain_mut(|call| match call.future.as_mut().poll(context) {
-            Poll::Ready(outcome) => {
-                conversation.finish_here(call.key, outcome, stream, context);
-                false
-            }
-            Poll::Pending => true,
-        });
+        self.conversation.drive(&mut self.calls, stream, context);
     }
 }
 
