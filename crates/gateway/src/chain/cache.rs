@@ -1,7 +1,8 @@
 //! Keeps results for a while.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+mod kept;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use creole::seal::digest;
@@ -9,11 +10,11 @@ use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::op::{Operation, Outcome, Payload};
 use creole_proto::wire::{Raw, canonical};
-use tokio::time::Instant;
 
 use super::Names;
 use super::hints::Known;
 use super::weight::{is_error, weight};
+use kept::{Kept, Key};
 
 /// What a kept result costs besides its own bytes.
 const OVERHEAD: usize = 256;
@@ -38,24 +39,6 @@ pub struct Cache {
     settings: CacheSettings,
     read_only: Known,
     kept: Mutex<Kept>,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    results: HashMap<Key, Entry>,
-    /// The keys in the order in which they came; all live equally long, so the first is always the oldest.
-    order: VecDeque<Key>,
-    bytes: usize,
-}
-
-/// A digest of whose it is and of what was asked.
-type Key = [u8; 32];
-
-#[derive(Debug)]
-struct Entry {
-    payload: Payload,
-    bytes: usize,
-    until: Instant,
 }
 
 impl Cache {
@@ -91,53 +74,25 @@ impl Cache {
         Some(digest(parts.as_flattened()))
     }
 
-    fn find(&self, key: &Key) -> Option<Payload> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = kept.results.get(key).filter(|entry| entry.until > Instant::now())?;
-        Some(entry.payload.clone())
-    }
-
     fn keep(&self, key: Key, payload: &Payload) {
         let Some(bytes) = weight(payload).map(|bytes| bytes + OVERHEAD) else { return };
         if is_error(payload) || bytes > self.settings.max_bytes {
             return;
         }
-        let until = Instant::now() + self.settings.ttl;
-        let entry = Entry { payload: payload.clone(), bytes, until };
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.forget(&key);
-        kept.bytes += bytes;
-        kept.results.insert(key, entry);
-        kept.order.push_back(key);
+        let mut kept = self.kept();
+        kept.keep(key, payload.clone(), bytes, self.settings.ttl);
         kept.make_room(self.settings.max_bytes);
     }
-}
 
-impl Kept {
-    fn forget(&mut self, key: &Key) {
-        if let Some(old) = self.results.remove(key) {
-            self.bytes -= old.bytes;
-            self.order.retain(|other| other != key);
-        }
-    }
-
-    fn make_room(&mut self, max_bytes: usize) {
-        let now = Instant::now();
-        while let Some(oldest) = self.order.front().copied() {
-            let is_old = self.results.get(&oldest).is_none_or(|entry| entry.until <= now);
-            if !is_old && self.bytes <= max_bytes {
-                return;
-            }
-            self.order.pop_front();
-            self.bytes -= self.results.remove(&oldest).map_or(0, |entry| entry.bytes);
-        }
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Middleware for Cache {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let Some(key) = self.key(&call) else { return next.call(call) };
-        if let Some(payload) = self.find(&key) {
+        if let Some(payload) = self.kept().find(&key) {
             return Box::pin(async move { Outcome::Complete(payload) });
         }
         Box::pin(async move {

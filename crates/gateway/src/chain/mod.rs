@@ -44,7 +44,7 @@ pub(crate) use hints::Hints;
 pub use names::Names;
 pub use pin::{Changed, Pin, approve, changes};
 pub use rate::{RateLimit, RateSettings};
-pub use redact::{Redact, Redactor};
+pub use redact::{Redact, RedactFrom, Redactor};
 pub use rename::{Rename, RenameSettings};
 pub use retry::{Retry, RetrySettings};
 pub use rewrite::{Rewrite, Rewritten};

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::script::ScriptTable;
 use super::value::{Entries, Placed, Within};
-use super::words::{AuditArguments, Kind};
+use super::words::{AuditArguments, Kind, RedactedFrom};
 
 /// The kinds of layers, as they are written.
 pub(crate) const KINDS: [&str; 14] = [
@@ -194,16 +194,19 @@ pub struct RewrittenTable {
     pub fixed: Option<Entries<Placed<Value>>>,
 }
 
-/// Takes secrets out of the texts and the data of results.
+/// Takes secrets out of the texts and the data of results and arguments.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedactTable {
     /// Regular expressions of what is taken out of texts.
     pub patterns: Option<Vec<Placed<String>>>,
-    /// Places in structured results, as JSON pointers such as `/user/email`; `*` stands for any key or index.
+    /// Places in structured results and arguments, as JSON pointers such as `/user/email`; `*` stands for any key or
+    /// index.
     pub pointers: Option<Vec<Placed<String>>>,
     /// What stands there instead. Default: `[redacted]`.
     pub replacement: Option<String>,
+    /// What they are taken out of. Default: `results`.
+    pub from: Option<RedactedFrom>,
 }
 
 /// Refuses what is too large.

@@ -320,6 +320,18 @@ pub enum AuditArguments {
     Redacted,
 }
 
+/// What secrets are taken out of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RedactedFrom {
+    /// What comes back: results, the words of faults, and progress and log messages.
+    Results,
+    /// What tools and prompts are given.
+    Arguments,
+    /// All of that.
+    Both,
+}
+
 /// Which generation of the protocol an upstream speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

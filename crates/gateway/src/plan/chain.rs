@@ -14,7 +14,7 @@ use super::layer::{AuditPlan, AuditedArguments, LayerPlan, RedactPlan};
 use super::{count, file, label, script, seconds};
 use crate::chain::{
     BreakerSettings, CacheSettings, ConcurrencySettings, FilterSettings, Names, RateSettings,
-    RenameSettings, RetrySettings, Rewrite, Rewritten, SizeLimit, Timeout,
+    RedactFrom, RenameSettings, RetrySettings, Rewrite, Rewritten, SizeLimit, Timeout,
 };
 use crate::config::chain::{
     AuditTable, CacheTable, FilterTable, LayerTable, RateLimitTable, RedactTable, RenameTable,
@@ -22,7 +22,7 @@ use crate::config::chain::{
 };
 use crate::config::error::Problem;
 use crate::config::value::{Entries, Placed, Within};
-use crate::config::words::{AuditArguments, Kind};
+use crate::config::words::{AuditArguments, Kind, RedactedFrom};
 
 /// The longest pattern, in characters.
 const LONGEST_PATTERN: usize = 1000;
@@ -64,7 +64,7 @@ fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, Problem> {
         LayerTable::Filter(table) => LayerPlan::Filter(filter(table)?),
         LayerTable::Rename(table) => LayerPlan::Rename(rename(table)?),
         LayerTable::Rewrite(table) => LayerPlan::Rewrite(rewrite(table)?),
-        LayerTable::Redact(table) => LayerPlan::Redact(redact(table)?),
+        LayerTable::Redact(table) => redact(table)?,
         LayerTable::SizeLimit(table) => {
             let bytes = |most: Option<Within<1, 268_435_456>>| most.map(|most| count(most.get()));
             let (arguments, results) = (bytes(table.arguments), bytes(table.results));
@@ -243,7 +243,7 @@ fn has_date(value: &Value) -> bool {
     }
 }
 
-fn redact(table: RedactTable) -> Result<RedactPlan, Problem> {
+fn redact(table: RedactTable) -> Result<LayerPlan, Problem> {
     let plan = RedactPlan {
         patterns: patterns(table.patterns)?,
         pointers: pointers(table.pointers)?,
@@ -252,7 +252,12 @@ fn redact(table: RedactTable) -> Result<RedactPlan, Problem> {
     if plan.patterns.is_empty() && plan.pointers.is_empty() {
         return Err(says_nothing("set `patterns` or `pointers`"));
     }
-    Ok(plan)
+    let from = match table.from.unwrap_or(RedactedFrom::Results) {
+        RedactedFrom::Results => RedactFrom::Results,
+        RedactedFrom::Arguments => RedactFrom::Arguments,
+        RedactedFrom::Both => RedactFrom::Both,
+    };
+    Ok(LayerPlan::Redact(plan, from))
 }
 
 fn audit(table: AuditTable) -> Result<AuditPlan, Problem> {

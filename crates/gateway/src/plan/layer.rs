@@ -9,8 +9,8 @@ use creole_tools::script::Script;
 
 use crate::chain::{
     Arguments, Audit, AuditSettings, Breaker, BreakerSettings, Cache, CacheSettings, Concurrency,
-    ConcurrencySettings, Filter, FilterSettings, Pin, RateLimit, RateSettings, Redact, Redactor,
-    Rename, RenameSettings, Retry, RetrySettings, Rewrite, Scripted, SizeLimit, Timeout,
+    ConcurrencySettings, Filter, FilterSettings, Pin, RateLimit, RateSettings, Redact, RedactFrom,
+    Redactor, Rename, RenameSettings, Retry, RetrySettings, Rewrite, Scripted, SizeLimit, Timeout,
 };
 
 /// One layer of a chain.
@@ -34,8 +34,8 @@ pub enum LayerPlan {
     Rename(RenameSettings),
     /// Changes what tools say of themselves and what they are given.
     Rewrite(Rewrite),
-    /// Takes secrets out of results.
-    Redact(RedactPlan),
+    /// Takes secrets out of results and arguments.
+    Redact(RedactPlan, RedactFrom),
     /// Refuses what is too large.
     SizeLimit(SizeLimit),
     /// Writes down who did what.
@@ -122,7 +122,7 @@ impl LayerPlan {
             Self::Filter(_) => "filter",
             Self::Rename(_) => "rename",
             Self::Rewrite(_) => "rewrite",
-            Self::Redact(_) => "redact",
+            Self::Redact(..) => "redact",
             Self::SizeLimit(_) => "size-limit",
             Self::Audit(_) => "audit",
             Self::Pin(_) => "pin",
@@ -149,7 +149,7 @@ impl LayerPlan {
             Self::Filter(settings) => Arc::new(Filter::new(settings.clone())),
             Self::Rename(settings) => Arc::new(Rename::new(settings.clone())),
             Self::Rewrite(layer) => Arc::new(layer.clone()),
-            Self::Redact(plan) => Arc::new(Redact::new(plan.redactor()?)),
+            Self::Redact(plan, from) => Arc::new(Redact::new(plan.redactor()?, *from)),
             Self::SizeLimit(layer) => Arc::new(*layer),
             Self::Audit(plan) => Arc::new(plan.build(server)?),
             Self::Pin(file) => Arc::new(Pin::new(server, file).map_err(|error| {

@@ -149,6 +149,7 @@ pub(crate) const FULL: &str = r#"
         patterns = ["x"]
         pointers = ["/x"]
         replacement = "y"
+        from = "both"
         [[server.chain]]
         kind = "size-limit"
         arguments = 1

@@ -4,6 +4,7 @@ use std::fs;
 
 use creole::{Server, Service, Tool};
 use creole_proto::model::ToolResult;
+use creole_proto::wire::Raw;
 use serde_json::json;
 
 use super::*;

@@ -4,7 +4,7 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::ToolResult;
 use creole_proto::op::RelayedKind;
 use creole_proto::revision::{Era, Revision};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::chain::testing::{Flaky, call, fault, text, told};
@@ -15,11 +15,15 @@ fn redactor() -> Redactor {
     Redactor::new(&patterns, &pointers, "[redacted]").unwrap()
 }
 
+fn results() -> Redact {
+    Redact::new(redactor(), RedactFrom::Results)
+}
+
 #[tokio::test]
 async fn texts_and_faults_lose_what_matches() {
     let broken = Fault::new(FaultKind::ToolFailed, "no key sk-abc");
     let answer = ToolResult::text("the key is sk-123, or sk-4");
-    let (service, flaky) = Flaky::answering(Redact::new(redactor()), broken, 0, answer);
+    let (service, flaky) = Flaky::answering(results(), broken, 0, answer);
     let expected = "the key is [redacted], or [redacted]";
     assert_eq!(text(&call(&service, "a", "read", "{}").await), expected);
     flaky.fail(1);
@@ -27,9 +31,27 @@ async fn texts_and_faults_lose_what_matches() {
 }
 
 #[tokio::test]
+async fn arguments_lose_what_matches_before_the_tool_is_given_them() {
+    let given = r#"{"data":"a sk-1 b","user":{"email":"x"},"n":1}"#;
+    let seen_with = async |from| {
+        let layer = Redact::new(redactor(), from);
+        let broken = Fault::new(FaultKind::ToolFailed, "");
+        let (service, flaky) = Flaky::answering(layer, broken, 0, ToolResult::text("sk-2"));
+        let answered = text(&call(&service, "a", "read", given).await).to_owned();
+        (flaky.given(), answered)
+    };
+    let whole: Value = serde_json::from_str(given).unwrap();
+    let redacted = json!({"data": "a [redacted] b", "user": {"email": "[redacted]"}, "n": 1});
+    let clean = "[redacted]".to_owned();
+    assert_eq!(seen_with(RedactFrom::Results).await, (whole, clean.clone()));
+    assert_eq!(seen_with(RedactFrom::Arguments).await, (redacted.clone(), "sk-2".to_owned()));
+    assert_eq!(seen_with(RedactFrom::Both).await, (redacted, clean));
+}
+
+#[tokio::test]
 async fn progress_and_log_messages_lose_what_matches() {
     let data = r#"{"data":"sk-1","user":{"email":"a@b"},"n":1}"#;
-    let told = told(Redact::new(redactor()), "found sk-2", data).await;
+    let told = told(results(), "found sk-2", data).await;
     let [Event::Progress { message, .. }, Event::Log { logger, data, .. }] = &told[..] else {
         panic!("{told:?}")
     };
@@ -52,7 +74,7 @@ fn data_loses_what_stands_at_the_places() {
 
 #[test]
 fn what_another_server_answered_stays_as_it_was_but_for_the_secrets() {
-    let result = r#"{"content":[{"type":"text","text":"sk-1"},{"type":"image","data":"sk-9","mimeType":"a/b"}], "structuredContent":{"user":{"email":"x"}},"_meta":{ "n": 1.0 }}"#;
+    let result = r#"{"content":[{"type":"text","text":"sk-1"},{"type":"image","data":"sk-9","mimeType":"a/b"}], "structuredContent":{"user":{"email":"x"},"data":"sk-7"},"_meta":{ "n": 1.0 }}"#;
     let rules = Revision::newest(Era::Handshake).rules();
     let relayed = Relayed { result: Raw::parse(result).unwrap(), rules, kind: RelayedKind::Tool };
     let mut payload = Payload::Relayed(relayed);
@@ -64,6 +86,7 @@ fn what_another_server_answered_stays_as_it_was_but_for_the_secrets() {
     assert_eq!(value["content"][0]["text"], "[redacted]");
     assert_eq!(value["content"][1]["data"], "sk-9");
     assert_eq!(value["structuredContent"]["user"]["email"], "[redacted]");
+    assert_eq!(value["structuredContent"]["data"], "[redacted]");
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! The results that are kept, the oldest of which make room for new ones.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use creole_proto::op::Payload;
+use tokio::time::Instant;
+
+/// A digest of whose it is and of what was asked.
+pub(super) type Key = [u8; 32];
+
+/// The results that are kept.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    results: HashMap<Key, Entry>,
+    /// The keys in the order in which they came; all live equally long, so the first is always the oldest.
+    order: VecDeque<Key>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    payload: Payload,
+    bytes: usize,
+    until: Instant,
+}
+
+impl Kept {
+    /// What is kept under a key and not too old.
+    pub(super) fn find(&self, key: &Key) -> Option<Payload> {
+        let entry = self.results.get(key).filter(|entry| entry.until > Instant::now())?;
+        Some(entry.payload.clone())
+    }
+
+    /// Keeps a result that costs so many bytes.
+    pub(super) fn keep(&mut self, key: Key, payload: Payload, bytes: usize, ttl: Duration) {
+        self.forget(&key);
+        self.bytes += bytes;
+        self.results.insert(key, Entry { payload, bytes, until: Instant::now() + ttl });
+        self.order.push_back(key);
+    }
+
+    fn forget(&mut self, key: &Key) {
+        if let Some(old) = self.results.remove(key) {
+            self.bytes -= old.bytes;
+            self.order.retain(|other| other != key);
+        }
+    }
+
+    /// Forgets what is too old, and the oldest until the rest costs at most so many bytes.
+    pub(super) fn make_room(&mut self, max_bytes: usize) {
+        let now = Instant::now();
+        while let Some(oldest) = self.order.front().copied() {
+            let is_old = self.results.get(&oldest).is_none_or(|entry| entry.until <= now);
+            if !is_old && self.bytes <= max_bytes {
+                return;
+            }
+            self.order.pop_front();
+            self.bytes -= self.results.remove(&oldest).map_or(0, |entry| entry.bytes);
+        }
+    }
+}

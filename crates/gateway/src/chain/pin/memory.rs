@@ -1,0 +1,148 @@
+//! What is remembered of the tools of one server, and whether it still is what they say of themselves.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use creole::seal::digest;
+use creole_proto::model::Definition;
+use creole_proto::wire::{Raw, canonical, hex};
+
+use super::file::{self, Pinned, Pins, Seen, update};
+use crate::chain::edit::newest;
+
+/// Tools of one server that are remembered; further ones are withheld.
+const MOST_TOOLS: usize = 10_000;
+
+/// What is remembered of the tools of one server.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) server: String,
+    path: PathBuf,
+    tools: Mutex<Pins>,
+    /// Whether there is something that the file does not say yet.
+    is_new: AtomicBool,
+    /// Whether somebody is about to write the file.
+    pub(super) is_saving: AtomicBool,
+    /// Whether something was approved that no list shows yet.
+    is_approved: AtomicBool,
+    /// When the file was last written, and its size, when it was last looked at.
+    stamp: Mutex<Option<(SystemTime, u64)>>,
+}
+
+impl Memory {
+    /// What the file remembers of the server of this name.
+    pub(super) fn read(server: &str, path: &Path) -> io::Result<Self> {
+        let tools = file::read(path)?.servers.remove(server).unwrap_or_default();
+        Ok(Self {
+            server: server.to_owned(),
+            path: path.to_owned(),
+            tools: Mutex::new(tools),
+            is_new: AtomicBool::new(false),
+            is_saving: AtomicBool::new(false),
+            is_approved: AtomicBool::new(false),
+            stamp: Mutex::default(),
+        })
+    }
+
+    /// Whether there is something that the file does not say yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new.load(Ordering::Acquire)
+    }
+
+    /// Waits for one who writes the file now.
+    pub(super) fn settle(&self) {
+        drop(self.tools());
+    }
+
+    fn tools(&self) -> MutexGuard<'_, Pins> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the tool may be seen as it is defined now.
+    pub(super) fn admits(&self, item: &Definition) -> bool {
+        let text = canonical(newest(item));
+        let seen = Seen { sha256: hex(&digest(text.as_bytes())), definition: raw(&text) };
+        let mut tools = self.tools();
+        let count = tools.len();
+        match tools.get_mut(item.name()) {
+            Some(pinned) if pinned.sha256 == seen.sha256 => {
+                self.note(pinned.changed.take().is_some());
+                true
+            }
+            Some(pinned) => {
+                let (server, tool) = (&*self.server, item.name());
+                tracing::warn!(server, tool, "this tool changed: withheld until it is approved");
+                self.note(pinned.changed.replace(seen.clone()) != Some(seen));
+                false
+            }
+            None if count >= MOST_TOOLS => false,
+            None => {
+                let Seen { sha256, definition } = seen;
+                tools.insert(item.name().to_owned(), Pinned { sha256, definition, changed: None });
+                self.note(true);
+                true
+            }
+        }
+    }
+
+    fn note(&self, is_new: bool) {
+        if is_new {
+            self.is_new.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether the tool is withheld; one that was approved meanwhile is not.
+    pub(super) fn withholds(&self, tool: &str) -> bool {
+        let is_changed = |tools: &Pins| tools.get(tool).is_some_and(|it| it.changed.is_some());
+        if !is_changed(&self.tools()) {
+            return false;
+        }
+        self.save();
+        is_changed(&self.tools())
+    }
+
+    /// Whether something was approved since this was last asked. Only while a tool is withheld is the file looked
+    /// at, and only when it was written is it read.
+    pub(super) fn has_approved(&self) -> bool {
+        let is_withholding = self.tools().values().any(|pinned| pinned.changed.is_some());
+        if is_withholding && self.is_written() {
+            self.save();
+        }
+        self.is_approved.swap(false, Ordering::AcqRel)
+    }
+
+    fn is_written(&self) -> bool {
+        let found = std::fs::metadata(&self.path).ok();
+        let stamp = found.and_then(|found| Some((found.modified().ok()?, found.len())));
+        let mut last = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *last, stamp) != stamp
+    }
+
+    /// Writes the file, and takes over what was approved there.
+    pub(super) fn save(&self) {
+        let mut tools = self.tools();
+        self.is_new.store(false, Ordering::Release);
+        let saved = update(&self.path, |all| {
+            let pins = all.servers.entry(self.server.clone()).or_default();
+            for (name, pinned) in tools.iter_mut() {
+                let approved = pins.get(name).filter(|there| pinned.is_changed_to(there));
+                if let Some(there) = approved {
+                    *pinned = there.clone();
+                    self.is_approved.store(true, Ordering::Release);
+                }
+                pins.insert(name.clone(), pinned.clone());
+            }
+        });
+        if let Err(error) = saved {
+            let file = self.path.display();
+            tracing::error!(%file, %error, "the definitions of tools cannot be remembered");
+        }
+    }
+}
+
+fn raw(text: &str) -> Raw {
+    Raw::parse(text).unwrap_or_else(|_| Raw::of(&()))
+}
