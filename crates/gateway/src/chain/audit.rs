@@ -16,7 +16,7 @@ use creole::seal::digest;
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::moment;
 use creole_proto::op::{Operation, Outcome};
-use creole_proto::wire::{Raw, canonical, hex};
+use creole_proto::wire::{canonical, hex};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -104,17 +104,16 @@ impl Audit {
     }
 
     fn told_of(&self, operation: &Operation) -> Option<(&'static str, Value)> {
-        let arguments = operation.arguments().map(Raw::as_str)?;
+        let arguments = operation.arguments()?;
         match &self.arguments {
             Arguments::None => None,
             Arguments::Digest => {
-                let digest = digest(canonical(arguments).as_bytes());
+                let digest = digest(canonical(arguments.as_str()).as_bytes());
                 Some(("argumentsSha256", hex(&digest).into()))
             }
             Arguments::Redacted(redactor) => {
-                let mut value = serde_json::from_str(arguments).ok()?;
-                redactor.data(&mut value);
-                Some(("arguments", value))
+                let redacted = redactor.data(arguments);
+                Some(("arguments", redacted.as_ref().unwrap_or(arguments).decode().ok()?))
             }
         }
     }

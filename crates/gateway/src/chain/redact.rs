@@ -5,6 +5,7 @@ mod redactor;
 use std::sync::Arc;
 
 use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::fault::Fault;
 use creole_proto::model::{Content, Contents};
 use creole_proto::op::{Event, Operation, Outcome, Payload, Relayed};
 use creole_proto::wire::Raw;
@@ -55,7 +56,7 @@ impl Redactor {
 
     fn block(&self, block: &mut Content) {
         match block {
-            Content::Text { text, .. } => _ = self.text(text),
+            Content::Text { text, .. } => self.text(text),
             Content::Resource { resource } => self.contents(resource),
             _ => {}
         }
@@ -70,11 +71,11 @@ impl Redactor {
     fn relayed(&self, relayed: &mut Relayed) {
         let change = |key: &str, value: &str| {
             let redacted = match key {
-                "structuredContent" => {
-                    let data = Raw::parse(value).ok().and_then(|data| self.raw(&data));
+                "structuredContent" | "_meta" | "completion" => {
+                    let data = Raw::parse(value).ok().and_then(|data| self.data(&data));
                     data.map(|data| data.as_str().to_owned())
                 }
-                "content" | "contents" | "messages" => self.blocks(value),
+                "content" | "contents" | "messages" | "description" => self.blocks(value),
                 _ => None,
             };
             redacted.map_or(Edit::Keep, Edit::Set)
@@ -83,6 +84,11 @@ impl Redactor {
         if let Some(result) = redacted.and_then(|text| Raw::parse(&text).ok()) {
             relayed.result = result;
         }
+    }
+
+    fn fault(&self, fault: &mut Fault) {
+        self.text(&mut fault.detail);
+        self.replace(&mut fault.data);
     }
 
     fn arguments(&self, operation: &mut Operation) {
@@ -94,7 +100,7 @@ impl Redactor {
     }
 
     fn replace(&self, data: &mut Option<Raw>) {
-        if let Some(redacted) = data.as_ref().and_then(|data| self.raw(data)) {
+        if let Some(redacted) = data.as_ref().and_then(|data| self.data(data)) {
             *data = Some(redacted);
         }
     }
@@ -103,11 +109,11 @@ impl Redactor {
     fn event(&self, mut event: Event) -> Event {
         match &mut event {
             Event::Progress { message, .. } => {
-                message.iter_mut().for_each(|message| _ = self.text(message));
+                message.iter_mut().for_each(|message| self.text(message));
             }
             Event::Log { logger, data, .. } => {
-                logger.iter_mut().for_each(|logger| _ = self.text(logger));
-                if let Some(redacted) = self.raw(data) {
+                logger.iter_mut().for_each(|logger| self.text(logger));
+                if let Some(redacted) = self.data(data) {
                     *data = redacted;
                 }
             }
@@ -131,7 +137,7 @@ impl Middleware for Redact {
             let mut outcome = next.call(call).await;
             match &mut outcome {
                 Outcome::Complete(payload) => self.redactor.payload(payload),
-                Outcome::Fail(fault) => _ = self.redactor.text(&mut fault.detail),
+                Outcome::Fail(fault) => self.redactor.fault(fault),
                 _ => {}
             }
             outcome

@@ -1,10 +1,12 @@
-//! What is taken out of texts and data: what matches a pattern, and what stands at a place.
+//! What is taken out of texts and data: what matches a pattern, and what stands at a place. All else stays as it was
+//! written, odd numbers and the order of keys too.
 
 use std::borrow::Cow;
 
-use creole_proto::wire::Raw;
+use creole_proto::wire::{Raw, elements, unquote};
 use regex::Regex;
-use serde_json::Value;
+
+use crate::chain::edit::{Edit, members, quoted};
 
 /// Members whose strings are no texts: bytes in base64, and words of the protocol.
 const NO_TEXTS: [&str; 5] = ["data", "blob", "type", "mimeType", "role"];
@@ -17,6 +19,9 @@ pub struct Redactor {
     pointers: Vec<Vec<String>>,
     replacement: String,
 }
+
+/// The rests of the pointers that lead through a place.
+type Pointers<'a> = [&'a [String]];
 
 impl Redactor {
     /// What matches a pattern in any text, and what stands at a JSON pointer, in which `*` is any key or index.
@@ -40,70 +45,82 @@ impl Redactor {
         })
     }
 
-    /// Takes out of a text what matches; tells whether something did.
-    pub(super) fn text(&self, text: &mut String) -> bool {
-        let mut found = false;
+    /// Takes out of a text what matches. A text that is an object of JSON is data as well: results repeat theirs so.
+    pub(super) fn text(&self, text: &mut String) {
         for pattern in &self.patterns {
             let replacement = regex::NoExpand(&self.replacement);
             if let Cow::Owned(redacted) = pattern.replace_all(text, replacement) {
                 *text = redacted;
-                found = true;
             }
         }
-        found
-    }
-
-    /// Takes out of data what stands at the places, and out of its texts what matches.
-    pub(in crate::chain) fn data(&self, data: &mut Value) -> bool {
-        let mut found = self.texts_in(data, &[]);
-        for pointer in &self.pointers {
-            found |= self.at(data, pointer);
-        }
-        found
-    }
-
-    fn texts_in(&self, value: &mut Value, no_texts: &[&str]) -> bool {
-        let each = |found, item| self.texts_in(item, no_texts) | found;
-        match value {
-            Value::String(text) => self.text(text),
-            Value::Array(items) => items.iter_mut().fold(false, each),
-            Value::Object(members) => {
-                let texts = members.iter_mut().filter(|(key, _)| !no_texts.contains(&key.as_str()));
-                texts.map(|(_, member)| member).fold(false, each)
-            }
-            _ => false,
+        let is_data = !self.pointers.is_empty() && text.trim_start().starts_with('{');
+        let data = is_data.then(|| Raw::parse(text).ok()).flatten();
+        if let Some(redacted) = data.and_then(|data| self.data(&data)) {
+            redacted.as_str().clone_into(text);
         }
     }
 
-    fn at(&self, value: &mut Value, pointer: &[String]) -> bool {
-        let Some((part, rest)) = pointer.split_first() else {
-            *value = Value::String(self.replacement.clone());
-            return true;
-        };
-        let is_it = |name: &str| part == "*" || part == name;
-        match value {
-            Value::Array(items) => {
-                let of_part =
-                    items.iter_mut().enumerate().filter(|(index, _)| is_it(&index.to_string()));
-                of_part.fold(false, |found, (_, item)| self.at(item, rest) | found)
-            }
-            Value::Object(members) => {
-                let of_part = members.iter_mut().filter(|(key, _)| is_it(key));
-                of_part.fold(false, |found, (_, member)| self.at(member, rest) | found)
-            }
-            _ => false,
-        }
-    }
-
-    /// The data without what is taken out, if something is.
-    pub(super) fn raw(&self, raw: &Raw) -> Option<Raw> {
-        let mut value: Value = raw.decode().ok()?;
-        self.data(&mut value).then(|| Raw::of(&value))
+    /// The data without what stands at the places and what matches in its texts, if there is any of that.
+    pub(in crate::chain) fn data(&self, data: &Raw) -> Option<Raw> {
+        let pointers: Vec<_> = self.pointers.iter().map(Vec::as_slice).collect();
+        self.value(data.as_str(), &pointers, &[]).and_then(|text| Raw::parse(&text).ok())
     }
 
     /// Blocks of content, which have words of the protocol between their texts, if something is taken out.
     pub(super) fn blocks(&self, blocks: &str) -> Option<String> {
-        let mut value: Value = serde_json::from_str(blocks).ok()?;
-        self.texts_in(&mut value, &NO_TEXTS).then(|| value.to_string())
+        self.value(blocks, &[], &NO_TEXTS)
     }
+
+    fn value(&self, value: &str, pointers: &Pointers<'_>, no_texts: &[&str]) -> Option<String> {
+        if pointers.iter().any(|pointer| pointer.is_empty()) {
+            return Some(quoted(&self.replacement));
+        }
+        match value.as_bytes().first() {
+            Some(b'"') => self.string(value),
+            Some(b'[') => self.array(value, pointers, no_texts),
+            Some(b'{') => self.object(value, pointers, no_texts),
+            _ => None,
+        }
+    }
+
+    /// What cannot be read cannot be searched, so all of it is taken out.
+    fn string(&self, value: &str) -> Option<String> {
+        let Some(before) = unquote(value) else { return Some(quoted(&self.replacement)) };
+        let mut text = before.clone().into_owned();
+        self.text(&mut text);
+        (text != before).then(|| quoted(&text))
+    }
+
+    fn array(&self, array: &str, pointers: &Pointers<'_>, no_texts: &[&str]) -> Option<String> {
+        let mut found = false;
+        let mut items: Vec<Cow<'_, str>> = Vec::new();
+        for (index, item) in elements(array)?.into_iter().enumerate() {
+            let redacted = self.value(item, &within(pointers, &index.to_string()), no_texts);
+            found |= redacted.is_some();
+            items.push(redacted.map_or(Cow::Borrowed(item), Cow::Owned));
+        }
+        found.then(|| format!("[{}]", items.join(",")))
+    }
+
+    fn object(&self, object: &str, pointers: &Pointers<'_>, no_texts: &[&str]) -> Option<String> {
+        let mut found = false;
+        let redacted = members(object, |key, value| {
+            let redacted = match no_texts.contains(&key) {
+                true => None,
+                false => self.value(value, &within(pointers, key), no_texts),
+            };
+            found |= redacted.is_some();
+            redacted.map_or(Edit::Keep, Edit::Set)
+        });
+        redacted.filter(|_| found)
+    }
+}
+
+/// What is left of the pointers that lead to this key or index.
+fn within<'a>(pointers: &Pointers<'a>, name: &str) -> Vec<&'a [String]> {
+    let leads = |pointer: &&'a [String]| {
+        let (part, rest) = pointer.split_first()?;
+        (part == "*" || part == name).then_some(rest)
+    };
+    pointers.iter().filter_map(leads).collect()
 }

@@ -62,14 +62,30 @@ async fn progress_and_log_messages_lose_what_matches() {
 }
 
 #[test]
-fn data_loses_what_stands_at_the_places() {
-    let mut data =
-        json!({"user": {"email": ["a@b"], "name": "sk-1"}, "list": [{"key/s": 1}, {"x": 2}]});
-    assert!(redactor().data(&mut data));
-    let expected = json!({"user": {"email": "[redacted]", "name": "[redacted]"},
-        "list": [{"key/s": "[redacted]"}, {"x": 2}]});
-    assert_eq!(data, expected);
-    assert!(!redactor().data(&mut json!({"user": {}})));
+fn data_loses_what_stands_at_the_places_and_keeps_the_rest_as_it_was_written() {
+    let data = |text: &str| redactor().data(&Raw::parse(text).unwrap());
+    let before =
+        r#"{"z": 1e400,"user":{"email":["a@b"],"name":"sk-1"},"list":[{"key/s":1},{"x":2.0}]}"#;
+    let after = r#"{"z":1e400,"user":{"email":"[redacted]","name":"[redacted]"},"list":[{"key/s":"[redacted]"},{"x":2.0}]}"#;
+    assert_eq!(data(before).unwrap().as_str(), after);
+    assert_eq!(data(r#"{"user":{}}"#), None);
+}
+
+#[test]
+fn texts_that_are_data_lose_what_stands_at_the_places() {
+    let mut text = r#"{"user":{"email":"a@b"},"n":1}"#.to_owned();
+    redactor().text(&mut text);
+    assert_eq!(text, r#"{"user":{"email":"[redacted]"},"n":1}"#);
+}
+
+#[tokio::test]
+async fn facts_of_faults_lose_what_matches() {
+    let mut broken = Fault::new(FaultKind::ToolFailed, "no");
+    broken.data = Some(Raw::parse(r#"{"trace":"with sk-1"}"#).unwrap());
+    let (service, flaky) = Flaky::answering(results(), broken, 0, ToolResult::text(""));
+    flaky.fail(1);
+    let told = fault(call(&service, "a", "read", "{}").await);
+    assert_eq!(told.data.unwrap().as_str(), r#"{"trace":"with [redacted]"}"#);
 }
 
 #[test]
@@ -93,6 +109,6 @@ fn what_another_server_answered_stays_as_it_was_but_for_the_secrets() {
 fn a_replacement_is_no_template() {
     let redactor = Redactor::new(&["(s)k".to_owned()], &[], "$1").unwrap();
     let mut text = "sk".to_owned();
-    assert!(redactor.text(&mut text));
+    redactor.text(&mut text);
     assert_eq!(text, "$1");
 }
