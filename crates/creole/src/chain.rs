@@ -33,6 +33,9 @@ pub trait Middleware: Send + Sync {
         Some(item)
     }
 
+    /// A resource changed: what was kept of it is old. Told before subscribers are, so that they read what is new.
+    fn updated(&self, _uri: &str) {}
+
     /// Whether [`shape`](Self::shape) would say something else than before; told once for each time. It is asked
     /// every few seconds, on a thread that may wait for a file.
     fn has_changed(&self) -> bool {
@@ -43,6 +46,11 @@ pub trait Middleware: Send + Sync {
 /// Whether a layer lets something else be listed than before.
 pub fn has_changed(layers: &[Arc<dyn Middleware>]) -> bool {
     layers.iter().fold(false, |changed, layer| layer.has_changed() | changed)
+}
+
+/// Tells every layer that a resource changed, the innermost one first.
+pub fn updated(layers: &[Arc<dyn Middleware>], uri: &str) {
+    layers.iter().rev().for_each(|layer| layer.updated(uri));
 }
 
 /// The item as all layers, outermost first, let it be listed: the innermost one is asked first.

@@ -337,6 +337,10 @@ impl Registry {
     }
 
     fn announce(&self, change: Change) {
+        if let Change::Resource(uri) = &change {
+            let layers = Arc::clone(self.read().tools.layers());
+            crate::chain::updated(&layers, uri);
+        }
         if self.shared.is_seen.load(Ordering::Acquire) {
             // Nobody listening is not an error.
             _ = self.shared.changes.send(change);

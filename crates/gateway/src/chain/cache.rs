@@ -74,14 +74,29 @@ impl Cache {
         Some(digest(parts.as_flattened()))
     }
 
-    fn keep(&self, key: Key, payload: &Payload) {
-        let Some(bytes) = weight(payload).map(|bytes| bytes + OVERHEAD) else { return };
+    fn keep(&self, key: Key, target: String, payload: &Payload) {
+        let Some(bytes) = weight(payload).map(|bytes| bytes + target.len() + OVERHEAD) else {
+            return;
+        };
+        let Some(ttl) = self.ttl(payload) else { return };
         if is_error(payload) || bytes > self.settings.max_bytes {
             return;
         }
         let mut kept = self.kept();
-        kept.keep(key, payload.clone(), bytes, self.settings.ttl);
+        kept.keep((key, target), payload.clone(), bytes, ttl);
         kept.make_room(self.settings.max_bytes);
+    }
+
+    /// How long a result may be kept: never longer than the server behind says, and never for others if it says so.
+    fn ttl(&self, payload: &Payload) -> Option<Duration> {
+        let Payload::Relayed(relayed) = payload else { return Some(self.settings.ttl) };
+        let [ttl, scope] = relayed.result.object()?.pick(["ttlMs", "cacheScope"]);
+        if self.settings.public && scope == Some("\"private\"") {
+            return None;
+        }
+        let said = ttl.and_then(|ttl| ttl.parse().ok()).map(Duration::from_millis);
+        Some(said.map_or(self.settings.ttl, |said| said.min(self.settings.ttl)))
+            .filter(|ttl| !ttl.is_zero())
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -95,10 +110,11 @@ impl Middleware for Cache {
         if let Some(payload) = self.kept().find(&key) {
             return Box::pin(async move { Outcome::Complete(payload) });
         }
+        let target = call.operation.target().to_owned();
         Box::pin(async move {
             let outcome = next.call(call).await;
             if let Outcome::Complete(payload) = &outcome {
-                self.keep(key, payload);
+                self.keep(key, target, payload);
             }
             outcome
         })
@@ -108,61 +124,11 @@ impl Middleware for Cache {
         self.read_only.note(kind, &item, |hints| hints.read_only);
         Some(item)
     }
+
+    fn updated(&self, uri: &str) {
+        self.kept().forget_all_of(uri);
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::chain::testing::{Flaky, call, fault, text};
-    use creole_proto::fault::{Fault, FaultKind};
-
-    fn serve(max_bytes: usize, public: bool) -> (creole::Service, Arc<Flaky>) {
-        let ttl = Duration::from_secs(60);
-        let names = Names::default();
-        let cache = Cache::new(CacheSettings { ttl, max_bytes, names, public });
-        Flaky::serve(cache, Fault::new(FaultKind::ToolFailed, "no"), 0)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_changes_nothing_is_asked_once_in_a_while_by_each_caller() {
-        let (service, flaky) = serve(100_000, false);
-        for arguments in [r#"{"a":1,"b":2}"#, r#"{ "b": 2.0, "a": 1 }"#] {
-            assert_eq!(text(&call(&service, "a", "read", arguments).await), "done");
-        }
-        assert_eq!(flaky.calls(), 1);
-        call(&service, "b", "read", r#"{"a":1,"b":2}"#).await;
-        call(&service, "a", "read", r#"{"a":2}"#).await;
-        assert_eq!(flaky.calls(), 3);
-        tokio::time::advance(Duration::from_secs(61)).await;
-        call(&service, "a", "read", r#"{"a":1,"b":2}"#).await;
-        assert_eq!(flaky.calls(), 4);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_public_is_shared() {
-        let (service, flaky) = serve(100_000, true);
-        call(&service, "a", "read", "{}").await;
-        call(&service, "b", "read", "{}").await;
-        assert_eq!(flaky.calls(), 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn failures_and_what_may_change_something_are_not_kept() {
-        let (service, flaky) = serve(100_000, false);
-        flaky.fail(1);
-        fault(call(&service, "a", "read", "{}").await);
-        assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
-        call(&service, "a", "write", "{}").await;
-        call(&service, "a", "write", "{}").await;
-        assert_eq!(flaky.calls(), 4);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_oldest_go_when_there_is_no_room() {
-        let (service, flaky) = serve(2 * OVERHEAD + 50, false);
-        for arguments in [r#"{"a":1}"#, r#"{"a":2}"#, r#"{"a":3}"#, r#"{"a":3}"#, r#"{"a":1}"#] {
-            call(&service, "a", "read", arguments).await;
-        }
-        assert_eq!(flaky.calls(), 4);
-    }
-}
+mod tests;

@@ -67,6 +67,11 @@ impl Chain {
         creole::chain::shape(&self.0, kind, item)
     }
 
+    /// Tells the layers that a resource of the server changed.
+    pub fn updated(&self, uri: &str) {
+        creole::chain::updated(&self.0, uri);
+    }
+
     /// Whether a layer lets something else be seen than before.
     pub fn has_changed(&self) -> bool {
         creole::chain::has_changed(&self.0)

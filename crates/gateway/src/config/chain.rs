@@ -123,7 +123,8 @@ pub struct CircuitBreakerTable {
     pub open_seconds: Option<Within<1, 3600>>,
 }
 
-/// Keeps results of lists and reads, and of calls of tools that change nothing. Each caller has its own.
+/// Keeps results of reads, prompts and tools that change nothing, never longer than the server behind says. Each caller has
+/// its own.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheTable {

@@ -262,6 +262,9 @@ impl Upstream {
     }
 
     fn announce(&self, change: Change) {
+        if let Change::Resource(uri) = &change {
+            self.settings.chain.updated(uri);
+        }
         self.source().announce(change);
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Kept {
 
 #[derive(Debug)]
 struct Entry {
+    /// What was asked for: a tool, a prompt or a resource.
+    target: String,
     payload: Payload,
     bytes: usize,
     until: Instant,
@@ -32,12 +34,26 @@ impl Kept {
         Some(entry.payload.clone())
     }
 
-    /// Keeps a result that costs so many bytes.
-    pub(super) fn keep(&mut self, key: Key, payload: Payload, bytes: usize, ttl: Duration) {
+    /// Keeps what came of asking for the target; it costs so many bytes.
+    pub(super) fn keep(
+        &mut self,
+        asked: (Key, String),
+        payload: Payload,
+        bytes: usize,
+        ttl: Duration,
+    ) {
+        let (key, target) = asked;
         self.forget(&key);
         self.bytes += bytes;
-        self.results.insert(key, Entry { payload, bytes, until: Instant::now() + ttl });
+        self.results.insert(key, Entry { target, payload, bytes, until: Instant::now() + ttl });
         self.order.push_back(key);
+    }
+
+    /// Forgets all that came of asking for a target.
+    pub(super) fn forget_all_of(&mut self, target: &str) {
+        let of_it = self.results.iter().filter(|(_, entry)| entry.target == target);
+        let keys: Vec<Key> = of_it.map(|(key, _)| *key).collect();
+        keys.iter().for_each(|key| self.forget(key));
     }
 
     fn forget(&mut self, key: &Key) {
