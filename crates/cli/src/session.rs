@@ -190,20 +190,47 @@ fn embedded(preset: &str) -> Result<Embedded, Failure> {
     Ok(Embedded { dialect: plan.server.dialect, transport, serving })
 }
 
-/// What a person is told of a fault.
+/// The most lines of a program's last words that a person is shown.
+const LAST_WORDS: usize = 20;
+
+/// What a person is told of a fault, with the last words of a program that ended.
 pub(crate) fn failed(name: &str, fault: &Fault) -> Failure {
     let detail = output::printable(&fault.detail);
     let code = fault.foreign_code.map(|code| format!(" (code {code})")).unwrap_or_default();
     let detail = if detail.is_empty() { fault.kind.name().to_owned() } else { detail };
-    Failure::Call(match detail.contains(&format!("`{name}`")) {
+    let said = match detail.contains(&format!("`{name}`")) {
         true => format!("{detail}{code}"),
         false => format!("`{name}`: {detail}{code}"),
+    };
+    Failure::Call(match fault.trace.as_deref().map(last_words) {
+        Some(words) => format!("{said}; its last words on stderr:\n{words}"),
+        None => said,
     })
+}
+
+fn last_words(trace: &str) -> String {
+    let lines: Vec<&str> = trace.lines().collect();
+    let last = &lines[lines.len().saturating_sub(LAST_WORDS)..];
+    last.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_words_of_a_program_are_shown() {
+        let mut fault = Fault::new(FaultKind::BackendUnavailable, "`x` ended with code 1");
+        let words: Vec<String> = (0..30).map(|line| format!("line {line}")).collect();
+        fault.trace = Some(words.join("\n"));
+        let told = failed("x", &fault).to_string();
+        assert!(
+            told.starts_with(
+                "error: `x` ended with code 1; its last words on stderr:\n  line 10\n"
+            )
+        );
+        assert!(told.ends_with("\n  line 29"));
+    }
 
     #[test]
     fn a_path_becomes_a_uri() {

@@ -12,6 +12,8 @@ mod dialing;
 mod encrypted;
 #[path = "client/http.rs"]
 mod http;
+#[path = "client/mending.rs"]
+mod mending;
 #[path = "client/orphans.rs"]
 mod orphans;
 #[path = "client/scripted.rs"]

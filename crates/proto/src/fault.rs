@@ -146,7 +146,7 @@ pub struct Fault {
     pub detail: String,
     /// Facts for machines, where the table says that they are given.
     pub data: Option<Raw>,
-    /// Where it happened, only in debug mode.
+    /// Where it happened, or the last words of a program that ended. Callers are told only in debug mode.
     pub trace: Option<String>,
     /// The code, where another server told of it; the sentence and the data are then that server's.
     #[serde(default)]

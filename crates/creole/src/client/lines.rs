@@ -278,16 +278,14 @@ impl<I: Source> Reader<I> {
             let detail = format!("`{}` closed its output", self.name);
             unavailable(&self.name, detail, "upstream_ended")
         };
-        let fault = exit.map_or_else(stopped, |exit| exit.fault(&self.name));
-        // Callers are not told what it wrote: that is for whoever runs it.
-        let last = match &self.tail {
-            None => String::new(),
-            Some(tail) => {
-                tail.settled(LAST_WORDS).await;
-                tail.last_line().unwrap_or_default()
-            }
-        };
-        tracing::warn!(upstream = %self.name, last, "{}", fault.detail);
+        let mut fault = exit.map_or_else(stopped, |exit| exit.fault(&self.name));
+        if let Some(tail) = &self.tail {
+            tail.settled(LAST_WORDS).await;
+            // For whoever runs it: a gateway's callers are not told.
+            fault.trace = Some(tail.text()).filter(|text| !text.is_empty());
+        }
+        let last = fault.trace.as_deref().and_then(|text| text.lines().next_back());
+        tracing::warn!(upstream = %self.name, last = last.unwrap_or_default(), "{}", fault.detail);
         self.inbox.ended(fault);
     }
 

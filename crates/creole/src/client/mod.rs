@@ -28,6 +28,7 @@ pub mod encrypt;
 mod era;
 pub mod http;
 mod hub;
+mod line;
 mod lines;
 mod link;
 mod noise;

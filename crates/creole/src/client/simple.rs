@@ -22,6 +22,7 @@ use super::calling::{News, Step};
 use super::connection::{Connection, OnLog};
 use super::dialer::{self, Dialer, Offer, Way};
 use super::era::Found;
+use super::line::Line;
 use super::link::Transport;
 use crate::chain::BoxFuture;
 
@@ -131,7 +132,9 @@ impl ClientBuilder {
         let dialer = Dialer::new(way, profile);
         let connection = dialer.connect(&offer).await?;
         let found = dialer.known().unwrap_or(Found::Handshake);
-        self.begin(connection, found, offer).await
+        let capabilities = Arc::clone(&offer.capabilities);
+        let line = Line::new(connection, Some((dialer, offer)), self.log).await;
+        Ok(self.begin(line, found, capabilities))
     }
 
     /// Connects over a transport to a server that speaks in the newest way which its dialect has: there is no
@@ -146,7 +149,8 @@ impl ClientBuilder {
             false => Found::Handshake,
         };
         let connection = dialer::open(transport, &profile, found, &offer).await?;
-        self.begin(connection, found, offer).await
+        let line = Line::new(connection, None, self.log).await;
+        Ok(self.begin(line, found, offer.capabilities))
     }
 
     fn profile(&self) -> Result<Arc<Profile>, Fault> {
@@ -168,19 +172,11 @@ impl ClientBuilder {
         }
     }
 
-    async fn begin(
-        self,
-        connection: Connection,
-        found: Found,
-        offer: Offer,
-    ) -> Result<Client, Fault> {
-        let (callbacks, log, capabilities) = (self.callbacks, self.log, offer.capabilities);
+    fn begin(self, line: Line, found: Found, capabilities: Arc<ClientCapabilities>) -> Client {
+        let (callbacks, log) = (self.callbacks, self.log);
         let dialect = self.dialect.map_or(SPEC.into(), |dialect| dialect.name);
-        if let Some(level) = log.filter(|_| connection.greeting().card.capabilities.logging) {
-            connection.set_level(level).await;
-        }
         let (mirrors, tasked) = (Mutex::default(), Mutex::default());
-        Ok(Client { connection, found, dialect, capabilities, callbacks, log, mirrors, tasked })
+        Client { line, found, dialect, capabilities, callbacks, log, mirrors, tasked }
     }
 }
 
@@ -195,7 +191,7 @@ where
 /// A client of one server.
 #[derive(Debug)]
 pub struct Client {
-    connection: Connection,
+    line: Line,
     found: Found,
     dialect: Word,
     capabilities: Arc<ClientCapabilities>,
@@ -216,9 +212,9 @@ impl Client {
         ClientBuilder::new("creole", env!("CARGO_PKG_VERSION")).connect(way).await
     }
 
-    /// The conversation itself, for what is not here.
-    pub fn connection(&self) -> &Connection {
-        &self.connection
+    /// The conversation itself, for what is not here. When the server has forgotten it, another follows.
+    pub fn connection(&self) -> Connection {
+        self.line.connection()
     }
 
     /// How the server wanted to be spoken to.
@@ -301,7 +297,7 @@ impl Client {
 
     /// Ends the conversation.
     pub async fn close(self) {
-        self.connection.close().await;
+        self.line.connection().close().await;
     }
 
     async fn raw(&self, operation: Operation) -> Result<Raw, Fault> {
@@ -311,21 +307,28 @@ impl Client {
         }
     }
 
-    /// Calls, and answers what the server asks: while the call waits, or by calling again.
+    /// Calls, and answers what the server asks: while the call waits, or by calling again. A server that has forgotten
+    /// the session, or wants other headers, has not done anything yet: it is called once more.
     ///
     /// # Errors
     /// What the server says, or why it says nothing.
     pub async fn call(&self, operation: Operation) -> Result<Payload, Fault> {
-        let mirrors = self.mirrors_of(&operation);
-        let mut reentry = None;
+        let (mut reentry, mut is_mended) = (None, false);
         for _ in 0..ROUNDS {
             let mut request = self.request(operation.clone());
-            request.terms.reentry = reentry;
+            request.terms.reentry.clone_from(&reentry);
             self.allow_tasks(&mut request);
-            match self.round(request, Arc::clone(&mirrors)).await {
+            let connection = self.connection();
+            match self.round(&connection, request, self.mirrors_of(&operation)).await {
                 Outcome::Complete(Payload::TaskCreated(task)) => return self.follow(task).await,
                 Outcome::Complete(payload) => return Ok(payload),
-                Outcome::Fail(fault) => return Err(fault),
+                Outcome::Fail(fault) if is_mended => return Err(fault),
+                Outcome::Fail(fault) => {
+                    is_mended = Box::pin(self.mend(&connection, &operation, &fault)).await;
+                    if !is_mended {
+                        return Err(fault);
+                    }
+                }
                 Outcome::Detach(_) => return Err(internal("the call was detached")),
                 Outcome::NeedInput { asks, state } => {
                     let answers = match asks.is_empty() {
@@ -337,6 +340,16 @@ impl Client {
             }
         }
         Err(Fault::new(FaultKind::InputRefused, format!("the server asked {ROUNDS} times")))
+    }
+
+    /// Does what lets a call be made again that was refused before it was carried out; tells whether there is anything.
+    async fn mend(&self, connection: &Connection, operation: &Operation, fault: &Fault) -> bool {
+        let is_tool = matches!(operation, Operation::CallTool { .. });
+        match fault.kind {
+            // 2026-07-28 basic/transports/streamable-http, client behavior.
+            FaultKind::HeaderMismatch if is_tool => self.list(ListKind::Tools).await.is_ok(),
+            _ => self.line.renew(connection).await,
+        }
     }
 
     pub(super) fn request(&self, operation: Operation) -> Request {
@@ -351,8 +364,13 @@ impl Client {
         &self.callbacks
     }
 
-    pub(super) async fn round(&self, request: Request, mirrors: Arc<[Mirror]>) -> Outcome {
-        let mut calling = self.connection.begin_with(request, mirrors);
+    pub(super) async fn round(
+        &self,
+        connection: &Connection,
+        request: Request,
+        mirrors: Arc<[Mirror]>,
+    ) -> Outcome {
+        let mut calling = connection.begin_with(request, mirrors);
         // Who is asked while the call goes on; nobody once it is over.
         let mut answering = JoinSet::new();
         loop {
@@ -375,7 +393,7 @@ impl Client {
     /// Learns which arguments are repeated in headers. A tool that names a header which cannot be is not to be
     /// used (2026-07-28 basic/transports/streamable-http, custom headers from tool parameters).
     fn learn_mirrors(&self, tools: &mut Vec<Arc<Definition>>) {
-        let rules = self.connection.greeting().rules;
+        let rules = self.connection().greeting().rules;
         if rules.era != Era::Stateless {
             return;
         }

@@ -32,8 +32,9 @@ impl Client {
 
     /// Lets the server make a task of the call, where it can: it is followed then.
     pub(super) fn allow_tasks(&self, request: &mut Request) {
-        let greeting = self.connection().greeting();
         let Operation::CallTool { name, .. } = &request.operation else { return };
+        let connection = self.connection();
+        let greeting = connection.greeting();
         if !greeting.card.capabilities.tasks {
             return;
         }
@@ -113,7 +114,7 @@ impl Client {
     async fn ask_about(&self, operation: Operation) -> Result<Payload, Fault> {
         let mut request = self.request(operation);
         self.declare_tasks(&mut request);
-        match self.round(request, [].into()).await {
+        match self.round(&self.connection(), request, [].into()).await {
             Outcome::Complete(payload) => Ok(payload),
             Outcome::Fail(fault) => Err(fault),
             _ => Err(internal("the server answers with something else about its task")),

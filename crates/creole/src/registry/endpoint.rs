@@ -373,6 +373,7 @@ fn stopped(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Faul
             if fault.subject.is_empty() {
                 subject.clone_into(&mut fault.subject);
             }
+            fault.trace = fault.trace.filter(|_| debug);
             Err(*fault)
         }
         ToolError::Failed(detail) => {

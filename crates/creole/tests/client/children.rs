@@ -121,8 +121,10 @@ async fn progress_for_ever_does_not_keep_a_call_alive_for_ever() {
 
 #[tokio::test]
 async fn a_program_that_cannot_be_started_or_says_nothing_useful_is_named() {
-    let fault = open_child(&sh("exit 3"), Era::Handshake).await.unwrap_err();
+    let script = "echo no key >&2; echo bye >&2; exit 3";
+    let fault = open_child(&sh(script), Era::Handshake).await.unwrap_err();
     assert_eq!(fault.detail, "`files` ended with code 3");
+    assert_eq!(fault.trace.as_deref(), Some("no key\nbye"));
     let missing = creole::process::Program::new("files", "/no/such/thing");
     let fault = open_child(&missing, Era::Handshake).await.unwrap_err();
     assert_eq!(fault.detail, "the program of `files` was not found");

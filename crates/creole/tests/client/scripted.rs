@@ -28,7 +28,11 @@ impl Seen {
         self.body["method"] == method
     }
 
-    fn header(&self, name: &str) -> Option<String> {
+    pub(crate) fn id(&self) -> &Value {
+        &self.body["id"]
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
         let mut lines = self.head.lines();
         lines.find_map(|line| {
             let (key, value) = line.split_once(": ")?;
@@ -84,7 +88,7 @@ pub(crate) fn status(line: &str, headers: &str) -> String {
     format!("HTTP/1.1 {line}\r\nConnection: close\r\n{headers}Content-Length: 0\r\n\r\n")
 }
 
-fn document(body: &Value, headers: &str) -> String {
+pub(crate) fn document(body: &Value, headers: &str) -> String {
     let body = body.to_string();
     format!(
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n{headers}\
@@ -104,11 +108,11 @@ fn event(id: &str, message: &Value) -> String {
     format!("{id}data: {message}\n\n")
 }
 
-fn answer(request: &Seen, result: Value) -> Value {
+pub(crate) fn answer(request: &Seen, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": request.body["id"], "result": result})
 }
 
-fn said(request: &Seen, text: &str) -> Value {
+pub(crate) fn said(request: &Seen, text: &str) -> Value {
     answer(request, json!({"content": [{"type": "text", "text": text}]}))
 }
 
