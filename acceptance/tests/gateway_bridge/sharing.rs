@@ -38,6 +38,9 @@ fn a_server_of_both_eras_that_is_spoken_to_in_the_old_one_is_told_nothing_of_the
     assert!(told.iter().all(|it| it["method"] != "server/discover"), "{told:?}");
     // One such word, and a server of both eras would take the request for one of the other.
     assert!(told.iter().all(|it| !it.to_string().contains(RESERVED)), "{told:?}");
+    // What is not the protocol's goes on to the server: traces are followed through it.
+    let call = told.iter().find(|it| it["method"] == "tools/call").unwrap();
+    assert_eq!(call["params"]["_meta"]["traceparent"], "00-1-2-01");
 }
 
 #[test]

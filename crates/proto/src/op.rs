@@ -168,6 +168,17 @@ pub struct Caller {
     pub reentry: Option<Reentry>,
     /// Whether the answer may be a task.
     pub tasking: Tasking,
+    /// What it says beyond the protocol, for whoever else the call reaches.
+    pub beyond: Option<Arc<Beyond>>,
+}
+
+/// Members of a request that the protocol gives no meaning, as they were written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Beyond {
+    /// Of its params: an object.
+    pub params: Option<Raw>,
+    /// Of its `_meta`, such as the context of a trace: an object.
+    pub meta: Option<Raw>,
 }
 
 /// What a client brings when it calls again.

@@ -57,6 +57,7 @@ fn context(principal: &str, era: Era, tasking: Tasking) -> Context {
         log: None,
         progress: false,
         reentry: None,
+        beyond: None,
         tasking,
     };
     Context::new(CallKey(1), caller, Origin::new(principal.into()), Arc::new(Deaf), false)

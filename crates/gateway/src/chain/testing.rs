@@ -76,6 +76,7 @@ fn somebody() -> Caller {
         log: None,
         progress: false,
         reentry: None,
+        beyond: None,
         tasking: Default::default(),
     }
 }

@@ -127,6 +127,7 @@ async fn call(service: &Service, who: usize, tool: &str, reentry: Option<Reentry
         log: None,
         progress: false,
         reentry,
+        beyond: None,
         tasking: Default::default(),
     };
     let operation = Operation::CallTool { name: tool.to_owned(), arguments: None };

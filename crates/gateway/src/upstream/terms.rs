@@ -38,6 +38,7 @@ pub(super) fn request(
     let caller = context.caller();
     // A session was told who we are when it was opened.
     let client = caller.client.as_ref().filter(|_| rules.era == Era::Stateless);
+    let beyond = caller.beyond.as_deref();
     let terms = Terms {
         capabilities: Arc::clone(capabilities),
         client: client.cloned(),
@@ -47,7 +48,8 @@ pub(super) fn request(
         tasking,
         idle: None,
         total: None,
-        meta: None,
+        meta: beyond.and_then(|beyond| beyond.meta.clone()),
+        params: beyond.and_then(|beyond| beyond.params.clone()),
     };
     Request { operation, terms }
 }

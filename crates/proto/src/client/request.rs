@@ -45,4 +45,7 @@ pub struct Terms {
     pub total: Option<Duration>,
     /// Further members of `_meta`: an object. Members that the protocol reserves are left out.
     pub meta: Option<Raw>,
+    /// Further members of the params of a call of a tool or a prompt: an object. Members that the protocol knows are
+    /// left out.
+    pub params: Option<Raw>,
 }

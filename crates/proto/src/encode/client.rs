@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::result::write_filter;
-use super::{comma, data, foreign_key, key, raw_member, text_member};
+use super::{comma, data, foreign_member, key, raw_member, text_member};
 use crate::client::Terms;
 use crate::dialect::Dialect;
 use crate::meta;
@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::op::{Operation, Reentry};
 use crate::revision::{Elicitation, Era, Rules, Tasks};
-use crate::wire::{Object, Raw, quote};
+use crate::wire::{Inside, Object, Raw, quote};
 
 /// How a request is written.
 pub(crate) struct Manner<'a> {
@@ -40,7 +40,18 @@ pub(crate) fn write_call(
     if let (Tasks::Wanted, Operation::CallTool { .. }) = (manner.rules.tasks, operation) {
         write_task_wish(out, terms.tasking);
     }
+    if matches!(operation, Operation::CallTool { .. } | Operation::GetPrompt { .. }) {
+        write_foreign(out, terms.params.as_ref(), |name| !Inside::knows(name, false));
+    }
     write_meta(out, terms, manner);
+}
+
+/// Writes members of somebody else's names as they were given.
+fn write_foreign(out: &mut Vec<u8>, given: Option<&Raw>, is_written: impl Fn(&str) -> bool) {
+    let members = given.and_then(Raw::object).map(Object::members).into_iter().flatten();
+    for (name, value) in members.filter(|(name, _)| is_written(name)) {
+        foreign_member(out, &name, value);
+    }
 }
 
 /// Writes the members of the params of `initialize`.
@@ -170,13 +181,7 @@ fn write_meta(out: &mut Vec<u8>, terms: &Terms, manner: &Manner<'_>) {
     if terms.progress {
         raw_member(out, meta::PROGRESS_TOKEN, &format!("{}", manner.token));
     }
-    let further = terms.meta.as_ref().and_then(Raw::object);
-    for (name, value) in further.map(Object::members).into_iter().flatten() {
-        if !meta::is_reserved(&name) {
-            foreign_key(out, &name);
-            out.extend_from_slice(value.as_bytes());
-        }
-    }
+    write_foreign(out, terms.meta.as_ref(), |name| !meta::is_reserved(name));
     match out.len() == opened {
         true => out.truncate(start),
         false => out.push(b'}'),

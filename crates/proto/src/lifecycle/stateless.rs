@@ -62,6 +62,7 @@ pub fn caller(inside: &Inside<'_>, dialect: &Dialect) -> Result<(Caller, Option<
         log: log_level(inside.level)?,
         progress: token.is_some(),
         reentry: reentry(inside.answers, inside.state)?,
+        beyond: None,
     };
     Ok((caller, token))
 }

@@ -3,16 +3,18 @@
 use alloc::borrow::Cow;
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::calls::Purpose;
 use crate::dialect::Dialect;
 use crate::fault::{Fault, FaultKind};
+use crate::meta;
 use crate::method::Method;
 use crate::model::{CompletionRequest, ListKind, Tasking};
-use crate::op::{Filter, Operation};
+use crate::op::{Beyond, Filter, Operation};
 use crate::wire::{
-    FieldError, Inside, Object, Problem, Raw, as_object, as_required_string, unquote,
+    FieldError, Inside, Object, Problem, Raw, as_object, as_required_string, quote, unquote,
 };
 
 /// The params of a request, and what most methods look at in them.
@@ -20,6 +22,37 @@ use crate::wire::{
 pub(super) struct Params<'a> {
     pub(super) all: Object<'a>,
     pub(super) inside: Inside<'a>,
+}
+
+/// What a call says beyond the protocol.
+pub(super) fn beyond(method: Method, given: &Params<'_>) -> Option<Arc<Beyond>> {
+    let [more_params, more_meta] = given.inside.has_more;
+    let is_call = matches!(method, Method::CallTool | Method::GetPrompt);
+    let meta = given.inside.meta.and_then(Object::new).filter(|_| more_meta);
+    let foreign = |name: &str| !Inside::knows(name, true) && !meta::is_reserved(name);
+    let beyond = Beyond {
+        params: Some(given.all)
+            .filter(|_| more_params && is_call)
+            .and_then(|params| only(params, |name| !Inside::knows(name, false))),
+        meta: meta.and_then(|meta| only(meta, foreign)),
+    };
+    (beyond != Beyond::default()).then(|| Arc::new(beyond))
+}
+
+/// The object with these members only, if it has any.
+fn only(object: Object<'_>, is_kept: impl Fn(&str) -> bool) -> Option<Raw> {
+    let mut out = Vec::new();
+    for (name, value) in object.members().filter(|(name, _)| is_kept(name)) {
+        out.push(if out.is_empty() { b'{' } else { b',' });
+        quote(&mut out, &name);
+        out.push(b':');
+        out.extend_from_slice(value.as_bytes());
+    }
+    if out.is_empty() {
+        return None;
+    }
+    out.push(b'}');
+    String::from_utf8(out).ok().map(|text| Raw::trusted(&text))
 }
 
 /// Reads the params of a method that the endpoint answers.

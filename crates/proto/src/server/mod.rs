@@ -180,6 +180,7 @@ impl Machine {
             log: None,
             progress: false,
             reentry: None,
+            beyond: None,
             tasking: Tasking::Never,
         }
     }

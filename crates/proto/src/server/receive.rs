@@ -237,6 +237,7 @@ impl Machine {
             log: logs.then_some(self.session.level),
             progress: token.is_some(),
             reentry: None,
+            beyond: None,
             tasking: match method {
                 Method::CallTool if dialect.has_tasks(self.session.rules) => {
                     decode::tasking(params.inside.task)?
@@ -253,11 +254,12 @@ impl Machine {
         id: &Id,
         method: Method,
         params: Params<'_>,
-        caller: Caller,
+        mut caller: Caller,
         progress_token: Option<String>,
         place: Place,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
+        caller.beyond = decode::beyond(method, &params);
         let (operation, purpose) = decode::operation(method, params, &self.profile.dialect)?;
         self.check_room(&purpose)?;
         if let Some(batch) = place.batch {

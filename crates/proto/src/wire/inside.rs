@@ -29,9 +29,16 @@ pub struct Inside<'a> {
     pub level: Option<&'a str>,
     /// `_meta`: the token that progress is reported under.
     pub progress_token: Option<&'a str>,
+    /// Whether `params`, and its `_meta`, have members that are none of these.
+    pub has_more: [bool; 2],
 }
 
 impl<'a> Inside<'a> {
+    /// Whether this is the name of one of the members of `params`, or of its `_meta`, that are noted.
+    pub(crate) fn knows(name: &str, is_meta: bool) -> bool {
+        Self::default().slot(name.as_bytes(), is_meta).is_some()
+    }
+
     /// The place of a member of `params`, or of its `_meta`.
     pub(super) fn slot(&mut self, key: &[u8], is_meta: bool) -> Option<&mut Option<&'a str>> {
         let is = |name: &str| key == name.as_bytes();

@@ -256,8 +256,9 @@ impl<'a> Scanner<'a> {
                 true => self.noted(inside, true)?,
                 false => self.value()?,
             };
-            if let Some(slot) = inside.slot(&name, is_meta) {
-                slot.get_or_insert(value);
+            match inside.slot(&name, is_meta) {
+                Some(slot) => _ = slot.get_or_insert(value),
+                None => inside.has_more[usize::from(is_meta)] = true,
             }
             more = self.next_or_leave(Shape::Object)?;
         }

@@ -83,6 +83,29 @@ fn a_tool_answers_in_every_revision_and_its_arguments_arrive_as_they_were_writte
 }
 
 #[test]
+fn what_is_beyond_the_protocol_goes_on_as_it_was_written() {
+    let (params, meta) =
+        (r#"{"x-own":{"b":1e400,"a":1}}"#, r#"{"traceparent":"00-1","a.b/c":[ ]}"#);
+    for revision in Revision::ALL {
+        let mut pair = Pair::open("spec", opening(revision), endpoint);
+        pair.hold();
+        let mut request = tool("t");
+        request.terms.progress = true;
+        // What the protocol knows is not taken from there.
+        let known = r#"{"name":"evil","_meta":{},"x-own":{"b":1e400,"a":1}}"#;
+        request.terms.params = Some(Raw::parse(known).unwrap());
+        request.terms.meta = Some(Raw::parse(meta).unwrap());
+        pair.call(request);
+        let call = pair.started.pop().unwrap();
+        let beyond = call.caller.beyond.as_deref().unwrap();
+        assert_eq!(beyond.params.as_ref().unwrap().as_str(), params, "{revision:?}");
+        assert_eq!(beyond.meta.as_ref().unwrap().as_str(), meta, "{revision:?}");
+        pair.call(tool("t"));
+        assert_eq!(pair.started.pop().unwrap().caller.beyond, None);
+    }
+}
+
+#[test]
 fn a_list_is_read_with_cursor_and_freshness() {
     for revision in Revision::ALL {
         let mut pair = Pair::open("spec", opening(revision), endpoint);

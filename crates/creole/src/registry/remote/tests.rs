@@ -62,6 +62,7 @@ fn context_of(era: Era, capabilities: ClientCapabilities, origin: Origin) -> Con
         log: None,
         progress: false,
         reentry: None,
+        beyond: None,
         tasking: creole_proto::model::Tasking::Never,
     };
     Context::new(CallKey(1), caller, origin, Arc::new(Deaf), false)
