@@ -18,6 +18,7 @@
 //! }
 //! ```
 
+mod pace;
 mod visits;
 
 use std::collections::BTreeMap;
@@ -41,14 +42,11 @@ use crate::chain::{BoxFuture, Next};
 use crate::schema::Schema;
 use crate::seal::{Purpose, SealError, Sealer, digest};
 use crate::tool::ToolError;
+use pace::Pace;
 use visits::Visits;
 
 /// How often one call may ask a session's client before it is given up.
 pub(crate) const MOST_ROUNDS: usize = 8;
-
-/// How long to wait before a server that asks nothing is called again; twice as long each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A form to fill in: what is asked for and why, and its schema, one flat object.
 pub fn form(message: &str, schema: &impl Serialize) -> Question {
@@ -294,9 +292,9 @@ async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer, patience: Du
         Ok(round) => round,
         Err(fault) => return fault.into(),
     };
-    let mut pause = FIRST_PAUSE;
+    let mut pace = Pace::new(patience);
     let mut visits = Visits::default();
-    for _ in 0..MOST_ROUNDS {
+    while pace.goes_on() {
         let mut again = call.clone();
         if round != Round::default() {
             again.context = call.context.with_round(round.clone());
@@ -314,15 +312,19 @@ async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer, patience: Du
         if caller.rules.asking == Asking::Reentrant {
             return sealed(&call, asks, &round, sealer, patience);
         }
-        round.answers.extend(visits.take_known(&mut asks));
-        if asks.is_empty() {
-            // A server that asks nothing new only wants to be called again later.
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-        match ask_each(&call.context, asks).await {
+        let known = visits.take_known(&mut asks);
+        let asked = match (asks.is_empty(), known.is_empty()) {
+            (false, _) => ask_each(&call.context, asks).await.inspect(|_| pace.answered()),
+            (true, false) => pace.look_again(&call.context).await.map(|()| Answers::new()),
+            (true, true) => {
+                pace.rest().await;
+                Ok(Answers::new())
+            }
+        };
+        match asked {
             Ok(given) => {
                 visits.note(&given);
+                round.answers.extend(known);
                 round.answers.extend(given);
             }
             Err(fault) => return fault.into(),

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+#[path = "server/pages.rs"]
+mod pages;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,0 +1,68 @@
+//! Pages that somebody is sent to in the middle of a call, and comes back from late or never.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use creole::ask::page;
+use creole::proto::model::Ask;
+use creole::{BoxFuture, Call, Middleware, Next, Outcome, Server, Tool};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{Client, call, slow};
+
+/// Asks for a page until so many seconds have passed, and counts how often.
+struct SignIn {
+    began: Instant,
+    takes: Duration,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Middleware for SignIn {
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        if !call.operation.may_ask() || self.began.elapsed() >= self.takes {
+            return next.call(call);
+        }
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let question = page("Sign in", "https://a.example/");
+        let asks = vec![Ask { key: "page".to_owned(), question }];
+        Box::pin(async move { Outcome::NeedInput { asks, state: Some("s".to_owned()) } })
+    }
+}
+
+/// What a client that agrees to the visit at once is told in the end, and how often the server was called.
+async fn after_signing_in(takes: Duration) -> (Value, usize) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let service = Server::new("t")
+        .tool(Tool::new("slow", "Waits", slow))
+        .with(SignIn { began: Instant::now(), takes, calls: Arc::clone(&calls) })
+        .start();
+    let mut client = Client::connect(&service);
+    client.initialize("2025-11-25", json!({"elicitation": {"url": {}}})).await;
+    let question = client.ask(call(1, "slow", json!({"milliseconds": 0}))).await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let agreed = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    let mut said = client.ask(agreed).await;
+    while said["method"] == "notifications/elicitation/complete" {
+        said = client.receive().await;
+    }
+    (said, calls.load(Ordering::Relaxed))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_is_waited_for_as_long_as_any_question() {
+    let (answer, calls) = after_signing_in(Duration::from_secs(500)).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+    assert!((20..60).contains(&calls), "{calls} calls in 500 seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_nobody_comes_back_from_is_given_up() {
+    let began = Instant::now();
+    let (answer, _) = after_signing_in(Duration::from_secs(10_000)).await;
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let said = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(said.contains("600 s"), "{said}");
+    assert!(began.elapsed() <= Duration::from_secs(600));
+}
