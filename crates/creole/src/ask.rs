@@ -227,7 +227,24 @@ pub fn lacking(asks: &[Ask], caller: &Caller) -> Option<Fault> {
         !question.is_allowed(&caller.capabilities) || !is_known(question, caller.rules)
     };
     let missing: Vec<_> = asks.iter().map(|ask| &ask.question).filter(is_missing).collect();
-    (!missing.is_empty()).then(|| missing_capability(&missing))
+    if missing.is_empty() {
+        return None;
+    }
+    let fault = missing_capability(&missing);
+    Some(match caller.rules.asking {
+        Asking::Inline => with_pages(fault, &missing),
+        Asking::Reentrant => fault,
+    })
+}
+
+/// The same fault with the pages: a person whose client cannot open them can still do so by hand.
+fn with_pages(mut fault: Fault, missing: &[&Question]) -> Fault {
+    for question in missing {
+        if let Question::Url { message, url, .. } = question {
+            fault.detail.push_str(&format!("\n{message}\n{url}"));
+        }
+    }
+    fault
 }
 
 /// The fault of a call that has to ask this of a client that cannot answer; its data says what the client would

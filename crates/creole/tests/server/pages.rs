@@ -1,4 +1,4 @@
-//! Pages that somebody is sent to in the middle of a call, and comes back from late or never.
+//! Pages that somebody is sent to in the middle of a call, and comes back from late, never, or by hand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use creole::ask::page;
 use creole::proto::model::Ask;
-use creole::{BoxFuture, Call, Middleware, Next, Outcome, Server, Tool};
+use creole::{BoxFuture, Call, Context, Middleware, Next, Outcome, Server, Tool, ToolError};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{Client, call, slow};
+use crate::{Client, Nothing, call, slow};
 
 /// Asks for a page until so many seconds have passed, and counts how often.
 struct SignIn {
@@ -65,4 +65,21 @@ async fn a_page_that_nobody_comes_back_from_is_given_up() {
     let said = answer["result"]["content"][0]["text"].as_str().unwrap();
     assert!(said.contains("600 s"), "{said}");
     assert!(began.elapsed() <= Duration::from_secs(600));
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_open_a_page_is_told_where_it_is() {
+    async fn sign_in(_: Nothing, context: Context) -> Result<String, ToolError> {
+        context.elicit("page", page("Sign in", "https://a.example/"))?;
+        Ok("done".to_owned())
+    }
+    let service = Server::new("t").tool(Tool::new("sign_in", "Signs in", sign_in)).start();
+    for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
+        let mut client = Client::connect(&service);
+        client.initialize(version, json!({"elicitation": {}})).await;
+        let answer = client.ask(call(1, "sign_in", json!({}))).await;
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        let said = answer["result"]["content"][0]["text"].as_str().unwrap();
+        assert!(said.contains("Sign in\nhttps://a.example/"), "{said}");
+    }
 }
