@@ -282,7 +282,8 @@ pub(crate) fn is_known(question: &Question, rules: &Rules) -> bool {
         Question::Url { .. } => {
             matches!(rules.elicitation, Elicitation::FormAndNamedUrl | Elicitation::FormAndUrl)
         }
-        Question::Sample { .. } | Question::Roots => true,
+        Question::Sample { .. } => rules.sampling_details || !question.needs_tools(),
+        Question::Roots => true,
     }
 }
 

@@ -12,3 +12,5 @@ mod pair;
 mod plain;
 #[path = "client/relay.rs"]
 mod relay;
+#[path = "client/sampling.rs"]
+mod sampling;

@@ -61,11 +61,11 @@ fn is_known(block: &str, rules: &Rules) -> bool {
     }
 }
 
-fn kind(block: Object<'_>) -> Option<alloc::borrow::Cow<'_, str>> {
+pub(super) fn kind(block: Object<'_>) -> Option<alloc::borrow::Cow<'_, str>> {
     block.string("type").ok().flatten()
 }
 
-fn text_block(text: &str) -> String {
+pub(super) fn text_block(text: &str) -> String {
     let mut out = Vec::from(br#"{"type":"text","text":"#);
     quote(&mut out, text);
     out.push(b'}');

@@ -11,6 +11,7 @@ use super::calls::Expect;
 use super::outbox::{Happening, Noise, Outbox, QuestionKey, Refusal, Sending};
 use super::receive::{Arrival, shorten};
 use super::{CallKey, Machine, Opening};
+use crate::adapt::lower_sampled;
 use crate::encode;
 use crate::meta;
 use crate::model::{Ask, ClientCapabilities, Question};
@@ -28,6 +29,8 @@ pub(super) struct Questions {
 struct Open {
     id: Id,
     call: Option<CallKey>,
+    /// Whether a model is asked.
+    is_sample: bool,
     /// What the server wants to be told of progress under, and how often it was.
     token: Option<Id>,
     beats: u64,
@@ -52,6 +55,12 @@ impl Machine {
         out: &mut Outbox,
     ) {
         let Some(open) = self.forget_question(question) else { return };
+        let answer = match answer {
+            Ok(result) if open.is_sample && !self.rules.sampling_details => {
+                lower_sampled(&result).ok_or_else(unsayable)
+            }
+            answer => answer,
+        };
         match answer {
             Ok(result) => out.frame(Sending::Response, |bytes| {
                 encode::response(bytes, &open.id, |bytes| {
@@ -168,7 +177,8 @@ impl Machine {
         }
         self.questions.last += 1;
         let question = QuestionKey(self.questions.last);
-        self.questions.open.insert(question, Open { id, call, token: own_token(params), beats: 0 });
+        let (is_sample, token) = (matches!(what, Question::Sample { .. }), own_token(params));
+        self.questions.open.insert(question, Open { id, call, is_sample, token, beats: 0 });
         out.tell(Happening::Asked { call, question, what, task });
     }
 
@@ -238,6 +248,13 @@ fn not_offered(method: &str) -> Refusal {
     Refusal::unsupported(format!("Method not found: {method}: the client did not offer it"))
 }
 
+/// What a server is told whose revision has no words for what the model answered.
+fn unsayable() -> Refusal {
+    let message =
+        "the model answered with more than one block that is no text, or with the use of a tool";
+    Refusal { code: -32603, message: message.to_string() }
+}
+
 fn send_refusal(id: &Id, refusal: &Refusal, out: &mut Outbox) {
     out.frame(Sending::Response, |bytes| {
         encode::refusal(bytes, id, refusal.code, &refusal.message);
@@ -251,7 +268,8 @@ fn is_sayable(question: &Question, rules: &Rules) -> bool {
         Question::Url { .. } => {
             matches!(rules.elicitation, Elicitation::FormAndNamedUrl | Elicitation::FormAndUrl)
         }
-        Question::Sample { .. } | Question::Roots => true,
+        Question::Sample { .. } => rules.sampling_details || !question.needs_tools(),
+        Question::Roots => true,
     }
 }
 

@@ -5,8 +5,10 @@ use alloc::vec::Vec;
 
 use super::result::write_related_task;
 use super::{foreign_key, key, raw_member, text_member};
+use crate::adapt::lower_sampling;
 use crate::model::{Ask, Question};
 use crate::revision::{Elicitation, Rules};
+use crate::wire::Object;
 
 /// The params of a question.
 pub(crate) fn params(
@@ -32,15 +34,20 @@ pub(crate) fn params(
                 text_member(&mut out, "elicitationId", id);
             }
         }
-        Question::Sample { params } => match related_task.and(params.object()) {
-            None => return Some(params.as_str().into()),
-            Some(params) => {
-                for (name, value) in params.members().filter(|(name, _)| name != "_meta") {
-                    foreign_key(&mut out, &name);
-                    out.extend_from_slice(value.as_bytes());
+        Question::Sample { params } => {
+            let lowered = params.object().filter(|_| !rules.sampling_details);
+            let lowered = lowered.and_then(lower_sampling);
+            let params = lowered.as_deref().unwrap_or(params.as_str());
+            match related_task.and(Object::new(params)) {
+                None => return Some(params.into()),
+                Some(params) => {
+                    for (name, value) in params.members().filter(|(name, _)| name != "_meta") {
+                        foreign_key(&mut out, &name);
+                        out.extend_from_slice(value.as_bytes());
+                    }
                 }
             }
-        },
+        }
         Question::Roots if related_task.is_none() => return None,
         Question::Roots => {}
     }

@@ -49,6 +49,14 @@ impl ClientCapabilities {
         self.elicitation_form || self.elicitation_url || self.sampling || self.roots
     }
 
+    /// Whether it may be asked to sample with tools (2025-11-25 client/sampling, capabilities).
+    pub fn samples_with_tools(&self) -> bool {
+        let declared = self.raw.as_ref().and_then(Raw::object);
+        let sampling = declared.and_then(|it| it.get("sampling")).and_then(Object::new);
+        let tools = sampling.and_then(|sampling| sampling.get("tools"));
+        self.sampling && tools.is_some_and(|text| text != "false" && text != "null")
+    }
+
     /// Reads a capabilities object; a capability given as `true` counts as `{}` and `false` as absent,
     /// because hand-written clients send booleans.
     pub fn read(object: Object<'_>) -> Self {
@@ -101,6 +109,13 @@ mod tests {
         assert!(read(r#"{"extensions":{"a/b":{},"io.modelcontextprotocol/tasks":{}}}"#).tasks);
         assert!(!read(r#"{"extensions":{"a/b":{}},"tasks":{}}"#).tasks);
         assert!(!read(r#"{"extensions":true}"#).tasks);
+    }
+
+    #[test]
+    fn sampling_with_tools_is_declared_of_its_own() {
+        assert!(read(r#"{"sampling":{"tools":{}}}"#).samples_with_tools());
+        assert!(!read(r#"{"sampling":{}}"#).samples_with_tools());
+        assert!(!read(r#"{"sampling":{"tools":false}}"#).samples_with_tools());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 use super::ClientCapabilities;
+use crate::adapt::samples_with_tools;
 use crate::wire::Raw;
 
 /// One question, under a key that its answer comes back with.
@@ -53,12 +54,22 @@ impl Question {
         }
     }
 
+    /// Whether the client's model has to know tools for it.
+    pub fn needs_tools(&self) -> bool {
+        match self {
+            Self::Sample { params } => params.object().is_some_and(samples_with_tools),
+            _ => false,
+        }
+    }
+
     /// Whether a client with these capabilities may be asked.
     pub fn is_allowed(&self, client: &ClientCapabilities) -> bool {
         match self {
             Self::Form { .. } => client.elicitation_form,
             Self::Url { .. } => client.elicitation_url,
-            Self::Sample { .. } => client.sampling,
+            Self::Sample { .. } => {
+                client.sampling && (!self.needs_tools() || client.samples_with_tools())
+            }
             Self::Roots => client.roots,
         }
     }
@@ -68,6 +79,7 @@ impl Question {
         match self {
             Self::Form { .. } => r#"{"elicitation":{"form":{}}}"#,
             Self::Url { .. } => r#"{"elicitation":{"url":{}}}"#,
+            Self::Sample { .. } if self.needs_tools() => r#"{"sampling":{"tools":{}}}"#,
             Self::Sample { .. } => r#"{"sampling":{}}"#,
             Self::Roots => r#"{"roots":{}}"#,
         }
@@ -78,6 +90,7 @@ impl Question {
         match self {
             Self::Form { .. } => "elicitation by form",
             Self::Url { .. } => "elicitation by URL",
+            Self::Sample { .. } if self.needs_tools() => "sampling with tools",
             Self::Sample { .. } => "sampling",
             Self::Roots => "roots",
         }

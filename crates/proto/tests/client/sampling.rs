@@ -1,0 +1,103 @@
+//! Messages of models between peers of which one knows lists of blocks and tools, and the other does not.
+
+use creole_proto::client::{CallKey, Happening, Opening};
+use creole_proto::model::{ClientCapabilities, Question};
+use creole_proto::revision::Revision;
+use creole_proto::server;
+use creole_proto::wire::{Object, Raw};
+use serde_json::{Value, json};
+
+use super::pair::{Pair, opening};
+use super::plain::{endpoint, tool};
+
+/// A call at a server of this revision that asks the client's model; what the client said it can do, and what is asked.
+fn asking(opening: Opening, params: &Value) -> (Pair, CallKey) {
+    let mut pair = Pair::open("spec", opening, endpoint);
+    pair.happened.clear();
+    pair.hold();
+    let call = pair.call(tool("t"));
+    let started = pair.started.remove(0).key;
+    let question = Question::Sample { params: Raw::of(params) };
+    pair.server.ask(started, &question, pair.now, &mut pair.to_server).unwrap();
+    pair.exchange();
+    (pair, call)
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+/// The messages of the question that reached the client.
+fn asked(pair: &mut Pair) -> Value {
+    let Some(Happening::Asked { what: Question::Sample { params }, .. }) = pair.happened.last()
+    else {
+        panic!("{:?}", pair.happened)
+    };
+    serde_json::from_str::<Value>(params.as_str()).unwrap()["messages"].take()
+}
+
+#[test]
+fn a_list_of_blocks_is_several_messages_where_messages_have_one_each() {
+    let listed = json!([{"role": "user", "content": [text("a"), text("b")]}]);
+    let apart = json!([
+        {"role": "user", "content": text("a")}, {"role": "user", "content": text("b")},
+    ]);
+    for (revision, expected) in [
+        (Revision::V2024_11_05, &apart),
+        (Revision::V2025_06_18, &apart),
+        (Revision::V2025_11_25, &listed),
+    ] {
+        let params = json!({"messages": listed, "maxTokens": 9});
+        let (mut pair, _) = asking(opening(revision), &params);
+        assert_eq!(asked(&mut pair), *expected, "{revision:?}");
+    }
+}
+
+#[test]
+fn a_model_answers_with_one_block_where_there_is_only_one() {
+    let both = json!([text("a"), text("b")]);
+    let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
+    let mixed = json!([text("a"), image]);
+    let rows = [
+        (Revision::V2025_06_18, &both, Some(text("a\nb"))),
+        (Revision::V2025_06_18, &mixed, None),
+        (Revision::V2025_11_25, &both, Some(both.clone())),
+        (Revision::V2025_11_25, &mixed, Some(mixed.clone())),
+    ];
+    for (revision, content, expected) in rows {
+        let params = json!({"messages": [], "maxTokens": 9});
+        let (mut pair, _) = asking(opening(revision), &params);
+        let Some(Happening::Asked { question, .. }) = pair.happened.pop() else { panic!() };
+        let answer = json!({"role": "assistant", "content": content, "model": "m"});
+        pair.client.answer(question, Ok(Raw::of(&answer)), &mut pair.to_client);
+        pair.carry();
+        let Some(server::Action::Answer(_, received)) = pair.to_server.next_action() else {
+            panic!("{revision:?}: {content}")
+        };
+        let received = received.ok().map(|it| serde_json::from_str::<Value>(it.as_str()).unwrap());
+        assert_eq!(received.map(|mut it| it["content"].take()), expected, "{revision:?}");
+    }
+}
+
+#[test]
+fn tools_are_only_asked_of_a_model_whose_client_says_that_it_knows_them() {
+    let tools = json!({"messages": [], "maxTokens": 9, "tools": [{"name": "t"}]});
+    let rows = [
+        (Revision::V2025_11_25, r#"{"sampling":{"tools":{}}}"#, true),
+        (Revision::V2025_11_25, r#"{"sampling":{}}"#, false),
+        (Revision::V2025_06_18, r#"{"sampling":{"tools":{}}}"#, false),
+    ];
+    for (revision, said, is_asked) in rows {
+        let capabilities = ClientCapabilities::read(Object::new(said).unwrap()).into();
+        let opening = Opening::Handshake { propose: revision.rules(), capabilities };
+        let (pair, call) = asking(opening, &tools);
+        let happened = pair.happened.last();
+        match is_asked {
+            true => assert!(matches!(happened, Some(Happening::Asked { .. })), "{happened:?}"),
+            false => assert!(
+                matches!(happened, Some(Happening::NotOffered { call: Some(by), .. }) if *by == call),
+                "{revision:?} {said}: {happened:?}"
+            ),
+        }
+    }
+}
