@@ -6,6 +6,8 @@
 //! by [`creole::ask`], which then calls again.
 
 mod affinity;
+#[cfg(test)]
+mod answer_tests;
 mod callers;
 mod catalogue;
 #[cfg(test)]

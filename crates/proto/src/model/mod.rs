@@ -2,6 +2,7 @@
 //!
 //! Older shapes are made when a message leaves, by rule ([`crate::adapt`]); nothing inside knows them.
 
+mod answer;
 mod capabilities;
 mod completion;
 mod content;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use creole::call::Context;
 use creole::client::{Asked, Calling, News, Reply, Step, Whereabouts};
 use creole::proto::client::Refusal;
+use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{Ask, Question};
 use creole::proto::op::{Event, Outcome};
 use creole::proto::wire::Raw;
@@ -308,6 +309,11 @@ impl Attendant {
             _ = caller.send(ToCaller::Done(consumed().into())).await;
             return Turn::Goes;
         }
+        if let Some(fault) = self.malformed(&answers).filter(|_| !is_repeated) {
+            // Nothing is taken of it, so that who brings the right answers still can.
+            _ = caller.send(ToCaller::Done(fault.into())).await;
+            return Turn::Goes;
+        }
         if !is_repeated && !self.spot.is_held().await {
             _ = caller.send(ToCaller::Done(consumed().into())).await;
             return Turn::Taken;
@@ -337,6 +343,15 @@ impl Attendant {
             self.gather = Some(Instant::now());
         }
         Turn::Goes
+    }
+
+    /// The fault of answers that the server could not read.
+    fn malformed(&self, answers: &[(String, Raw)]) -> Option<Fault> {
+        answers.iter().find_map(|(key, answer)| {
+            let why = is_answer(&self.open.get(key)?.question, answer).err()?;
+            let detail = format!("`inputResponses.{key}` is no answer: {why}");
+            Some(Fault::new(FaultKind::InvalidParams, detail))
+        })
     }
 
     async fn tell(&mut self, told: ToCaller) {
@@ -404,6 +419,11 @@ impl Attendant {
             _ = timeout(FAREWELL, last).await;
         }
     }
+}
+
+/// Whether this can be an answer to the question; why not, if it cannot.
+pub(super) fn is_answer(question: &Question, answer: &Raw) -> Result<(), &'static str> {
+    answer.object().ok_or("it must be an object").and_then(|it| question.check_answer(it))
 }
 
 /// About how many bytes a question has.

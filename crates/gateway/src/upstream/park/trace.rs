@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use super::super::kept::{Parked, digest};
+use super::attendant::is_answer;
 use super::{Parking, Spot};
 
 /// How much longer than the call itself what is written down of it is kept.
@@ -61,10 +62,11 @@ impl Trace {
         self.questions.iter().map(message).collect()
     }
 
-    /// The answers that the caller came back with, by what tells the questions apart.
+    /// The answers that the caller came back with, by what tells the questions apart. What is no answer is asked again.
     pub(in super::super) fn answers(&self, context: &Context) -> Vec<(String, Raw)> {
         let answered = self.questions.iter().filter_map(|asked| {
             let (_, answer) = context.answers().find(|(key, _)| *key == asked.key)?;
+            is_answer(&asked.question, answer).ok()?;
             Some((digest(&asked.question), answer.clone()))
         });
         answered.collect()
