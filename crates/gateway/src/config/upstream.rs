@@ -56,6 +56,9 @@ pub struct UpstreamTable {
     pub startup_seconds: Option<Within<1, 3600>>,
     /// How many of its calls may wait for answers of callers that come back with them. Default: 1024.
     pub most_waiting: Option<Within<1, 100_000>>,
+    /// How many connections to it callers have at once, one of them at most half; the longest unused makes room for a new one.
+    /// Default: 64.
+    pub most_sessions: Option<Within<1, 100_000>>,
     /// Whether it is used at all. Default: true.
     pub enabled: Option<bool>,
     /// Layers around its calls, the first one outermost.

@@ -28,6 +28,8 @@ const SEPARATOR: &str = "__";
 const LONGEST_NAME: usize = 64;
 /// How many calls of a server may wait for answers, unless said otherwise.
 const MOST_WAITING: usize = 1024;
+/// How many conversations callers have with a server at once, unless said otherwise.
+const MOST_SESSIONS: usize = 64;
 
 /// Headers that the transport writes itself.
 const OWN_HEADERS: [&str; 12] = [
@@ -70,6 +72,8 @@ pub struct UpstreamPlan {
     pub startup: Duration,
     /// How many of its calls may wait for answers.
     pub most_waiting: usize,
+    /// How many conversations callers have with it at once.
+    pub most_sessions: usize,
     /// Layers around its calls, outermost first.
     pub chain: Vec<LayerPlan>,
 }
@@ -150,18 +154,19 @@ fn upstream(
         interactive: table.interactive.unwrap_or(true),
         timeout: time(table.timeout_seconds.map(Within::get), 60),
         startup: time(table.startup_seconds.map(Within::get), 30),
-        most_waiting: most_waiting(table.most_waiting),
+        most_waiting: most(table.most_waiting, MOST_WAITING),
+        most_sessions: most(table.most_sessions, MOST_SESSIONS),
         chain: chain::resolve(table.chain.clone(), folder)?,
         reached: reached(table)?,
         name,
     })
 }
 
-/// The name of an upstream: a word in which the separator cannot be found.
-fn most_waiting(written: Option<Within<1, 100_000>>) -> usize {
-    written.and_then(|most| usize::try_from(most.get()).ok()).unwrap_or(MOST_WAITING)
+fn most(written: Option<Within<1, 100_000>>, usual: usize) -> usize {
+    written.and_then(|most| usize::try_from(most.get()).ok()).unwrap_or(usual)
 }
 
+/// The name of an upstream: a word in which the separator cannot be found.
 fn own_name(written: Placed<String>) -> Result<String, Problem> {
     let Placed { value: name, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);

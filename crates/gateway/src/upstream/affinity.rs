@@ -92,7 +92,10 @@ impl Upstream {
             );
         }
         let (owner, exclusive) = match context.conversation() {
-            Some(conversation) => (Owner::Conversation(Arc::clone(conversation)), false),
+            Some(name) => {
+                let (principal, name) = (context.principal().into(), Arc::clone(name));
+                (Owner::Conversation { principal, name }, false)
+            }
             None => (principal(), !self.dialer.attributes_questions()),
         };
         (Key { owner, asks: Asks::of(capabilities), exclusive, lane: 0 }, Arc::clone(capabilities))

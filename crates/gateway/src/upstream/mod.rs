@@ -91,7 +91,7 @@ pub struct Settings {
     pub patience: Duration,
     /// The most calls that wait for answers at once.
     pub waiting: usize,
-    /// The most conversations at once.
+    /// The most conversations of callers at once; one of several callers has at most half of them.
     pub sessions: usize,
     /// The layers around its calls.
     pub chain: Chain,
@@ -120,6 +120,14 @@ impl Settings {
             chain: Chain::default(),
             plan: None,
             peers: None,
+        }
+    }
+
+    /// The most conversations of one caller at once: no caller takes those of all others.
+    fn share(&self) -> usize {
+        match self.affinity {
+            Affinity::Single => self.sessions,
+            _ => self.sessions.div_ceil(2),
         }
     }
 
@@ -181,7 +189,7 @@ impl Upstream {
         let dialer = Arc::new(Dialer::new(settings.way.clone(), settings.speak, profile));
         let upstream = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
-            pool: Pool::new(Arc::clone(&dialer), settings.sessions),
+            pool: Pool::new(Arc::clone(&dialer), settings.sessions, settings.share()),
             dialer,
             parking: Parking::new(settings.patience, settings.waiting, settings.peers.clone()),
             watching: Watching::default(),

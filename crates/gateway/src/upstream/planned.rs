@@ -41,6 +41,7 @@ impl Settings {
             interactive: plan.interactive,
             startup: plan.startup,
             waiting: plan.most_waiting,
+            sessions: plan.most_sessions,
             limits: Limits {
                 call_idle: plan.timeout,
                 call_total: usual.limits.call_total.max(plan.timeout),

@@ -3,7 +3,8 @@
 //! Which callers share a conversation is a matter of security: what a server keeps in a session, and what it
 //! asks there, is nobody else's.
 
-use std::collections::HashMap;
+mod slots;
+
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::callers::{Callers, Joined};
 use super::dial::Dialer;
 use super::park::{self, Parking};
+use slots::{Full, Slots};
 
 /// How long a conversation may rest before it is closed.
 const IDLE: Duration = Duration::from_secs(300);
@@ -47,7 +49,17 @@ pub(super) enum Owner {
     /// Somebody's.
     Principal(Arc<str>),
     /// That of one connection or session of a client.
-    Conversation(Arc<str>),
+    Conversation { principal: Arc<str>, name: Arc<str> },
+}
+
+impl Owner {
+    /// Whom its conversations are counted for.
+    fn holder(&self) -> Self {
+        match self {
+            Self::Conversation { principal, .. } => Self::Principal(Arc::clone(principal)),
+            other => other.clone(),
+        }
+    }
 }
 
 /// What a conversation is for; calls with the same key may share one.
@@ -94,8 +106,7 @@ impl Asks {
 /// The conversations with one server.
 pub(super) struct Pool {
     dialer: Arc<Dialer>,
-    most: usize,
-    slots: Mutex<HashMap<Key, Arc<Slot>>>,
+    slots: Mutex<Slots>,
     /// Lists of which a server said in a caller's conversation that they changed.
     changes: broadcast::Sender<ListKind>,
     is_closed: AtomicBool,
@@ -190,6 +201,11 @@ impl Slot {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
+    /// Whether no call runs in it.
+    fn rests(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) == 1
+    }
+
     fn rests_since(&self) -> Instant {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -236,11 +252,11 @@ impl Slot {
 }
 
 impl Pool {
-    pub(super) fn new(dialer: Arc<Dialer>, most: usize) -> Arc<Self> {
+    /// Room for so many conversations of callers, and for so many of them of one principal.
+    pub(super) fn new(dialer: Arc<Dialer>, most: usize, share: usize) -> Arc<Self> {
         let pool = Arc::new(Self {
             dialer,
-            most,
-            slots: Mutex::default(),
+            slots: Mutex::new(Slots::new(most, share)),
             changes: broadcast::Sender::new(16),
             is_closed: AtomicBool::new(false),
         });
@@ -317,7 +333,11 @@ impl Pool {
             // The one that is waited for if none is free: one whose call does not wait for its caller.
             let mut running = None;
             for lane in 0..LANES {
-                let slot = self.slot(Key { lane, ..key.clone() })?;
+                let slot = match self.slot(Key { lane, ..key.clone() }) {
+                    // There is no room for a further one: those that there are have to do.
+                    Err(_) if lane > 0 => break,
+                    slot => slot?,
+                };
                 if let Ok(turn) = Arc::clone(&slot.turn).try_acquire_owned() {
                     return Ok((slot, turn, lane));
                 }
@@ -349,21 +369,18 @@ impl Pool {
     }
 
     fn slot(&self, key: Key) -> Result<Arc<Slot>, Fault> {
-        let mut slots = self.lock();
-        if let Some(slot) = slots.get(&key) {
-            return Ok(Arc::clone(slot));
-        }
-        if slots.len() >= self.most {
-            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
-        }
-        if slots.len() >= self.most {
-            let (name, most) = (self.dialer.name(), self.most);
-            let detail = format!("{most} callers use {name} at the same time, the most allowed");
-            return Err(Fault::new(FaultKind::Busy, detail));
-        }
-        let slot = Slot::new();
-        slots.insert(key, Arc::clone(&slot));
-        Ok(slot)
+        self.lock().place(key).map_err(|full| {
+            let name = self.dialer.name();
+            let detail = match full {
+                Full::All(most) => {
+                    format!("{most} conversations with {name} are in use, the most allowed")
+                }
+                Full::Share(most) => {
+                    format!("{most} conversations with {name} are in use by this caller, its share")
+                }
+            };
+            Fault::new(FaultKind::Busy, detail)
+        })
     }
 
     /// Lists of which a server says in a caller's conversation that they changed.
@@ -379,7 +396,7 @@ impl Pool {
     /// Closes all conversations, each as patiently as if it were the only one.
     pub(super) async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
-        let slots: Vec<_> = self.lock().drain().map(|(_, slot)| slot).collect();
+        let slots = self.lock().take();
         let mut closing = JoinSet::new();
         for slot in slots {
             closing.spawn(async move {
@@ -395,13 +412,10 @@ impl Pool {
     /// Forgets conversations that rest, except the gateway's own.
     fn forget_idle(&self) {
         let now = Instant::now();
-        self.lock().retain(|key, slot| {
-            let rests = Arc::strong_count(slot) == 1 && slot.rests_since() + IDLE <= now;
-            key.owner == Owner::Gateway || !rests
-        });
+        self.lock().forget(|slot| slot.rests_since() + IDLE <= now);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Slot>>> {
+    fn lock(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -174,6 +174,7 @@ pub(crate) const FULL: &str = r#"
         timeout_seconds = 1
         startup_seconds = 1
         most_waiting = 1
+        most_sessions = 1
         enabled = false
         [[upstreams.files.chain]]
         kind = "timeout"

@@ -26,6 +26,8 @@ fn a_program_is_started_with_what_it_is_given_and_the_rest_is_usual() {
     assert_eq!((files.revision, files.era), (None, UpstreamEra::Auto));
     assert_eq!((files.affinity, files.interactive), (Affinity::Principal, true));
     assert_eq!((files.timeout.as_secs(), files.startup.as_secs()), (60, 30));
+    assert_eq!((files.most_waiting, files.most_sessions), (1024, 64));
+    assert_eq!(upstream("command = [\"a\"]\nmost_sessions = 3").most_sessions, 3);
     assert_eq!(files.dialect, builtin("spec").unwrap());
 }
 
