@@ -7,6 +7,7 @@ use std::time::Duration;
 use creole_proto::client::verdict::suggests_sse;
 use creole_proto::client::{Opening, Profile};
 use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::meta::PROTOCOL_VERSION;
 use creole_proto::model::ClientCapabilities;
 use creole_proto::revision::{Era, Revision, Rules};
 use tokio::time::Instant;
@@ -18,6 +19,10 @@ use super::lines::ChildServer;
 use super::link::Transport;
 use super::probe;
 use crate::process::Program;
+
+/// Codes that are about the request and not about what is asked, also where the revision gives them no meaning.
+const INVALID_REQUEST: i64 = -32600;
+const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// Where a server is.
 #[derive(Clone, Debug)]
@@ -110,6 +115,21 @@ impl Dialer {
             Some(late) => self.open_unless(found, late, offer).await,
             None => self.open(found, offer).await,
         }
+    }
+
+    /// Finds out anew how the server wants to be spoken to, after it [refused](is_misunderstood) to be spoken to as before.
+    ///
+    /// # Errors
+    /// When it cannot be reached or does not say.
+    pub async fn find_again(&self) -> Result<Found, Fault> {
+        if let Some(pinned) = self.pinned {
+            return Ok(pinned);
+        }
+        let (found, _) = self.find().await?;
+        if self.known().is_none_or(|known| known.era() != found.era()) {
+            self.memory().guess(found, self.started.elapsed());
+        }
+        Ok(found)
     }
 
     /// Opens a connection to a server that was silent when it was asked. If it was only slow to start, then the
@@ -224,6 +244,28 @@ fn proposal(profile: &Profile) -> &'static Rules {
     let shaken = |revision: &Revision| revision.rules().era == Era::Handshake;
     let newest = profile.dialect.revisions().filter(shaken).max();
     newest.map_or(profile.dialect.base_rules(), Revision::rules)
+}
+
+/// Whether a server may have refused a call because of how it is spoken to, and not because of what was asked, which it
+/// has not looked at then.
+pub fn is_misunderstood(fault: &Fault) -> bool {
+    match fault.kind {
+        FaultKind::UnsupportedVersion | FaultKind::NotInitialized | FaultKind::InvalidRequest => {
+            true
+        }
+        // No JSON-RPC answer: what was sent is no request for it, such as one without a session.
+        FaultKind::BackendUnavailable => {
+            status_of(fault).is_some_and(|status| matches!(status, 400 | 422))
+        }
+        FaultKind::Foreign => {
+            matches!(fault.foreign_code, Some(INVALID_REQUEST | UNSUPPORTED_VERSION))
+        }
+        // What a request of a session lacks is named (2026-07-28 basic, `_meta`).
+        FaultKind::InvalidParams | FaultKind::InvalidArguments => {
+            fault.detail.contains(PROTOCOL_VERSION)
+        }
+        _ => false,
+    }
 }
 
 /// Whether a server that is there does not want to be spoken to like this.

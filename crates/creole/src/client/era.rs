@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use creole_proto::revision::Rules;
+use creole_proto::revision::{Era, Rules};
 
 /// How long a server of the handshake era counts as one. It never fails by being asked in the old way, so that
 /// only time tells that it may have learnt the new one.
@@ -20,6 +20,16 @@ pub enum Found {
     Handshake,
     /// By a handshake, over the transport of 2024-11-05.
     OldSse,
+}
+
+impl Found {
+    /// The era that it is of.
+    pub fn era(self) -> Era {
+        match self {
+            Self::Stateless(_) => Era::Stateless,
+            Self::Handshake | Self::OldSse => Era::Handshake,
+        }
+    }
 }
 
 /// A finding that is believed for a while. Times are of any clock of the owner.
@@ -63,7 +73,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use creole_proto::revision::{Era, Revision};
+    use creole_proto::revision::Revision;
 
     fn hours(hours: u64) -> Duration {
         Duration::from_secs(hours * 3600)

@@ -38,7 +38,7 @@ mod tasks;
 
 pub use calling::{Asked, Calling, News, Reply, Step};
 pub use connection::{Closed, Connection, Notice, OnLog, OnQuestion, Setup};
-pub use dialer::{Dialer, Offer, Way};
+pub use dialer::{Dialer, Offer, Way, is_misunderstood};
 pub use era::{Found, Memory};
 pub use lines::{ChildServer, LineServer};
 pub use link::{Carrier, Inbox, Link, Transport, Whereabouts};

@@ -88,7 +88,7 @@ pub(super) async fn ask(service: &Service, principal: &str, operation: Operation
 }
 
 /// What a service answers to a call of a tool.
-pub(super) async fn call(
+pub(crate) async fn call(
     service: &Service,
     principal: &str,
     tool: &str,

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use creole::client::http::ResumedServer;
-use creole::client::{Connection, Dialer as Client, Found, Offer, Setup, Way};
+use creole::client::{Connection, Dialer as Client, Found, Offer, Setup, Way, is_misunderstood};
 use creole::process::{Restarts, Verdict};
 use creole::proto::client::{Opening, Profile};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::revision::{Era, Rules};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
 use super::pool::Owner;
@@ -37,12 +38,18 @@ impl Speak {
 /// The most callers whose failures are remembered.
 const MOST_OWNERS: usize = 1024;
 
+/// How long a server that was asked anew how it wants to be spoken to is not asked again: whoever calls it could have
+/// it asked each time.
+const SETTLED: Duration = Duration::from_secs(10);
+
 /// Opens conversations with one server.
 pub(super) struct Dialer {
     client: Client,
     began: Instant,
     failures: Mutex<Failures>,
     profile: Arc<Profile>,
+    /// When the server was asked anew how it wants to be spoken to; held meanwhile.
+    asked: AsyncMutex<Option<Instant>>,
 }
 
 /// Who failed: what cannot be started is so for everybody; what ended is so for the one whose it was.
@@ -96,7 +103,7 @@ impl Dialer {
             client = client.pinned(found);
         }
         let (began, failures) = (Instant::now(), Mutex::default());
-        Self { client, began, failures, profile }
+        Self { client, began, failures, profile, asked: AsyncMutex::default() }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -106,6 +113,24 @@ impl Dialer {
     /// Whether requests stand alone, so that one conversation serves everybody; nothing while nobody knows.
     pub(super) fn is_stateless(&self) -> Option<bool> {
         self.client.known().map(|found| matches!(found, Found::Stateless(_)))
+    }
+
+    /// Whether a server that answered a call like this turns out to be of another era than the conversation. That can
+    /// only be where the server can become another one without the conversation noticing.
+    pub(super) async fn has_changed(&self, fault: &Fault, era: Era) -> bool {
+        if !is_misunderstood(fault) || !matches!(self.client.way(), Way::Http(_)) {
+            return false;
+        }
+        let mut asked = self.asked.lock().await;
+        // Another call found out meanwhile.
+        if self.client.known().is_some_and(|known| known.era() != era) {
+            return true;
+        }
+        if asked.is_some_and(|at| at.elapsed() < SETTLED) {
+            return false;
+        }
+        *asked = Some(Instant::now());
+        self.client.find_again().await.is_ok_and(|found| found.era() != era)
     }
 
     /// Whether questions say which call they belong to: those that come on the call's own stream do.

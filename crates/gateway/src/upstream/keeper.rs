@@ -63,6 +63,7 @@ async fn follow(upstream: &Weak<Upstream>, connection: Connection) {
     let mut notices = connection.notices();
     let Some(mut elsewhere) = upstream.upgrade().map(|it| it.pool.changes()) else { return };
     let Some(mut lost) = upstream.upgrade().map(|it| it.watching.lost()) else { return };
+    let Some(mut changed) = upstream.upgrade().map(|it| it.changed.subscribe()) else { return };
     loop {
         let notice = tokio::select! {
             notice = notices.recv() => notice,
@@ -75,6 +76,8 @@ async fn follow(upstream: &Weak<Upstream>, connection: Connection) {
                 upstream.announce_everything();
                 continue;
             }
+            // It is of another era now, and everything is asked anew.
+            Ok(()) = changed.changed() => return,
             () = changed_chain(upstream) => Ok(Notice::Changed(Change::List(ListKind::Tools))),
             closed = connection.closed() => {
                 if let Some(upstream) = upstream.upgrade() {

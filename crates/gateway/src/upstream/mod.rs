@@ -24,6 +24,8 @@ mod planned;
 mod pool;
 mod relay;
 mod repeat;
+#[cfg(test)]
+mod rollback_tests;
 mod takeover;
 mod tasks;
 mod terms;
@@ -162,6 +164,8 @@ pub struct Upstream {
     decides: AtomicBool,
     /// Whether the server tells when its lists change.
     is_told: AtomicBool,
+    /// Told when the server turned out to be of another era, and its conversations were left.
+    changed: signal::Sender<()>,
     /// Held while lists are fetched because of their age.
     refreshing: AsyncMutex<()>,
     /// Whether other servers have items here too, so that instructions have to say whose they are.
@@ -203,6 +207,7 @@ impl Upstream {
             kinds: Kinds::default(),
             decides: AtomicBool::new(false),
             is_told: AtomicBool::new(false),
+            changed: signal::channel(()).0,
             refreshing: AsyncMutex::default(),
             is_alone,
             settings,

@@ -52,6 +52,15 @@ impl Upstream {
                 Ok(Passed::Answered(outcome)) => return outcome,
                 // The server had forgotten the session before it looked at the call.
                 Ok(Passed::Forgotten) => {}
+                // So had one that turned out to be of another era.
+                Ok(Passed::Changed(fault, was)) => {
+                    if attempt > 0 {
+                        return fault.for_caller().into();
+                    }
+                    if self.pool.leave(was) {
+                        self.changed.send_replace(());
+                    }
+                }
                 // It was refused before it was carried out (2026-07-28 basic/transports/streamable-http, client behavior).
                 Ok(Passed::Mismatched(fault)) => {
                     if attempt > 0 || !Box::pin(self.learn_again(&known)).await {
@@ -90,6 +99,13 @@ impl Upstream {
         if is_lost {
             return Ok(Passed::Forgotten);
         }
+        let era = connection.greeting().rules.era;
+        let outcome = match outcome {
+            Outcome::Fail(fault) if Box::pin(self.dialer.has_changed(&fault, era)).await => {
+                return Ok(Passed::Changed(fault, era));
+            }
+            outcome => outcome,
+        };
         let is_call = matches!(call.operation, Operation::CallTool { .. });
         let outcome = match outcome {
             Outcome::Fail(fault) if is_call && fault.kind == FaultKind::HeaderMismatch => {
@@ -197,6 +213,8 @@ enum Passed {
     Answered(Outcome),
     /// The session was gone before the call was looked at.
     Forgotten,
+    /// The server is not of this era any more, and has not looked at the call.
+    Changed(Fault, Era),
     /// The headers of the call were not those that the tool's schema wants.
     Mismatched(Fault),
 }

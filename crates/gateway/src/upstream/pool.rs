@@ -14,6 +14,7 @@ use creole::client::{Connection, Notice};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Level, ListKind};
 use creole::proto::op::Change;
+use creole::proto::revision::Era;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::JoinSet;
@@ -391,6 +392,13 @@ impl Pool {
     /// Whether all conversations were closed.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Leaves the conversations of an era that the server is not of any more; calls that run there go on. Tells whether
+    /// there were any.
+    pub(super) fn leave(&self, era: Era) -> bool {
+        let is_of = |slot: &Slot| slot.opened().is_some_and(|it| it.greeting().rules.era == era);
+        self.lock().leave(is_of)
     }
 
     /// Closes all conversations, each as patiently as if it were the only one.

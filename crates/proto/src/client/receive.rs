@@ -9,6 +9,7 @@ use super::outbox::{Happening, Noise, Outbox};
 use super::{CallKey, Machine, Stage};
 use crate::fault::{Fault, FaultKind};
 use crate::op::Outcome;
+use crate::revision::Era;
 use crate::server::Now;
 use crate::wire::{self, Fields, Frame, Object, unquote};
 
@@ -138,8 +139,21 @@ impl Machine {
             || self.calls.only(|pending| pending.sent && pending.expect == Expect::Opening);
         let call = arrival.origin.filter(|call| self.is_open(*call)).or_else(opening);
         match (call, error) {
-            (Some(call), Some(error)) => self.take_error(call, error, out),
+            (Some(call), Some(error)) => self.take_unread(call, error, out),
             _ => self.make_noise(Noise::NoMessage("an answer without `id`".into()), out),
+        }
+    }
+
+    /// An error without an id. In the stateless era all errors have one but those of servers that did not look at what
+    /// was asked (JSON-RPC 2.0, response object).
+    fn take_unread(&mut self, call: CallKey, error: &str, out: &mut Outbox) {
+        let unread = self.calls.get(call).filter(|_| self.rules.era == Era::Stateless);
+        match unread.map(|pending| self.read_error(pending, error)) {
+            Some(Outcome::Fail(fault)) if fault.kind == FaultKind::Foreign => {
+                let fault = Fault { kind: FaultKind::InvalidRequest, ..fault };
+                self.finish(call, fault.into(), out);
+            }
+            _ => self.take_error(call, error, out),
         }
     }
 

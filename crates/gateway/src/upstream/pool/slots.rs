@@ -89,6 +89,14 @@ impl Slots {
         self.retain(of_others, |_, slot| !(slot.rests() && rests_too_long(slot)));
     }
 
+    /// Forgets these, whoever has them; tells whether there were any.
+    pub(super) fn leave(&mut self, is_left: impl Fn(&Slot) -> bool) -> bool {
+        let all = |slots: &Self| slots.of.values().map(HashMap::len).sum::<usize>();
+        let before = all(self);
+        self.retain(|_| true, |_, slot| !is_left(slot));
+        all(self) < before
+    }
+
     /// Takes all of them.
     pub(super) fn take(&mut self) -> Vec<Arc<Slot>> {
         self.of.drain().flat_map(|(_, slots)| slots.into_values()).collect()
