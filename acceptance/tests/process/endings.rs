@@ -1,10 +1,15 @@
 //! How it ends: when its input does, when its reader goes, when it is told nothing (security C10, C11).
 
+use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::process_under_test::{Running, Server, call, handshake, request, serve};
+use creole_acceptance::process_under_test::{
+    PATIENCE, Running, Server, call, handshake, request, serve,
+};
+use creole_acceptance::stage::stdio::binary;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -20,10 +25,13 @@ struct Held {
 
 impl Held {
     fn start() -> Self {
-        let data = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), &["--preset", "everything"])
+    }
+
+    fn start_in(data: TempDir, words: &[&str]) -> Self {
         let (stdin, input) = io::pipe().unwrap();
         let (output, stdout) = io::pipe().unwrap();
-        let mut command = serve(data.path(), &["--preset", "everything"]);
+        let mut command = serve(data.path(), words);
         let process = Running::start(command.stdin(stdin).stdout(stdout).stderr(Stdio::null()));
         // The command keeps its ends of the pipes, and would keep its own reader alive.
         drop(command);
@@ -78,6 +86,49 @@ fn a_server_that_waits_for_its_reader_ends_when_it_is_gone() {
     held.lose_the_reader();
     // The server took the reading end of this pipe with it, so the writer cannot hang.
     let _ = writer.join().unwrap();
+}
+
+/// A script of a server that ends neither when its input does nor when it is asked to; its number is in the file
+/// `number` of the folder.
+fn stubborn(folder: &Path) -> String {
+    let (file, creole) = (folder.join("number"), binary().unwrap());
+    format!(
+        "trap '' TERM PIPE; echo $$ > {}; {} serve --preset fpf-governance; while :; do sleep 1; done",
+        file.display(),
+        creole.display()
+    )
+}
+
+/// Whether the process of that script is over; one that nobody waits for may stay in the table of processes.
+fn is_over(number: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{number}/stat"));
+    stat.map_or(true, |stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
+}
+
+#[test]
+fn a_server_behind_that_does_not_end_is_killed_when_the_reader_is_gone() {
+    let data = tempfile::tempdir().unwrap();
+    let (script, file) = (stubborn(data.path()), data.path().join("number"));
+    let held = Held::start_in(data, &["--", "sh", "-c", &script]);
+    let number = fs::read_to_string(file).unwrap();
+    assert!(!is_over(number.trim()));
+    held.lose_the_reader();
+    assert!(is_over(number.trim()), "{number}");
+}
+
+#[test]
+fn a_server_behind_that_does_not_end_is_killed_when_its_gateway_was() {
+    let data = tempfile::tempdir().unwrap();
+    let script = stubborn(data.path());
+    let server = Server::start_in(data.path(), &["--", "sh", "-c", &script]).greeted();
+    let number = fs::read_to_string(data.path().join("number")).unwrap();
+    assert!(!is_over(number.trim()));
+    let _ = server.kill();
+    let killed = Instant::now();
+    while !is_over(number.trim()) {
+        assert!(killed.elapsed() < PATIENCE, "{number} is left");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

@@ -56,6 +56,7 @@ mod uri_template;
 
 pub use call::{Call, Canceller, Context, Origin, Outlet};
 pub use chain::{BoxFuture, Endpoint, Middleware, Next};
+pub use driver::Ended;
 pub use prompt::Prompt;
 pub use registry::{Abilities, Audience, Offer, Registry, Remote, Source, WeakRegistry};
 pub use resource::{Resource, Template};

@@ -258,7 +258,7 @@ impl Server {
 
     /// Speaks on the process's own stdin and stdout until the client is gone.
     pub async fn serve_stdio(self) -> io::Result<()> {
-        self.start().serve_stdio().await
+        self.start().serve_stdio().await.map(|_| ())
     }
 
     fn item(mut self, item: Item) -> Self {
@@ -329,9 +329,9 @@ impl Service {
     }
 
     /// Speaks on the process's own stdin and stdout until the client is gone.
-    pub async fn serve_stdio(&self) -> io::Result<()> {
+    pub async fn serve_stdio(&self) -> io::Result<Ended> {
         let (input, output) = (Stdin::open()?, stdio::Output::stdout()?);
-        driver::serve_from_thread(self.clone(), input, output).await.map(|_| ())
+        driver::serve_from_thread(self.clone(), input, output).await
     }
 
     /// Speaks on a pair of byte streams, one message per line, until one of them ends.

@@ -9,7 +9,7 @@ use creole_gateway::plan::LogPlan;
 use creole_gateway::upstream::{Affinity, Settings};
 use tokio::runtime::Builder;
 
-use super::serve::runtime;
+use super::serve::{ended_with, runtime};
 use crate::args::ConnectArgs;
 use crate::failure::Failure;
 use crate::{guardian, log, output, target};
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
         ));
     }
     let runtime = runtime(&mut Builder::new_current_thread())?;
-    let ended = runtime.block_on(async {
+    runtime.block_on(async {
         let federation = Federation::default();
         let service = Server::new("creole").with(federation.layer()).start();
         let settings =
@@ -35,8 +35,6 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
         federation.begin(vec![settings], &service.registry(), false);
         let ended = service.serve_stdio().await;
         drop(service);
-        federation.close().await;
-        ended
-    });
-    ended.map_err(|error| Failure::Serve(format!("stdin or stdout cannot be used: {error}")))
+        ended_with(ended, federation.close()).await
+    })
 }

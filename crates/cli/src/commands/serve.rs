@@ -7,6 +7,8 @@ mod served;
 mod signals;
 mod stdio;
 
+pub(crate) use stdio::ended_with;
+
 use creole_gateway::Plan;
 use creole_gateway::config::words::LogLevel;
 use creole_gateway::plan::{HttpPlan, LogPlan};

@@ -1,11 +1,14 @@
 //! Serving on stdin and stdout.
 
 use std::io::{self, IsTerminal};
+use std::time::Duration;
 
+use creole::Ended;
 use creole_gateway::Plan;
 use creole_gateway::plan::Told;
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
+use tokio::time::timeout;
 
 use super::renewal::Renewal;
 use super::served::Served;
@@ -38,9 +41,27 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
         }
         let ended = service.serve_stdio().await;
         drop(service);
-        renewal.close().await;
-        ended.map_err(|error| Failure::Serve(format!("stdin or stdout cannot be used: {error}")))
+        ended_with(ended, renewal.close()).await
     })
+}
+
+/// How long the servers behind may take to end once nobody hears what comes of it.
+const UNHEARD: Duration = Duration::from_millis(500);
+
+/// Ends the servers behind. When the client is gone, no more time is given to them than that: whoever is left is killed
+/// as the runtime ends.
+pub(crate) async fn ended_with(
+    ended: io::Result<Ended>,
+    closing: impl Future<Output = ()>,
+) -> Result<(), Failure> {
+    match ended {
+        Ok(Ended::InputClosed) => closing.await,
+        // What did not end by then does not matter any more.
+        _ => _ = timeout(UNHEARD, closing).await,
+    }
+    ended
+        .map(drop)
+        .map_err(|error| Failure::Serve(format!("stdin or stdout cannot be used: {error}")))
 }
 
 /// What a person at a terminal is told, who would otherwise see nothing happen.
