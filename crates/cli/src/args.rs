@@ -4,7 +4,8 @@ mod late;
 mod verbs;
 
 pub(crate) use verbs::{
-    CallArgs, CheckArgs, ImportArgs, KINDS, ListArgs, PeerArgs, PromptArgs, ReadArgs,
+    CallArgs, CheckArgs, EnvironmentArgs, ImportArgs, KINDS, ListArgs, PeerArgs, PromptArgs,
+    ReadArgs, TargetArgs,
 };
 
 use std::ffi::OsString;
@@ -113,6 +114,8 @@ pub(crate) struct ServeArgs {
     /// How the log on stderr is written, whatever the configuration says.
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(crate) log: Option<LogChoice>,
+    #[command(flatten)]
+    pub(crate) environment: EnvironmentArgs,
     /// A program to start and serve: its tools, resources and prompts become this server's.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
@@ -122,38 +125,32 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, Group)]
 #[command(after_help = CONNECT_EXAMPLES, override_usage = CONNECT_USAGE)]
 pub(crate) struct ConnectArgs {
+    /// Where the server is, unless `--preset` or `--` names one: an `http` or `https` URL.
+    #[arg(value_name = "URL", required_unless_present_any = ["preset", "command"])]
+    #[arg(conflicts_with_all = ["preset", "command"])]
+    pub(crate) url: Option<String>,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
+    /// Log every step, and tell the client where a failure happened.
+    #[arg(long)]
+    pub(crate) debug: bool,
     /// How the log on stderr is written.
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(crate) log: Option<LogChoice>,
 }
 
-const CONNECT_USAGE: &str = "creole connect <URL | -- <COMMAND> [ARGS]...> [OPTIONS]";
+const CONNECT_USAGE: &str = "\
+creole connect <URL | --preset <NAME>> [OPTIONS]
+       creole connect [OPTIONS] -- <COMMAND> [ARGS]...";
 
 const CONNECT_EXAMPLES: &str = "\
 Examples:
   creole connect https://example.com/mcp
   creole connect http://127.0.0.1:8080/mcp --header 'Authorization: Bearer ${TOKEN}'
-  creole connect -- npx -y @modelcontextprotocol/server-everything
+  creole connect --env API_KEY -- npx -y some-server
 
 In the configuration of a client that only knows stdio:
   { \"mcpServers\": { \"far\": { \"command\": \"creole\", \"args\": [\"connect\", \"https://example.com/mcp\"] } } }";
-
-/// Another server.
-#[derive(Debug, Group)]
-pub(crate) struct TargetArgs {
-    /// Where the server is: an `http` or `https` URL.
-    #[arg(value_name = "URL", required_unless_present = "command", conflicts_with = "command")]
-    pub(crate) url: Option<String>,
-    /// A header of every request, such as `Authorization: Bearer ${TOKEN}`; `${NAME}` stands for an entry of
-    /// the environment.
-    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with = "command")]
-    pub(crate) headers: Vec<String>,
-    /// A program to start, which serves on its standard streams.
-    #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
-}
 
 /// Reads an address and a port.
 fn address_and_port(text: &str) -> Result<SocketAddr, String> {
@@ -171,6 +168,7 @@ Examples:
   creole serve --preset bossman
   creole serve --http 127.0.0.1:8080
   creole serve --http 127.0.0.1:8080 -- npx -y @modelcontextprotocol/server-everything
+  creole serve --env API_KEY -- npx -y some-server
 
 Try it without a client:
   echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\"}}' | creole serve";

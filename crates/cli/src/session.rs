@@ -7,13 +7,13 @@ use std::time::Duration;
 use creole::client::{Client, ClientBuilder, LineServer, Transport, Way};
 use creole::guard;
 use creole::proto::client::Limits;
-use creole::proto::dialect::{BUILTIN, Dialect, VersionAnswer, builtin};
-use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::dialect::{Dialect, builtin};
+use creole::proto::fault::Fault;
 use creole::transport::memory;
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
-use creole_gateway::upstream::{Affinity, Settings};
+use creole_gateway::upstream::{Affinity, Settings, guess};
 use creole_gateway::{Plan, Source};
 use creole_tools::Options;
 use tokio::runtime::Builder;
@@ -85,7 +85,7 @@ async fn connect(
 
 /// Connects to a server by the specification, or by the dialect that it turns out to speak.
 async fn connect_to(way: Way, peer: &PeerArgs) -> Result<Result<Client, Fault>, Failure> {
-    let told = peer.dialect.as_deref().and_then(builtin);
+    let told = peer.target.dialect.as_deref().and_then(builtin);
     let is_told = told.is_some();
     let connected = builder(peer, told)?.connect(way.clone()).await;
     let guessed = connected.as_ref().err().and_then(guess).filter(|_| !is_told);
@@ -96,17 +96,6 @@ async fn connect_to(way: Way, peer: &PeerArgs) -> Result<Result<Client, Fault>, 
         dialect.name
     ));
     Ok(builder(peer, Some(dialect))?.connect(way).await)
-}
-
-/// The dialect that has the version which a server insists on.
-fn guess(fault: &Fault) -> Option<Dialect> {
-    let supported = fault.data.as_ref().filter(|_| fault.kind == FaultKind::UnsupportedVersion)?;
-    let supported: serde_json::Value = supported.decode().ok()?;
-    let version = supported["supported"][0].as_str()?;
-    BUILTIN
-        .iter()
-        .filter_map(|name| builtin(name))
-        .find(|dialect| matches!(&dialect.version, VersionAnswer::Fixed(fixed) if fixed == version))
 }
 
 /// Who we are to the server, and who answers what it asks.
@@ -216,6 +205,8 @@ fn last_words(trace: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use creole::proto::fault::FaultKind;
+
     use super::*;
 
     #[test]
@@ -235,15 +226,6 @@ mod tests {
     #[test]
     fn a_path_becomes_a_uri() {
         assert_eq!(file_uri("/home/a b/ü"), "file:///home/a%20b/%C3%BC");
-    }
-
-    #[test]
-    fn a_version_of_its_own_tells_the_dialect() {
-        let data = creole::proto::wire::Raw::of(&serde_json::json!({"supported": ["1.0"]}));
-        let fault = Fault::new(FaultKind::UnsupportedVersion, "no");
-        assert_eq!(guess(&fault).map(|dialect| dialect.name), None);
-        let fault = Fault { data: Some(data), ..fault };
-        assert_eq!(guess(&fault).unwrap().name, "bb-mcp-server");
     }
 
     #[test]

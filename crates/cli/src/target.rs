@@ -7,7 +7,7 @@ use creole::client::Way;
 use creole::client::http::Target;
 use creole::process::Program;
 
-use crate::args::{PeerArgs, TargetArgs};
+use crate::args::{EnvironmentArgs, TargetArgs};
 use crate::failure::Failure;
 
 /// A server that something is wanted of.
@@ -30,27 +30,22 @@ impl Place<'_> {
 }
 
 /// The server that is meant, and the words that do not name it.
-pub(crate) fn peer<'a>(
+pub(crate) fn place<'a>(
     words: &'a [String],
-    peer: &'a PeerArgs,
+    target: &'a TargetArgs,
 ) -> Result<(Place<'a>, &'a [String]), Failure> {
-    if let Some(name) = &peer.preset {
+    if let Some(name) = &target.preset {
         return Ok((Place::Preset(name), words));
     }
-    if peer.command.is_empty() {
-        let (url, rest) = words.split_first().ok_or_else(|| nowhere(None))?;
-        if !url.contains("://") {
-            return Err(nowhere(Some(url)));
-        }
-        return Ok((Place::Way(Box::new(http(url, &peer.headers)?)), rest));
+    if !target.command.is_empty() {
+        let way = program(&target.command, &target.environment)?;
+        return Ok((Place::Way(Box::new(way)), words));
     }
-    let mut way = program(&peer.command)?;
-    if let Way::Child(program) = &mut way {
-        for entry in &peer.environment {
-            program.env.push(environment(entry)?);
-        }
+    let (url, rest) = words.split_first().ok_or_else(|| nowhere(None))?;
+    if !url.contains("://") {
+        return Err(nowhere(Some(url)));
     }
-    Ok((Place::Way(Box::new(way)), words))
+    Ok((Place::Way(Box::new(http(url, &target.headers)?)), rest))
 }
 
 fn nowhere(word: Option<&str>) -> Failure {
@@ -64,33 +59,29 @@ fn nowhere(word: Option<&str>) -> Failure {
 }
 
 /// An entry of the environment: `NAME=VALUE`, or `NAME` for the one that is set here.
-fn environment(entry: &str) -> Result<(OsString, OsString), Failure> {
-    if let Some((name, value)) = entry.split_once('=') {
+fn entry(given: &str) -> Result<(OsString, OsString), Failure> {
+    if let Some((name, value)) = given.split_once('=') {
         return Ok((name.into(), value.into()));
     }
-    let value = std::env::var_os(entry).ok_or_else(|| {
+    let value = std::env::var_os(given).ok_or_else(|| {
         Failure::Usage(format!(
-            "the environment has no `{entry}`; set it, or write `{entry}=VALUE`"
+            "the environment has no `{given}`; set it, or write `{given}=VALUE`"
         ))
     })?;
-    Ok((entry.into(), value))
+    Ok((given.into(), value))
 }
 
-/// The place that is meant.
-pub(crate) fn place(args: &TargetArgs) -> Result<Way, Failure> {
-    match &args.url {
-        Some(url) => http(url, &args.headers),
-        None => program(&args.command),
-    }
-}
-
-/// A program and its arguments.
-pub(crate) fn program(command: &[OsString]) -> Result<Way, Failure> {
+/// A program, its arguments and what it finds in its environment.
+pub(crate) fn program(command: &[OsString], environment: &EnvironmentArgs) -> Result<Way, Failure> {
     let Some((command, args)) = command.split_first() else {
         return Err(Failure::Usage("write a URL, or `--` and a command".to_owned()));
     };
     let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy().into_owned();
-    Ok(Way::Child(Program::new(name, command.clone()).args(args.to_vec())))
+    let mut program = Program::new(name, command.clone()).args(args.to_vec());
+    for given in &environment.entries {
+        program.env.push(entry(given)?);
+    }
+    Ok(Way::Child(program))
 }
 
 fn http(url: &str, headers: &[String]) -> Result<Way, Failure> {

@@ -150,23 +150,11 @@ Examples:
 
 What looks like a secret is not written down: it becomes ${NAME}, to be set in the environment.";
 
-/// Another server, and how it is spoken to.
+/// Another server, and what is wanted of the conversation with it.
 #[derive(Debug, Group)]
 pub(crate) struct PeerArgs {
-    /// Serve a configuration that ships inside, within this process, and use that.
-    #[arg(long, value_name = "NAME", conflicts_with = "command")]
-    pub(crate) preset: Option<String>,
-    /// A header of every request, such as `Authorization: Bearer ${TOKEN}`; `${NAME}` stands for an entry of
-    /// the environment.
-    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with_all = ["command", "preset"])]
-    pub(crate) headers: Vec<String>,
-    /// An entry of the environment for the program, which otherwise gets only what every program needs; `NAME`
-    /// alone hands on the one that is set here.
-    #[arg(long = "env", value_name = "NAME[=VALUE]", requires = "command")]
-    pub(crate) environment: Vec<String>,
-    /// How the server speaks, if it is not by the specification.
-    #[arg(long, value_name = "NAME", value_parser = BUILTIN.to_vec(), conflicts_with = "preset")]
-    pub(crate) dialect: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
     /// How long the server may be silent, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -180,9 +168,35 @@ pub(crate) struct PeerArgs {
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Another server, and how it is spoken to; its URL stands among the words of the verb.
+#[derive(Debug, Group)]
+pub(crate) struct TargetArgs {
+    /// Serve a configuration that ships inside, and use that.
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    pub(crate) preset: Option<String>,
+    /// A header of every request, such as `Authorization: Bearer ${TOKEN}`; `${NAME}` stands for an entry of
+    /// the environment.
+    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with_all = ["command", "preset"])]
+    pub(crate) headers: Vec<String>,
+    #[command(flatten)]
+    pub(crate) environment: EnvironmentArgs,
+    /// How the server speaks, if it is not by the specification.
+    #[arg(long, value_name = "NAME", value_parser = BUILTIN.to_vec(), conflicts_with = "preset")]
+    pub(crate) dialect: Option<String>,
     /// A program to start, which serves on its standard streams.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// What a program is told that is started.
+#[derive(Clone, Debug, Group)]
+pub(crate) struct EnvironmentArgs {
+    /// An entry of the environment for the program, which otherwise gets only what every program needs; `NAME`
+    /// alone hands on the one that is set here.
+    #[arg(long = "env", value_name = "NAME[=VALUE]", requires = "command")]
+    pub(crate) entries: Vec<String>,
 }
 
 /// Reads the name of a log level.

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     if let Some(url) = &args.wordpress {
         return site::run(url, args);
     }
-    let (place, _) = target::peer(&args.words, &args.peer)?;
+    let (place, _) = target::place(&args.words, &args.peer.target)?;
     let name = place.name().to_owned();
     let way = report::way(&place);
     let report = with_client(place, &args.peer, async |client| {

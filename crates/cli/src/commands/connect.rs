@@ -2,26 +2,29 @@
 
 use std::io::{self, IsTerminal};
 
-use creole::Server;
+use creole::proto::dialect::builtin;
+use creole::{Server, guard};
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
-use creole_gateway::upstream::{Affinity, Settings};
+use creole_gateway::upstream::{self, Affinity, Settings};
+use creole_gateway::{Plan, Source};
 use tokio::runtime::Builder;
 
 use super::serve::{ended_with, runtime};
 use crate::args::ConnectArgs;
 use crate::failure::Failure;
+use crate::target::Place;
 use crate::{guardian, log, output, target};
 
 /// Speaks until the client is gone.
 pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
-    let mut place = target::place(&args.target)?;
-    guardian::watch(std::iter::once(&mut place), None);
-    let format = args.log.map_or(LogFormat::Text, Into::into);
-    log::start(LogPlan { format, level: LogLevel::Warn, payloads: false });
+    let mut settings = settings(args)?;
+    guardian::watch(std::iter::once(&mut settings.way), None);
+    log::start(log_of(args));
+    guard::install_hook(args.debug);
     if io::stdin().is_terminal() {
-        let name = place.name();
+        let name = settings.way.name();
         output::talk(&format!(
             "creole: speaks for {name} on stdin and stdout and waits for a client to start it"
         ));
@@ -29,12 +32,35 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     let runtime = runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
         let federation = Federation::default();
-        let service = Server::new("creole").with(federation.layer()).start();
-        let settings =
-            Settings { affinity: Affinity::Single, transparent: true, ..Settings::new(place) };
+        let server = Server::new("creole").debug(args.debug).with(federation.layer());
+        let service = server.start();
         federation.begin(vec![settings], &service.registry(), false);
         let ended = service.serve_stdio().await;
         drop(service);
         ended_with(ended, federation.close()).await
     })
+}
+
+/// The server that is meant, and how it is treated.
+fn settings(args: &ConnectArgs) -> Result<Settings, Failure> {
+    let (place, _) = target::place(args.url.as_slice(), &args.target)?;
+    let (way, dialect) = match place {
+        Place::Way(way) => (*way, args.target.dialect.as_deref().and_then(builtin)),
+        Place::Preset(name) => {
+            let plan = Plan::load(Source::Preset(name), &creole_cli::packs())?;
+            let unknown =
+                |error| Failure::Serve(format!("this program cannot find itself: {error}"));
+            (upstream::preset(name, name).map_err(unknown)?, Some(plan.server.dialect))
+        }
+    };
+    let (guesses, usual) = (dialect.is_none(), Settings::new(way));
+    let dialect = dialect.unwrap_or_else(|| usual.dialect.clone());
+    Ok(Settings { affinity: Affinity::Single, transparent: true, guesses, dialect, ..usual })
+}
+
+/// The log that the command line asks for.
+fn log_of(args: &ConnectArgs) -> LogPlan {
+    let format = args.log.map_or(LogFormat::Text, Into::into);
+    let level = if args.debug { LogLevel::Debug } else { LogLevel::Warn };
+    LogPlan { format, level, payloads: false }
 }

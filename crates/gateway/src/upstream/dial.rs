@@ -1,7 +1,7 @@
 //! Opening conversations with a server, and when one that failed may be tried again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use creole::client::http::ResumedServer;
@@ -13,6 +13,7 @@ use creole::proto::revision::{Era, Rules};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
+use super::guess;
 use super::pool::Owner;
 
 /// Which conversation a server is offered.
@@ -44,12 +45,33 @@ const SETTLED: Duration = Duration::from_secs(10);
 
 /// Opens conversations with one server.
 pub(super) struct Dialer {
-    client: Client,
+    told: Tongue,
+    /// What it turned out to speak instead.
+    guessed: OnceLock<Tongue>,
+    /// Whether that may be found out.
+    pub(super) guesses: bool,
+    speak: Speak,
     began: Instant,
     failures: Mutex<Failures>,
+}
+
+/// A dialect, and whoever speaks to the server in it.
+struct Tongue {
+    client: Client,
     profile: Arc<Profile>,
     /// When the server was asked anew how it wants to be spoken to; held meanwhile.
     asked: AsyncMutex<Option<Instant>>,
+}
+
+impl Tongue {
+    fn new(way: Way, speak: Speak, profile: Arc<Profile>) -> Self {
+        let client = Client::new(way, Arc::clone(&profile));
+        let client = match speak.found() {
+            Some(found) => client.pinned(found),
+            None => client,
+        };
+        Self { client, profile, asked: AsyncMutex::default() }
+    }
 }
 
 /// Who failed: what cannot be started is so for everybody; what ended is so for the one whose it was.
@@ -98,44 +120,49 @@ impl Failures {
 
 impl Dialer {
     pub(super) fn new(way: Way, speak: Speak, profile: Arc<Profile>) -> Self {
-        let mut client = Client::new(way, Arc::clone(&profile));
-        if let Some(found) = speak.found() {
-            client = client.pinned(found);
-        }
         let (began, failures) = (Instant::now(), Mutex::default());
-        Self { client, began, failures, profile, asked: AsyncMutex::default() }
+        let told = Tongue::new(way, speak, profile);
+        Self { told, guessed: OnceLock::new(), guesses: false, speak, began, failures }
+    }
+
+    fn tongue(&self) -> &Tongue {
+        self.guessed.get().unwrap_or(&self.told)
+    }
+
+    fn client(&self) -> &Client {
+        &self.tongue().client
     }
 
     pub(super) fn name(&self) -> &str {
-        self.client.way().name()
+        self.client().way().name()
     }
 
     /// Whether requests stand alone, so that one conversation serves everybody; nothing while nobody knows.
     pub(super) fn is_stateless(&self) -> Option<bool> {
-        self.client.known().map(|found| matches!(found, Found::Stateless(_)))
+        self.client().known().map(|found| matches!(found, Found::Stateless(_)))
     }
 
     /// Whether a server that answered a call like this turns out to be of another era than the conversation. That can
     /// only be where the server can become another one without the conversation noticing.
     pub(super) async fn has_changed(&self, fault: &Fault, era: Era) -> bool {
-        if !is_misunderstood(fault) || !matches!(self.client.way(), Way::Http(_)) {
+        if !is_misunderstood(fault) || !matches!(self.client().way(), Way::Http(_)) {
             return false;
         }
-        let mut asked = self.asked.lock().await;
+        let mut asked = self.tongue().asked.lock().await;
         // Another call found out meanwhile.
-        if self.client.known().is_some_and(|known| known.era() != era) {
+        if self.client().known().is_some_and(|known| known.era() != era) {
             return true;
         }
         if asked.is_some_and(|at| at.elapsed() < SETTLED) {
             return false;
         }
         *asked = Some(Instant::now());
-        self.client.find_again().await.is_ok_and(|found| found.era() != era)
+        self.client().find_again().await.is_ok_and(|found| found.era() != era)
     }
 
     /// Whether questions say which call they belong to: those that come on the call's own stream do.
     pub(super) fn attributes_questions(&self) -> bool {
-        matches!(self.client.way(), Way::Http(_)) && self.client.known() != Some(Found::OldSse)
+        matches!(self.client().way(), Way::Http(_)) && self.client().known() != Some(Found::OldSse)
     }
 
     /// Opens a conversation for somebody, unless the server failed a moment ago.
@@ -169,21 +196,36 @@ impl Dialer {
             on_log: offer.on_log.clone(),
             // The number before is that of the opening.
             after: number.saturating_sub(2),
-            ..Setup::new(Arc::clone(&self.profile), opening)
+            ..Setup::new(Arc::clone(&self.tongue().profile), opening)
         };
         Connection::open(Box::new(resumed), setup).await
     }
 
-    #[cfg(not(test))]
+    /// Opens a conversation by the specification, or in the dialect that the server turns out to speak.
     async fn connect(&self, offer: &Offer) -> Result<Connection, Fault> {
-        self.client.connect(offer).await
+        let may_guess = self.guesses && self.guessed.get().is_none();
+        let connected = self.connect_in(self.tongue(), offer).await;
+        let guessed = connected.as_ref().err().filter(|_| may_guess).and_then(guess);
+        let Some(dialect) = guessed else { return connected };
+        let (upstream, spoken) = (self.name(), dialect.name.clone());
+        let told = "it does not speak by the specification, but a dialect";
+        tracing::warn!(target: "creole", upstream, dialect = %spoken, "{told}");
+        let profile = Arc::new(Profile { dialect, ..(*self.told.profile).clone() });
+        let way = self.told.client.way().clone();
+        let tongue = self.guessed.get_or_init(|| Tongue::new(way, self.speak, profile));
+        self.connect_in(tongue, offer).await
+    }
+
+    #[cfg(not(test))]
+    async fn connect_in(&self, tongue: &Tongue, offer: &Offer) -> Result<Connection, Fault> {
+        tongue.client.connect(offer).await
     }
 
     #[cfg(test)]
-    async fn connect(&self, offer: &Offer) -> Result<Connection, Fault> {
-        match inside::connect(self.name(), &self.profile, offer) {
+    async fn connect_in(&self, tongue: &Tongue, offer: &Offer) -> Result<Connection, Fault> {
+        match inside::connect(self.name(), &tongue.profile, offer) {
             Some(connecting) => connecting.await,
-            None => self.client.connect(offer).await,
+            None => tongue.client.connect(offer).await,
         }
     }
 
@@ -211,7 +253,7 @@ impl Dialer {
 
     /// Whose failures those of a conversation are: a program is its caller's own, a server elsewhere is everybody's.
     fn blamed<'a>(&self, owner: &'a Owner) -> &'a Owner {
-        match self.client.way() {
+        match self.client().way() {
             Way::Http(_) => &Owner::Gateway,
             _ => owner,
         }

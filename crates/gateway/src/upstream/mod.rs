@@ -14,6 +14,7 @@ mod catalogue;
 mod crowd_tests;
 mod dial;
 mod fresh;
+mod guess;
 mod keeper;
 mod kept;
 mod kinds;
@@ -35,7 +36,9 @@ mod watch;
 pub use affinity::Affinity;
 pub use creole::client::Way;
 pub use dial::Speak;
+pub use guess::guess;
 pub use names::{Naming, Unusable};
+pub use planned::preset;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
@@ -77,6 +80,8 @@ pub struct Settings {
     pub speak: Speak,
     /// How it deviates from that.
     pub dialect: Dialect,
+    /// Whether it is spoken to in another dialect, where it turns out to speak that.
+    pub guesses: bool,
     /// How its items are named here.
     pub naming: Naming,
     /// Which callers share a conversation.
@@ -110,6 +115,7 @@ impl Settings {
             way,
             speak: Speak::default(),
             dialect: builtin("spec").expect("the dialect `spec` ships inside"),
+            guesses: false,
             naming: Naming::PLAIN,
             affinity: Affinity::default(),
             transparent: false,
@@ -190,7 +196,9 @@ impl Upstream {
             identity: Raw::of(&identity),
             limits: settings.limits,
         });
-        let dialer = Arc::new(Dialer::new(settings.way.clone(), settings.speak, profile));
+        let mut dialer = Dialer::new(settings.way.clone(), settings.speak, profile);
+        dialer.guesses = settings.guesses;
+        let dialer = Arc::new(dialer);
         let upstream = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             pool: Pool::new(Arc::clone(&dialer), settings.sessions, settings.share()),

@@ -1,6 +1,7 @@
 //! From the plan of a server behind to how it is treated.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::sync::Arc;
 
 use creole::client::Way;
@@ -65,25 +66,39 @@ fn credentials(name: &str, token: &Token) -> Arc<dyn Credentials> {
     }
 }
 
+/// What presets look for in the environment.
+const OF_PRESETS: [&str; 3] = ["CREOLE_DATA_DIR", "CREOLE_TASKS_URL", "CREOLE_WORDPRESS_URL"];
+
+/// This program once more, under this name: it serves a preset, and finds in its environment what it would find in ours.
+///
+/// # Errors
+/// When this program cannot find itself.
+pub fn preset(name: &str, preset: &str) -> io::Result<Way> {
+    let mut program = Program::new(name, std::env::current_exe()?);
+    program.env = handed_on(&OF_PRESETS).collect();
+    Ok(Way::Child(program.args(["serve", "--stdio", "--preset", preset])))
+}
+
+/// The entries of our environment that have these names, as far as there are any.
+fn handed_on<T: AsRef<OsStr>>(names: &[T]) -> impl Iterator<Item = (OsString, OsString)> {
+    names.iter().filter_map(|name| Some((name.as_ref().to_owned(), std::env::var_os(name)?)))
+}
+
 fn place(plan: &UpstreamPlan) -> Result<Way, LayerError> {
     match &plan.reached {
         Reached::Command { command, env, env_pass, cwd } => {
             let (name, args) = command.split_first().unwrap_or((&plan.name, &[]));
             let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-            let passed =
-                env_pass.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
             let given = env.iter().map(|(name, value)| (name.into(), value.0.clone().into()));
             let mut program = Program::new(&plan.name, name).args(args);
-            program.env = passed.chain(given).collect();
+            program.env = handed_on(env_pass).chain(given).collect();
             program.folder = cwd.clone();
             Ok(Way::Child(program))
         }
         Reached::Preset(preset) => {
             let unknown =
                 |error| LayerError::new(format!("this program cannot find itself: {error}"));
-            let program = std::env::current_exe().map_err(unknown)?;
-            let program = Program::new(&plan.name, program);
-            Ok(Way::Child(program.args(["serve", "--preset", preset])))
+            self::preset(&plan.name, preset).map_err(unknown)
         }
         Reached::Url { url, headers, token } => {
             let refused = |fault: creole::proto::fault::Fault| LayerError::new(fault.detail);

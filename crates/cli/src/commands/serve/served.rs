@@ -183,7 +183,7 @@ fn behind(
 ) -> Result<Vec<Settings>, Failure> {
     let mut program = match args.command.is_empty() {
         true => None,
-        false => Some(target::program(&args.command)?),
+        false => Some(target::program(&args.command, &args.environment)?),
     };
     let mut servers = Vec::new();
     for upstream in &plan.upstreams {
@@ -197,6 +197,7 @@ fn behind(
             && let Some(way) = program.take()
         {
             planned.way = way;
+            planned.guesses = true;
         }
         planned.patience = plan.server.limits.question_timeout;
         planned.peers = peers.cloned();
@@ -206,7 +207,8 @@ fn behind(
         let transparent = args.chosen.is_default();
         let patience = plan.server.limits.question_timeout;
         let peers = peers.cloned();
-        servers.push(Settings { affinity, transparent, patience, peers, ..Settings::new(way) });
+        let usual = Settings { guesses: true, ..Settings::new(way) };
+        servers.push(Settings { affinity, transparent, patience, peers, ..usual });
     }
     Ok(servers)
 }

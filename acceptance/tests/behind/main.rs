@@ -1,0 +1,53 @@
+//! One server behind another, as the command line puts it there: `connect`, `serve -- COMMAND`, and the chain of the
+//! preset `mcp-chain`.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod named;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use creole_acceptance::process_under_test::{Server, serve};
+use creole_acceptance::stage::stdio::binary;
+use serde_json::{Value, json};
+
+/// The path of the binary under test.
+fn creole() -> String {
+    binary().expect("the binary under test").display().to_string()
+}
+
+/// The command `creole` with these words, at home in a folder.
+fn command(folder: &Path, words: &[&str]) -> Command {
+    let at_home = serve(folder, &[]);
+    let mut command = Command::new(at_home.get_program());
+    for (name, value) in at_home.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.args(words).current_dir(folder);
+    command
+}
+
+/// A server of these words, and what it says in the handshake.
+#[track_caller]
+fn greeted(command: Command) -> (Server, Value) {
+    let mut server = Server::start_command(command);
+    let params = json!({
+        "protocolVersion": "2025-03-26",
+        "capabilities": {},
+        "clientInfo": {"name": "acceptance", "version": "1"},
+    });
+    let welcome = server.request("initialize", &params);
+    server.write("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+    (server, welcome["result"].clone())
+}
+
+/// Writes a configuration into a folder.
+fn write(folder: &Path, name: &str, text: &str) {
+    fs::write(folder.join(name), text).expect("the folder can be written");
+}

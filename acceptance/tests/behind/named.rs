@@ -1,0 +1,83 @@
+//! Programs and presets that the command line names: what they find in their environment, and how they are spoken to.
+
+use creole_acceptance::process_under_test::told;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{command, creole, greeted, write};
+
+/// A server that is called by two entries of its environment, and does not start without them.
+const TELLING: &str = "\
+[server]
+name = \"${HANDED_ON}-${GIVEN}\"
+packs = [\"hello\"]
+";
+
+/// A folder with a configuration of that server.
+fn telling() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "telling.toml", TELLING);
+    folder
+}
+
+#[test]
+fn a_program_is_given_the_entries_of_the_environment_that_the_command_line_names() {
+    let (folder, creole) = (telling(), creole());
+    for verb in ["serve", "connect"] {
+        let entries = [verb, "--env", "HANDED_ON", "--env", "GIVEN=two"];
+        let program = ["--", &creole, "serve", "telling.toml"];
+        let mut command = command(folder.path(), &[&entries[..], &program[..]].concat());
+        command.env("HANDED_ON", "one");
+        let (server, welcome) = greeted(command);
+        assert_eq!(welcome["serverInfo"]["name"], "one-two", "{verb}: {welcome}");
+        let _ = server.finish();
+    }
+}
+
+#[test]
+fn an_entry_that_is_not_there_is_missed_at_once() {
+    let folder = telling();
+    for verb in ["serve", "connect"] {
+        let words = [verb, "--env", "HANDED_ON", "--", "true"];
+        let ran = command(folder.path(), &words).env_remove("HANDED_ON").output().unwrap();
+        assert_eq!(ran.status.code(), Some(2), "{verb}");
+        let expected =
+            "error: the environment has no `HANDED_ON`; set it, or write `HANDED_ON=VALUE`\n";
+        assert_eq!(String::from_utf8_lossy(&ran.stderr), expected, "{verb}");
+    }
+}
+
+#[test]
+fn a_server_of_another_dialect_is_spoken_to_in_it_whether_that_was_said_or_not() {
+    let (folder, creole) = (tempfile::tempdir().unwrap(), creole());
+    let program = ["--", &creole, "serve", "--preset", "bb-mcp-server"];
+    let said: [&[&str]; 4] = [
+        &["connect"],
+        &["serve"],
+        &["connect", "--dialect", "bb-mcp-server"],
+        &["connect", "--preset", "bb-mcp-server"],
+    ];
+    for words in said {
+        let is_named = words.contains(&"--preset");
+        let behind = if is_named { &[][..] } else { &program[..] };
+        let (mut server, welcome) = greeted(command(folder.path(), &[words, behind].concat()));
+        assert_eq!(welcome["serverInfo"]["name"], "bb-mcp-server", "{words:?}");
+        let answer = server.call("hello", &json!({"name": "Ann"}));
+        assert_eq!(told(&answer).as_deref(), Ok("Hello, Ann!"), "{words:?}");
+        let ended = server.finish();
+        let is_guessed = words.len() == 1;
+        assert_eq!(ended.log.contains("by the specification"), is_guessed, "{}", ended.log);
+    }
+}
+
+#[test]
+fn connect_logs_each_step_when_it_is_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    for (debug, is_logged) in [(&["--debug"][..], true), (&[][..], false)] {
+        let words = [&["connect", "--preset", "fpf-governance"], debug].concat();
+        let (mut server, _) = greeted(command(folder.path(), &words));
+        server.ping();
+        let ended = server.finish();
+        assert_eq!(ended.log.contains("request completed"), is_logged, "{}", ended.log);
+    }
+}
