@@ -384,11 +384,16 @@ fn check_says_how_a_server_speaks_and_what_each_client_gets() {
     assert_eq!(report["versions"].as_array().map(Vec::len), Some(5));
     assert_eq!(report["clients"]["elicitation"]["2024-11-05"]["fate"], "refused");
     assert_eq!(report["clients"]["tasks"]["2025-11-25"]["fate"], "translated");
+    assert_eq!(report["clients"]["roots"]["2024-11-05"]["fate"], "translated");
+    assert_eq!((&report["dialect"], &report["dialectIsCertain"]), (&"spec".into(), &false.into()));
     let old = place.run_on_program(&["check", "--json"], &everything(ERAS[1])).json();
     assert_eq!((&old["era"], &old["transport"]), (&"handshake".into(), &"stdio".into()));
     assert_eq!(old["revision"], "2025-11-25");
     assert_eq!(old["clients"]["elicitation"]["2026-07-28"]["fate"], "translated");
+    let told = place.run(&["check", &listening.url()]);
+    assert!(told.text().contains("dialect    spec, as far as its handshake shows\n"));
     let text = place.run(&["check", "--preset", "default"]);
+    assert!(text.text().contains("dialect    spec\n"), "{}", text.text());
     assert!(
         text.text().contains("Nothing is wrong with its names and schemas."),
         "{}",

@@ -32,9 +32,10 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let (place, _) = target::place(&args.words, &args.peer.target)?;
     let name = place.name().to_owned();
     let way = report::way(&place);
+    let is_told = args.peer.target.dialect.is_some() || args.peer.target.preset.is_some();
     let report = with_client(place, &args.peer, async |client| {
         let found = lists(client, &name).await?;
-        Ok(Report::new(client, way, &found))
+        Ok(Report::new(client, way, is_told, &found))
     })?;
     match args.peer.json {
         true => output::data(&format!("{}\n", report.json())),

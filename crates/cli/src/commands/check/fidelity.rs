@@ -58,9 +58,10 @@ impl Feature {
 }
 
 /// The things that are looked at.
-pub(super) const FEATURES: [Feature; 8] = [
+pub(super) const FEATURES: [Feature; 9] = [
     Feature { name: "elicitation", judge: elicitation },
     Feature { name: "sampling", judge: sampling },
+    Feature { name: "roots", judge: roots },
     Feature { name: "structured results", judge: structured },
     Feature { name: "audio", judge: audio },
     Feature { name: "resource links", judge: links },
@@ -106,6 +107,11 @@ fn sampling(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
         true => (Fate::Degraded, "sampling with tools is refused"),
         false => asking(server, client),
     }
+}
+
+/// Every revision has them, and differs only in how the client is asked.
+fn roots(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
+    asking(server, client)
 }
 
 fn structured(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
@@ -202,6 +208,7 @@ mod tests {
             [
                 "refused",
                 "degraded",
+                "translated",
                 "degraded",
                 "degraded",
                 "degraded",
@@ -212,14 +219,14 @@ mod tests {
         );
         assert_eq!(
             fates(oldest.rules(), newest.rules()),
-            ["-", "translated", "-", "-", "-", "-", "translated", "translated"]
+            ["-", "translated", "translated", "-", "-", "-", "-", "translated", "translated"]
         );
     }
 
     #[test]
     fn what_the_server_does_not_offer_is_absent() {
         let rules = Revision::newest(Era::Stateless).rules();
-        for feature in &FEATURES[5..] {
+        for feature in &FEATURES[6..] {
             let verdict = feature.verdict(rules, rules, &ServerCapabilities::default());
             assert_eq!(verdict.0, Fate::Absent, "{}", feature.name);
         }

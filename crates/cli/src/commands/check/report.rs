@@ -15,6 +15,9 @@ use crate::args::KINDS;
 use crate::render::first_line;
 use crate::target::Place;
 
+/// How everybody speaks who is not known to speak otherwise.
+const SPEC: &str = "spec";
+
 /// How a server is reached.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reach {
@@ -43,6 +46,8 @@ pub(super) struct Report {
     versions: Vec<String>,
     transport: &'static str,
     dialect: String,
+    /// Whether the dialect is known because somebody said so.
+    is_told: bool,
     offers: Vec<&'static str>,
     counts: Vec<(&'static str, usize)>,
     noise: u64,
@@ -57,7 +62,8 @@ struct Row {
 }
 
 impl Report {
-    pub(super) fn new(client: &Client, reach: Reach, lists: &Lists) -> Self {
+    /// What was found out about a server, whose dialect was told or had to be seen.
+    pub(super) fn new(client: &Client, reach: Reach, is_told: bool, lists: &Lists) -> Self {
         let connection = client.connection();
         let greeting = connection.greeting();
         let (rules, card) = (greeting.rules, &greeting.card);
@@ -78,6 +84,7 @@ impl Report {
             versions,
             transport: transport(reach, client.found()),
             dialect: dialect(client.dialect(), greeting),
+            is_told,
             offers: offers(card.capabilities),
             counts: counts.collect(),
             noise: connection.noise(),
@@ -119,6 +126,7 @@ impl Report {
             "versions": self.versions,
             "transport": self.transport,
             "dialect": self.dialect,
+            "dialectIsCertain": self.doubt().is_empty(),
             "offers": self.offers,
             "counts": counts,
             "noise": self.noise,
@@ -133,7 +141,7 @@ impl Report {
             format!("server     {}", self.who()),
             format!("speaks     {}", self.speaks()),
             format!("transport  {}", self.transport),
-            format!("dialect    {}", self.dialect),
+            format!("dialect    {}{}", self.dialect, self.doubt()),
             format!("offers     {}", listed(&self.offers)),
             format!("lists      {}", listed(&counts)),
         ];
@@ -148,6 +156,15 @@ impl Report {
         lines.push(String::new());
         lines.extend(self.found());
         lines.join("\n")
+    }
+
+    /// How sure it is: a dialect shows in the handshake only if it has a version of its own, and its codes of errors
+    /// show where something fails.
+    fn doubt(&self) -> &'static str {
+        match self.is_told || self.dialect != SPEC {
+            true => "",
+            false => ", as far as its handshake shows",
+        }
     }
 
     fn who(&self) -> String {
@@ -250,7 +267,7 @@ fn dialect(taken: &str, greeting: &Greeting) -> String {
     let capabilities: Value = greeting.capabilities.decode().unwrap_or(Value::Null);
     let is_boolean =
         capabilities.as_object().is_some_and(|all| all.values().any(Value::is_boolean));
-    match is_boolean && taken == "spec" {
+    match is_boolean && taken == SPEC {
         true => "spec, but with booleans for capabilities".to_owned(),
         false => taken.to_owned(),
     }
