@@ -121,12 +121,50 @@ fn says_the_same(behind: &Behind, speaks: Speaks) {
     };
     let through = behind.gateway.address();
     for said in [modern(through), legacy(through)] {
+        says_what_the_suite_demands(&said);
         for (ours, theirs) in said.iter().zip(&direct) {
             assert_eq!(ours, theirs, "{}", behind.gateway.log());
         }
         assert_eq!(said.len(), direct.len());
     }
 }
+
+/// How long the lists are, and what the fixtures say, word for word: two servers that say the same may both say nothing.
+#[track_caller]
+fn says_what_the_suite_demands(said: &[Value]) {
+    let answer = |method: &str, subject: &str| {
+        let is_it = |(_, (asked, params)): &(&Value, (&str, Value))| {
+            let about = params.get("name").or(params.get("uri")).and_then(Value::as_str);
+            *asked == method && about.unwrap_or_default() == subject
+        };
+        said.iter().zip(asked()).find(is_it).map(|(said, _)| said.clone()).unwrap()
+    };
+    for (list, count) in LISTS {
+        let listed = answer(list, "").as_array().map(Vec::len);
+        assert_eq!(listed, Some(count), "{list}");
+    }
+    let called = |tool: &str| answer("tools/call", tool);
+    let simple = called("test_simple_text");
+    let text = json!([{"type": "text", "text": "This is a simple text response for testing."}]);
+    assert_eq!((&simple["content"], &simple["isError"]), (&text, &json!(false)));
+    let failed = called("test_error_handling");
+    let text = "This tool intentionally returns an error for testing";
+    let text = json!([{"type": "text", "text": text}]);
+    assert_eq!((&failed["content"], &failed["isError"]), (&text, &json!(true)));
+    assert_eq!(called("no_such_tool")["error"], "Unknown tool: no_such_tool");
+    let read = answer("resources/read", "test://static-text");
+    assert_eq!(read["contents"][0]["text"], "This is the content of the static text resource.");
+    let missing = answer("resources/read", "test://nothing");
+    assert_eq!(missing["error"], "Resource not found: test://nothing");
+}
+
+/// The lists of the fixtures, and how many items each has: those of the suite, and those of our own tests.
+const LISTS: [(&str, usize); 4] = [
+    ("tools/list", 44),
+    ("resources/list", 5),
+    ("resources/templates/list", 1),
+    ("prompts/list", 5),
+];
 
 /// What is asked of each server.
 fn asked() -> Vec<(&'static str, Value)> {
@@ -172,7 +210,8 @@ fn gist(answer: &Value) -> Value {
         let items = items.as_array().into_iter().flatten();
         items
             .map(|item| {
-                json!([item["name"], item["uri"], item["uriTemplate"], item["description"]])
+                let named = [&item["name"], &item["uri"], &item["uriTemplate"]];
+                json!([named, item["description"], item["inputSchema"], item["arguments"]])
             })
             .collect()
     };
