@@ -170,6 +170,67 @@ mod tests {
         assert_eq!(servers(Path::new("mcp.json"), &document).unwrap().len(), 1);
     }
 
+    /// What becomes of a file of another client.
+    fn imported(text: &str) -> (String, Vec<String>) {
+        let file = Path::new("mcp.json");
+        let document = parse(file, text).unwrap();
+        let mut vault = Vault::default();
+        let text = configuration(file, servers(file, &document).unwrap(), &mut vault);
+        let (_, tables) = text.split_once("name = \"creole\"\n\n").unwrap();
+        (tables.to_owned(), vault.notes())
+    }
+
+    const IN_VS_CODE: &str = r#"{
+        "inputs": [{"type": "promptString", "id": "github-token", "password": true}],
+        "servers": {
+            "files": {"type": "stdio", "command": "npx", "args": ["-y", "files", "${workspaceFolder}"]},
+            "github": {
+                "type": "http", "url": "https://example.com/mcp",
+                "headers": {"Authorization": "Bearer ${input:github-token}"}
+            }
+        }
+    }"#;
+
+    const OF_VS_CODE: &str = r#"[upstreams.files]
+command = ["npx", "-y", "files", "${WORKSPACE_FOLDER}"]
+
+[upstreams.github]
+url = "https://example.com/mcp"
+headers = { "Authorization" = "Bearer ${GITHUB_TOKEN}" }
+"#;
+
+    #[test]
+    fn servers_of_vs_code_are_read_from_its_own_file_and_from_its_settings() {
+        let needed = "the environment of creole also needs: GITHUB_TOKEN, WORKSPACE_FOLDER";
+        let expected = (OF_VS_CODE.to_owned(), vec![needed.to_owned()]);
+        assert_eq!(imported(IN_VS_CODE), expected);
+        let settings = format!("{{ \"editor.tabSize\": 2, \"mcp\": {IN_VS_CODE}, }}");
+        assert_eq!(imported(&settings), expected);
+    }
+
+    #[test]
+    fn servers_of_cursor_are_programs_and_addresses() {
+        let (tables, notes) = imported(
+            r#"{"mcpServers": {
+                "db": {
+                    "command": "npx", "args": ["-y", "db", "postgresql://ann:hunter2@host/db"],
+                    "env": {"API_KEY": "hunter3", "MODE": "${env:MODE}"}
+                },
+                "far": {"url": "https://ann:hunter4@example.com/mcp", "headers": {"X-Api-Key": "hunter5"}}
+            }}"#,
+        );
+        let expected = r#"[upstreams.db]
+command = ["npx", "-y", "db", "postgresql://ann:${DB_PASSWORD}@host/db"]
+env = { "API_KEY" = "${API_KEY}", "MODE" = "${MODE}" }
+
+[upstreams.far]
+url = "https://ann:${FAR_PASSWORD}@example.com/mcp"
+headers = { "X-Api-Key" = "${FAR_X_API_KEY}" }
+"#;
+        assert_eq!(tables, expected);
+        assert!(!notes.concat().contains("hunter"), "{notes:?}");
+    }
+
     #[test]
     fn what_is_no_configuration_is_refused() {
         let file = Path::new("x.json");

@@ -58,8 +58,9 @@ pub(super) fn table(name: &str, server: &Value, vault: &mut Vault) -> Option<Str
 
 fn program(name: &str, command: &str, server: &Value, vault: &mut Vault) -> Vec<String> {
     let mut words = vec![quoted(&vault.text(name, command))];
-    let args = server["args"].as_array().into_iter().flatten().filter_map(plain);
-    words.extend(args.map(|arg| quoted(&vault.argument(name, &arg))));
+    let args: Vec<String> =
+        server["args"].as_array().into_iter().flatten().filter_map(plain).collect();
+    words.extend(vault.arguments(name, &args).iter().map(|arg| quoted(arg)));
     let mut lines = vec![format!("command = [{}]", words.join(", "))];
     if let Some(folder) = server["cwd"].as_str() {
         lines.push(format!("cwd = {}", quoted(&vault.text(name, folder))));

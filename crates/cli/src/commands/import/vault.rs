@@ -100,7 +100,15 @@ impl Vault {
             true => {
                 self.keep(std::iter::once(entry_name(&[key])).chain(names_of(server, key)), value)
             }
-            false => self.text(server, value),
+            false => self.words(server, value),
+        }
+    }
+
+    /// A text that may be an address.
+    fn words(&mut self, server: &str, text: &str) -> String {
+        match text.contains("://") {
+            true => self.url(server, text),
+            false => self.text(server, text),
         }
     }
 
@@ -111,44 +119,78 @@ impl Vault {
             _ => ("", value),
         };
         if !is_plain(value) || !(is_secret_name(key) || !scheme.is_empty() || is_secret(rest)) {
-            return self.text(server, value);
+            return self.words(server, value);
         }
         let key = if key.eq_ignore_ascii_case("authorization") { "TOKEN" } else { key };
         let kept = self.keep(names_of(server, key), rest);
         format!("{scheme} {kept}").trim_start().to_owned()
     }
 
-    /// An argument of a program, which is a secret by its looks or by what stands before its `=`.
-    pub(super) fn argument(&mut self, server: &str, argument: &str) -> String {
+    /// The arguments of a program. One is a secret by its looks, by what stands before its `=`, or by the option
+    /// before it.
+    pub(super) fn arguments(&mut self, server: &str, arguments: &[String]) -> Vec<String> {
+        let mut option = "";
+        let mut written = Vec::new();
+        for argument in arguments {
+            written.push(match option {
+                "-H" | "--header" if argument.contains(':') => self.spelled(server, argument),
+                _ if is_secret_name(option) && !argument.starts_with('-') && is_plain(argument) => {
+                    self.keep(names_of(server, option), argument)
+                }
+                _ => self.argument(server, argument),
+            });
+            let is_option = argument.starts_with('-') && !argument.contains('=');
+            option = if is_option { argument } else { "" };
+        }
+        written
+    }
+
+    /// A header as it stands on a command line.
+    fn spelled(&mut self, server: &str, header: &str) -> String {
+        let (key, value) = header.split_once(':').unwrap_or((header, ""));
+        let trimmed = value.trim_start();
+        let space = &value[..value.len() - trimmed.len()];
+        format!("{key}:{space}{}", self.header(server, key.trim(), trimmed))
+    }
+
+    /// An argument by itself: an option, or what a program is to find in its environment, may have a value.
+    fn argument(&mut self, server: &str, argument: &str) -> String {
         let (option, value) = match argument.split_once('=') {
-            Some((option, value)) if option.starts_with('-') => (option, value),
+            Some((option, value)) if option.starts_with('-') || is_name(option) => (option, value),
             _ => ("", argument),
         };
-        let is_named = !option.is_empty() && is_secret_name(option) && !value.is_empty();
-        if !is_plain(argument) || !(is_named || is_secret(value)) {
-            return self.text(server, argument);
-        }
-        let key = if option.is_empty() { "SECRET" } else { option };
-        let kept = self.keep(names_of(server, key), value);
+        let is_named = !option.is_empty() && is_secret_name(option);
+        let kept = match is_plain(value) && (is_named || is_secret(value)) {
+            true if option.is_empty() => self.keep(names_of(server, "SECRET"), value),
+            true => self.keep(names_of(server, option), value),
+            false => self.words(server, value),
+        };
         if option.is_empty() { kept } else { format!("{option}={kept}") }
     }
 
-    /// An address; the values of its query are secrets by their names or looks.
+    /// An address: its password is a secret, and values of its query are by their names or looks.
     pub(super) fn url(&mut self, server: &str, url: &str) -> String {
-        let Some((place, query)) = url.split_once('?').filter(|_| is_plain(url)) else {
-            return self.text(server, url);
-        };
+        if let Some((before, password, after)) = password(url).filter(|(_, it, _)| is_plain(it)) {
+            let kept = self.keep(names_of(server, "PASSWORD"), password);
+            return format!("{}{kept}{}", self.text(server, before), self.queried(server, after));
+        }
+        self.queried(server, url)
+    }
+
+    fn queried(&mut self, server: &str, url: &str) -> String {
+        let Some((place, query)) = url.split_once('?') else { return self.text(server, url) };
         let mut parts = Vec::new();
         for part in query.split('&') {
-            match part.split_once('=') {
-                Some((key, value)) if is_secret_name(key) || is_secret(value) => {
-                    let kept = self.keep(names_of(server, key), value);
-                    parts.push(format!("{key}={kept}"));
+            parts.push(match part.split_once('=') {
+                Some((key, value))
+                    if is_plain(value) && (is_secret_name(key) || is_secret(value)) =>
+                {
+                    format!("{key}={}", self.keep(names_of(server, key), value))
                 }
-                _ => parts.push(part.to_owned()),
-            }
+                _ => self.text(server, part),
+            });
         }
-        format!("{place}?{}", parts.join("&"))
+        format!("{}?{}", self.text(server, place), parts.join("&"))
     }
 
     /// Keeps a secret under the first of these names that does not stand for another one; the reference to it.
@@ -168,6 +210,30 @@ fn names_of(server: &str, key: &str) -> impl Iterator<Item = String> {
         move |number: u32| format!("{first}_{number}")
     });
     std::iter::once(first).chain(others)
+}
+
+/// An address around the password in it: what is before, the password, and what is after. Without a user the whole of
+/// what stands before the host may be a token.
+fn password(url: &str) -> Option<(&str, &str, &str)> {
+    let start = url.find("://")? + 3;
+    let rest = &url[start..];
+    let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    let end = match authority.rfind('@') {
+        Some(end) => end,
+        // What is neither a port nor the end of an address in brackets is a password with a slash in it.
+        None if !port.ends_with(']') && port.bytes().any(|byte| !byte.is_ascii_digit()) => {
+            rest.rfind('@')?
+        }
+        None => return None,
+    };
+    let user = &rest[..end];
+    let from = match user.split_once(':') {
+        Some((name, _)) => start + name.len() + 1,
+        None if is_secret(user) => start,
+        None => return None,
+    };
+    Some((&url[..from], &url[from..start + end], &url[start + end..]))
 }
 
 fn is_plain(value: &str) -> bool {
@@ -242,15 +308,67 @@ mod tests {
         assert_eq!(vault.header("gh", "Authorization", "Bearer abc"), "Bearer ${GH_TOKEN}");
         assert_eq!(vault.header("gh", "X-Api-Key", "abc"), "${GH_X_API_KEY}");
         assert_eq!(vault.header("gh", "X-Team", "blue"), "blue");
-        assert_eq!(vault.argument("gh", "--api-key=abc"), "--api-key=${GH_API_KEY}");
-        assert_eq!(vault.argument("gh", "--mode=abc"), "--mode=abc");
         let long = "0123456789abcdef0123456789abcdef";
-        assert_eq!(vault.argument("gh", long), "${GH_SECRET}");
+        let given = ["--api-key=abc", "--mode=abc", long].map(str::to_owned);
+        let expected = ["--api-key=${GH_API_KEY}", "--mode=abc", "${GH_SECRET}"];
+        assert_eq!(vault.arguments("gh", &given), expected);
         assert_eq!(
             vault.url("gh", "https://a/b?x=1&api_key=k"),
             "https://a/b?x=1&api_key=${GH_API_KEY_2}"
         );
         assert!(vault.notes()[0].contains("C_GITHUB_TOKEN, GH_API_KEY"));
+    }
+
+    #[test]
+    fn a_secret_is_known_by_the_word_before_it() {
+        let mut vault = Vault::default();
+        let mut arguments = |given: &[&str]| {
+            let given: Vec<String> = given.iter().map(|word| (*word).to_owned()).collect();
+            vault.arguments("gh", &given).join(" ")
+        };
+        assert_eq!(arguments(&["--api-key", "hunter2", "x"]), "--api-key ${GH_API_KEY} x");
+        assert_eq!(
+            arguments(&["-e", "DB_PASSWORD=pw", "-e", "A=b"]),
+            "-e DB_PASSWORD=${GH_DB_PASSWORD} -e A=b"
+        );
+        assert_eq!(
+            arguments(&["-H", "Authorization: Bearer t"]),
+            "-H Authorization: Bearer ${GH_TOKEN}"
+        );
+        assert_eq!(arguments(&["--token", "--verbose", "x"]), "--token --verbose x");
+        assert_eq!(arguments(&["--token", "${env:T}"]), "--token ${T}");
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_a_secret_wherever_the_address_stands() {
+        let written = |url: &str| Vault::default().variable("db", "DATABASE_URL", url);
+        assert_eq!(
+            written("postgresql://ann:pw@host/db"),
+            "postgresql://ann:${DB_PASSWORD}@host/db"
+        );
+        assert_eq!(
+            written("redis://:p@ss@host:1?token=t"),
+            "redis://:${DB_PASSWORD}@host:1?token=${DB_TOKEN}"
+        );
+        assert_eq!(written("mysql://a:p/w@host"), "mysql://a:${DB_PASSWORD}@host");
+        assert_eq!(written("mysql://a:p?w@${HOST}/x"), "mysql://a:${DB_PASSWORD}@${HOST}/x");
+        assert_eq!(written("mysql://a:${PW}@host"), "mysql://a:${PW}@host");
+        assert_eq!(written("https://ghp_0123456789abcdef@host/x"), "https://${DB_PASSWORD}@host/x");
+        for plain in [
+            "https://host:80/@a/b",
+            "https://ann@host/",
+            "http://[::1]:80/@x",
+            "http://[::a]/@x",
+            "https://host/x?y",
+        ] {
+            assert_eq!(written(plain), plain);
+        }
+        let mut vault = Vault::default();
+        assert_eq!(vault.url("a", "https://u:pw@host/mcp"), "https://u:${A_PASSWORD}@host/mcp");
+        let given = ["postgresql://u:pw@host/db", "--db=postgresql://u:pw@host/db"];
+        let expected =
+            ["postgresql://u:${A_PASSWORD}@host/db", "--db=postgresql://u:${A_PASSWORD}@host/db"];
+        assert_eq!(vault.arguments("a", &given.map(str::to_owned)), expected);
     }
 
     #[test]
