@@ -10,17 +10,29 @@ use creole::proto::model::ListKind;
 use creole::proto::op::{Operation, Outcome};
 use creole::{Registry, Source, WeakRegistry};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::upstream::{Settings, Upstream};
 
 /// How often the layers around everything are asked whether they let something else be listed.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// How long lists wait for servers that are slow to start, counted from when they were started. A server that npx
+/// has to fetch first takes some seconds, and some hosts look at lists only once; but those that wait the least
+/// give a whole server ten seconds, and would go without all others too.
+pub(crate) const GRACE: Duration = Duration::from_secs(8);
+
 /// The servers behind one.
 #[derive(Clone, Default)]
 pub struct Federation {
-    upstreams: Arc<OnceLock<Vec<Arc<Upstream>>>>,
+    behind: Arc<OnceLock<Behind>>,
+}
+
+struct Behind {
+    registry: WeakRegistry,
+    upstreams: Vec<Arc<Upstream>>,
+    /// Whether the server in front has something itself.
+    has_own: bool,
 }
 
 impl Federation {
@@ -32,10 +44,15 @@ impl Federation {
     /// Reaches the servers, in the order in which their items are to be listed. Within a tokio runtime, once.
     pub fn begin(&self, servers: Vec<Settings>, registry: &Registry, has_own: bool) {
         let is_alone = servers.len() == 1 && !has_own;
-        self.upstreams.get_or_init(|| {
+        self.behind.get_or_init(|| {
             let started = servers.into_iter();
-            tokio::spawn(look(registry.downgrade(), Arc::downgrade(&self.upstreams)));
-            started.map(|settings| Upstream::start(settings, registry, is_alone)).collect()
+            tokio::spawn(look(registry.downgrade(), Arc::downgrade(&self.behind)));
+            let start = |settings| Upstream::start(settings, registry, is_alone);
+            Behind {
+                registry: registry.downgrade(),
+                upstreams: started.map(start).collect(),
+                has_own,
+            }
         });
     }
 
@@ -63,7 +80,8 @@ impl Federation {
         }
         let is_left = |known: &&Arc<Upstream>| !upstreams.iter().any(|it| Arc::ptr_eq(it, known));
         let leaving = self.upstreams().iter().filter(is_left).map(Arc::clone).collect();
-        Succession { registry: registry.downgrade(), upstreams, staying, leaving }
+        let behind = Behind { registry: registry.downgrade(), upstreams, has_own };
+        Succession { behind, staying, leaving }
     }
 
     /// Ends the conversations with the servers in peace; programs are stopped.
@@ -73,25 +91,86 @@ impl Federation {
 
     /// The servers.
     pub fn upstreams(&self) -> &[Arc<Upstream>] {
-        self.upstreams.get().map_or(&[], Vec::as_slice)
+        self.behind.get().map_or(&[], |behind| &behind.upstreams)
     }
 
-    /// Waits until every server was reached or could not be. Tells why the only one could not.
-    async fn ready(&self, call: &Call) -> Result<(), Fault> {
+    /// Waits for what the call is about, as far as that is not here yet. Tells why the only server is not there to
+    /// whoever opens a conversation.
+    async fn prepare(&self, call: &Call) -> Result<(), Fault> {
+        let operation = &call.operation;
+        let is_known = || self.registry().is_some_and(|registry| registry.knows(operation));
+        match operation {
+            Operation::Discover => {
+                self.gather(&call.context).await;
+                return self.introduce(&call.context).await;
+            }
+            Operation::List(_, None) | Operation::Listen(_) => self.gather(&call.context).await,
+            // Not all resources are listed, so one that is not may well be that of a server that is there.
+            Operation::ReadResource { .. } | Operation::Subscribe { .. } if !is_known() => {
+                self.gather(&call.context).await;
+            }
+            Operation::CallTool { .. } | Operation::GetPrompt { .. } | Operation::Complete(_) => {
+                let mut waiting = self.waiting(&call.context);
+                while !is_known() && waiting.join_next().await.is_some() {}
+            }
+            // Tasks, skills and further pages are here, or nowhere.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Waits until every server was reached or could not be. Those that are slow to start are not waited for if
+    /// others are there: what they list is told of when it comes.
+    async fn gather(&self, context: &Context) {
+        let since = |upstream: &Arc<Upstream>| upstream.awake_since();
+        let mut waiting = self.waiting(context);
+        let starting = self.upstreams().iter().filter(|upstream| upstream.is_starting());
+        let last = starting.filter_map(since).max().unwrap_or_else(Instant::now);
+        let grace = sleep_until(last + GRACE);
+        tokio::pin!(grace);
+        loop {
+            tokio::select! {
+                tried = waiting.join_next() => if tried.is_none() { break },
+                () = &mut grace, if self.has_something() => break,
+            }
+        }
+        self.absent().for_each(|upstream| upstream.miss());
+    }
+
+    /// Lets a conversation be opened, unless there is nothing behind it.
+    async fn introduce(&self, context: &Context) -> Result<(), Fault> {
         match self.upstreams() {
-            [] => Ok(()),
-            [only] => only.ready(&call.context).await,
-            several => {
-                let mut waiting = JoinSet::new();
-                for upstream in several {
-                    let (upstream, context) = (Arc::clone(upstream), call.context.clone());
-                    // The others have something to offer.
-                    waiting.spawn(async move { upstream.ready(&context).await.ok() });
-                }
-                waiting.join_all().await;
+            [only] if only.is_alone() => only.ready(context).await,
+            _ => {
+                self.absent().for_each(|upstream| upstream.offer_lists());
                 Ok(())
             }
         }
+    }
+
+    /// Those that may still be reached for the first time; each ends when it was tried or has no time left.
+    fn waiting(&self, context: &Context) -> JoinSet<()> {
+        let mut waiting = JoinSet::new();
+        for upstream in self.upstreams().iter().filter(|upstream| upstream.is_starting()) {
+            let (upstream, context) = (Arc::clone(upstream), context.clone());
+            // Whether it was reached is seen by its status.
+            waiting.spawn(async move { _ = upstream.ready(&context).await });
+        }
+        waiting
+    }
+
+    fn absent(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        self.upstreams().iter().filter(|upstream| !upstream.is_ready())
+    }
+
+    /// Whether there is something to show.
+    fn has_something(&self) -> bool {
+        let has_own = self.behind.get().is_some_and(|behind| behind.has_own);
+        has_own || self.upstreams().iter().any(|upstream| upstream.is_ready())
+    }
+
+    fn registry(&self) -> Option<Registry> {
+        self.behind.get()?.registry.upgrade()
     }
 
     /// Has lists fetched again that became too old, and which nobody would tell us of.
@@ -124,7 +203,7 @@ impl Federation {
 }
 
 /// Asks the layers around everything whether they let something else be listed, while somebody needs the servers.
-async fn look(registry: WeakRegistry, needed: Weak<OnceLock<Vec<Arc<Upstream>>>>) {
+async fn look(registry: WeakRegistry, needed: Weak<OnceLock<Behind>>) {
     while needed.strong_count() > 0 {
         sleep(LOOK).await;
         let Some(registry) = registry.upgrade() else { return };
@@ -135,8 +214,7 @@ async fn look(registry: WeakRegistry, needed: Weak<OnceLock<Vec<Arc<Upstream>>>>
 
 /// The servers behind a successor, before it has taken the place.
 pub struct Succession {
-    registry: WeakRegistry,
-    upstreams: Vec<Arc<Upstream>>,
+    behind: Behind,
     staying: Vec<(Arc<Upstream>, Source)>,
     leaving: Vec<Arc<Upstream>>,
 }
@@ -145,7 +223,7 @@ impl Succession {
     /// Waits until every server was reached or could not be.
     pub async fn ready(&self) {
         let mut waiting = JoinSet::new();
-        for upstream in &self.upstreams {
+        for upstream in &self.behind.upstreams {
             let upstream = Arc::clone(upstream);
             waiting.spawn(async move { upstream.tried().await });
         }
@@ -158,8 +236,11 @@ impl Succession {
         for (upstream, place) in self.staying {
             upstream.move_to(place);
         }
-        tokio::spawn(look(self.registry, Arc::downgrade(&federation.upstreams)));
-        federation.upstreams.get_or_init(|| self.upstreams);
+        let registry = self.behind.registry.clone();
+        tokio::spawn(look(registry, Arc::downgrade(&federation.behind)));
+        federation.behind.get_or_init(|| self.behind);
+        // Clients do not look again by themselves.
+        federation.absent().for_each(|upstream| upstream.miss());
         Leaving(self.leaving)
     }
 }
@@ -192,12 +273,12 @@ impl Middleware for Awaken {
         if self.federation.upstreams().iter().all(|upstream| upstream.is_ready()) {
             return self.pass(call, next);
         }
+        // Those that wait for their only caller have it now, whatever it wants.
+        self.federation.absent().for_each(|upstream| upstream.awaken(&call.context));
         Box::pin(async move {
-            let reached = self.federation.ready(&call).await;
-            match (reached, &call.operation) {
-                // Whoever opens a conversation is told at once that there is nothing behind it.
-                (Err(fault), Operation::Discover) => fault.into(),
-                _ => self.pass(call, next).await,
+            match self.federation.prepare(&call).await {
+                Ok(()) => self.pass(call, next).await,
+                Err(fault) => fault.into(),
             }
         })
     }

@@ -3,11 +3,13 @@
 mod audience;
 mod catalogue;
 mod endpoint;
+mod known;
 mod remote;
 mod shelf;
 mod skills;
 mod style;
 mod succession;
+mod unlisted;
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -7,13 +7,12 @@ use creole_proto::fault::FaultKind;
 use creole_proto::model::{
     Definition, Implementation, ListKind, Reference, ServerCapabilities, TaskSupport,
 };
-use creole_proto::op::{Change, Operation, Outcome};
+use creole_proto::op::{Change, Operation};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::{Object, unquote};
 
 use super::audience::Audience;
 use super::{PreparedTool, Registry, State, WeakRegistry};
-use crate::call::{Call, Context};
 use crate::chain::Endpoint;
 use crate::prompt::Prompt;
 use crate::resource::{Resource, Template};
@@ -156,29 +155,6 @@ impl Registry {
         }
     }
 
-    /// Asks other servers for a resource that nobody lists, one after the other; `None` if nobody has it.
-    pub(super) async fn unlisted(
-        &self,
-        operation: &Operation,
-        context: &Context,
-    ) -> Option<Outcome> {
-        let endpoints: Vec<_> = {
-            let state = self.read();
-            let with_resources = state.offers.values().filter(|offer| offer.capabilities.resources);
-            with_resources.map(|offer| Arc::clone(&offer.endpoint)).collect()
-        };
-        for endpoint in endpoints {
-            let call = Call { operation: operation.clone(), context: context.clone() };
-            match endpoint.call(call).await {
-                Outcome::Fail(fault) if fault.kind == FaultKind::ResourceNotFound => {}
-                // One that knows no such method has nothing either.
-                Outcome::Fail(fault) if fault.kind == FaultKind::MethodNotFound => {}
-                other => return Some(other),
-            }
-        }
-        None
-    }
-
     /// Tells other servers that one who watched a resource does so no longer.
     pub(crate) fn release(&self, uri: &str) {
         let endpoints: Vec<_> = {
@@ -304,6 +280,15 @@ impl Source {
         let mut state = registry.write();
         state.prompts.offer();
         state.prompts.replace(self.rank, own(prompts, |it| (&it.definition).into()))
+    }
+
+    /// Offers lists of each kind although nobody knows yet which of them the server has.
+    pub fn offer_lists(&self) {
+        let Some(registry) = self.registry.upgrade() else { return };
+        let mut state = registry.write();
+        state.tools.offer();
+        state.resources.offer();
+        state.prompts.offer();
     }
 
     /// Says what the server has besides.

@@ -82,7 +82,7 @@ fn somebody() -> Caller {
 }
 
 /// What a service answers to an operation.
-pub(super) async fn ask(service: &Service, principal: &str, operation: Operation) -> Outcome {
+pub(crate) async fn ask(service: &Service, principal: &str, operation: Operation) -> Outcome {
     let started = Started { key: CallKey(1), operation, caller: somebody() };
     service.run(started, Arc::new(Nobody), Origin::new(principal.into())).0.await
 }
@@ -99,7 +99,7 @@ pub(crate) async fn call(
 }
 
 /// The names in a list.
-pub(super) async fn listed(service: &Service, kind: ListKind) -> Vec<String> {
+pub(crate) async fn listed(service: &Service, kind: ListKind) -> Vec<String> {
     match ask(service, "a", Operation::List(kind, None)).await {
         Outcome::Complete(Payload::Page(page)) => {
             page.items.iter().map(|item| item.name().to_owned()).collect()

@@ -52,7 +52,7 @@ pub struct UpstreamTable {
     pub interactive: Option<bool>,
     /// How long one of its calls may be silent, in seconds. Default: 60.
     pub timeout_seconds: Option<Within<1, 86_400>>,
-    /// How long it may take to be ready, in seconds. Default: 30.
+    /// How long it may take to be ready, in seconds; lists of several servers wait for it eight at most. Default: 30.
     pub startup_seconds: Option<Within<1, 3600>>,
     /// How many of its calls may wait for answers of callers that come back with them. Default: 1024.
     pub most_waiting: Option<Within<1, 100_000>>,

@@ -7,8 +7,8 @@ use creole::client::Connection;
 use creole::proto::fault::Fault;
 use creole::proto::model::{ClientCapabilities, Level};
 
+use super::Upstream;
 use super::pool::{Asks, Key, Lease, Owner};
-use super::{Upstream, terms};
 
 /// Which callers share a conversation with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,25 +26,6 @@ pub enum Affinity {
 }
 
 impl Upstream {
-    /// Lets a server be reached that waited for its only caller.
-    pub(super) fn awaken(&self, context: &Context) {
-        if self.settings.affinity == Affinity::Single {
-            // What a client of the stateless era can do is said with each call, and may be something else each time.
-            let stays = context.conversation().is_some();
-            let capabilities = match self.settings.interactive && stays {
-                true => terms::capabilities(context),
-                false => Arc::default(),
-            };
-            _ = self.asks.set(capabilities);
-            self.awake.send_replace(true);
-        }
-    }
-
-    pub(super) async fn awakened(&self) {
-        // The sender lives as long as we do.
-        _ = self.awake.subscribe().wait_for(|awake| *awake).await;
-    }
-
     /// The gateway's own conversation: for lists and notifications.
     pub(super) async fn main(&self) -> Result<Connection, Fault> {
         let capabilities = self.asks.get().cloned().unwrap_or_default();

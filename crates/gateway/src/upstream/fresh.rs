@@ -12,6 +12,10 @@ use tokio::time::Instant;
 /// A list is never fetched more often than this because of its age.
 const SHORTEST: Duration = Duration::from_secs(1);
 
+/// How long a list is shown as it is after it could not be fetched again: whoever asks for a list of a server that
+/// hangs would wait for it in vain each time.
+const PAUSE: Duration = Duration::from_secs(10);
+
 /// What is known of each list.
 #[derive(Default)]
 pub(super) struct Freshness(Mutex<HashMap<&'static str, Known>>);
@@ -20,6 +24,15 @@ struct Known {
     fetched: Instant,
     life: Duration,
     digest: u64,
+    /// When it is fetched again, if it could not be.
+    again: Option<Instant>,
+}
+
+impl Known {
+    fn is_stale(&self) -> bool {
+        let is_rested = self.again.is_none_or(|again| again <= Instant::now());
+        is_rested && self.fetched.elapsed() >= self.life
+    }
 }
 
 impl Freshness {
@@ -32,15 +45,21 @@ impl Freshness {
     ) -> bool {
         let digest = digest(items);
         let life = Duration::from_millis(cache.ttl_ms).max(SHORTEST);
-        let known = Known { fetched: Instant::now(), life, digest };
+        let known = Known { fetched: Instant::now(), life, digest, again: None };
         let before = self.lock().insert(kind.member(), known);
         before.is_none_or(|before| before.digest != digest)
     }
 
+    /// Notes that a list could not be fetched again.
+    pub(super) fn note_failed(&self, kind: ListKind) {
+        if let Some(known) = self.lock().get_mut(kind.member()) {
+            known.again = Some(Instant::now() + PAUSE);
+        }
+    }
+
     /// Whether a list is older than its server said it may become.
     pub(super) fn is_stale(&self, kind: ListKind) -> bool {
-        let known = self.lock();
-        known.get(kind.member()).is_some_and(|known| known.fetched.elapsed() >= known.life)
+        self.lock().get(kind.member()).is_some_and(Known::is_stale)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<&'static str, Known>> {
@@ -71,6 +90,21 @@ mod tests {
             assert!(fresh.is_stale(ListKind::Tools));
             assert!(!fresh.is_stale(ListKind::Prompts));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_could_not_be_fetched_rests_until_it_is_tried_again() {
+        let (fresh, cache) = (Freshness::default(), CacheHints { ttl_ms: 0, public: false });
+        fresh.note(ListKind::Tools, &[], cache);
+        tokio::time::advance(SHORTEST).await;
+        fresh.note_failed(ListKind::Tools);
+        assert!(!fresh.is_stale(ListKind::Tools));
+        tokio::time::advance(PAUSE).await;
+        assert!(fresh.is_stale(ListKind::Tools));
+        fresh.note_failed(ListKind::Tools);
+        fresh.note(ListKind::Tools, &[], cache);
+        tokio::time::advance(SHORTEST).await;
+        assert!(fresh.is_stale(ListKind::Tools), "it came after all");
     }
 
     #[test]

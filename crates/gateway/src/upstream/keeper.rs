@@ -140,8 +140,8 @@ impl Upstream {
         }
         self.watching.restore(&connection).await;
         let before = self.status.send_replace(Status::Ready);
-        if before != Status::Starting {
-            // Lists may have changed while nobody looked.
+        if self.was_missed() || before != Status::Starting {
+            // Lists may have changed while nobody looked, or somebody looked too early.
             self.announce_everything();
         }
         Ok(connection)
@@ -157,7 +157,11 @@ impl Upstream {
         };
         for kind in kinds {
             let changed = self.fill(connection, *kind).await;
-            if changed.unwrap_or_else(|fault| self.stale(&fault)) || is_told {
+            let changed = changed.unwrap_or_else(|fault| {
+                self.fresh.note_failed(*kind);
+                self.stale(&fault)
+            });
+            if changed || is_told {
                 self.announce(Change::List(*kind));
             }
         }
@@ -178,14 +182,16 @@ impl Upstream {
     pub(crate) async fn refresh(self: &Arc<Self>, kind: ListKind) {
         let again = async {
             let _alone = self.refreshing.lock().await;
-            if self.is_stale(kind)
-                && let Ok(connection) = self.main().await
-            {
+            if self.is_stale(kind) {
+                let connection = self.main().await?;
                 self.reload(&connection, kind, false).await;
             }
+            Ok::<_, Fault>(())
         };
-        // The old list is better than none.
-        _ = timeout(REFRESH, again).await;
+        // The old list is better than none, and nobody waits for another one right away.
+        if !matches!(timeout(REFRESH, again).await, Ok(Ok(()))) {
+            self.fresh.note_failed(kind);
+        }
     }
 
     /// Fetches the tools again, because the headers of a call were wrong by what was known of them; tells whether

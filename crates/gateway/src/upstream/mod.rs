@@ -8,6 +8,7 @@
 mod affinity;
 #[cfg(test)]
 mod answer_tests;
+mod arrival;
 mod callers;
 mod catalogue;
 #[cfg(test)]
@@ -19,6 +20,8 @@ mod keeper;
 mod kept;
 mod kinds;
 mod names;
+#[cfg(test)]
+mod neighbour_tests;
 mod park;
 mod passing;
 mod planned;
@@ -44,7 +47,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
-use creole::call::{Call, Context};
+use creole::call::Call;
 use creole::chain::{BoxFuture, Endpoint};
 use creole::peers::Peers;
 use creole::proto::client::{Limits, Profile};
@@ -55,7 +58,7 @@ use creole::proto::op::{Change, Outcome};
 use creole::proto::wire::Raw;
 use creole::{Registry, Source};
 use tokio::sync::{Mutex as AsyncMutex, watch as signal};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::chain::Chain;
 use crate::plan::upstream::UpstreamPlan;
@@ -162,7 +165,10 @@ pub struct Upstream {
     asks: OnceLock<Arc<ClientCapabilities>>,
     /// What somebody can do who cannot be asked anything.
     nothing: Arc<ClientCapabilities>,
-    awake: signal::Sender<bool>,
+    /// Since when it is being reached; nothing while it waits for its only caller.
+    awake: signal::Sender<Option<Instant>>,
+    /// Whether somebody looked at lists before it was there.
+    missed: AtomicBool,
     callable: RwLock<Arc<Callable>>,
     fresh: Freshness,
     kinds: Kinds,
@@ -209,7 +215,8 @@ impl Upstream {
             status: signal::channel(Status::Starting).0,
             asks: OnceLock::new(),
             nothing: Arc::default(),
-            awake: signal::channel(settings.affinity != Affinity::Single).0,
+            awake: signal::channel(arrival::awake(settings.affinity)).0,
+            missed: AtomicBool::new(false),
             callable: RwLock::default(),
             fresh: Freshness::default(),
             kinds: Kinds::default(),
@@ -227,42 +234,6 @@ impl Upstream {
     /// What the server is called in messages.
     pub fn name(&self) -> &str {
         self.settings.way.name()
-    }
-
-    /// Whether the server was reached.
-    pub fn is_ready(&self) -> bool {
-        *self.status.borrow() == Status::Ready
-    }
-
-    /// Waits until the server was reached or could not be, but not longer than others should have to.
-    pub async fn ready(&self, context: &Context) -> Result<(), Fault> {
-        if self.is_ready() {
-            return Ok(());
-        }
-        self.awaken(context);
-        let mut status = self.status.subscribe();
-        let reached = status.wait_for(|status| *status != Status::Starting);
-        match timeout(self.settings.startup, reached).await {
-            Ok(Ok(status)) => match &*status {
-                Status::Failed(fault) => Err(fault.clone()),
-                _ => Ok(()),
-            },
-            _ => {
-                let (name, seconds) = (self.name(), self.settings.startup.as_secs());
-                let detail = format!("{name} did not answer within {seconds} s");
-                Err(Fault::new(FaultKind::BackendUnavailable, detail).about(name))
-            }
-        }
-    }
-
-    /// Waits until the server was reached or could not be, unless it waits for its only caller itself.
-    pub(crate) async fn tried(&self) {
-        if self.settings.affinity != Affinity::Single {
-            let mut status = self.status.subscribe();
-            let reached = status.wait_for(|status| *status != Status::Starting);
-            // Whether it was or not, the successor takes the place.
-            _ = timeout(self.settings.startup, reached).await;
-        }
     }
 
     /// Ends all conversations with the server in peace.

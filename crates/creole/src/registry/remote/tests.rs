@@ -4,14 +4,14 @@ use std::sync::Mutex;
 
 use creole_proto::fault::Fault;
 use creole_proto::model::{ClientCapabilities, Tool as ToolDefinition};
-use creole_proto::op::{Caller, Payload};
+use creole_proto::op::{Caller, Outcome, Payload};
 use creole_proto::server::{Answer, CallKey};
 use creole_proto::wire::Raw;
 
 use super::super::audience::Viewer;
 use super::super::{Abilities, Audience};
 use super::*;
-use crate::call::{Origin, Outlet};
+use crate::call::{Call, Context, Origin, Outlet};
 use crate::chain::BoxFuture;
 use crate::{Server, Tool};
 
@@ -142,25 +142,75 @@ async fn a_call_reaches_the_other_server_under_the_name_it_has_there() {
 async fn a_resource_that_nobody_lists_is_looked_for_and_released_everywhere() {
     let service = Server::new("t").start();
     let registry = &service.registry();
-    let mut sources = Vec::new();
     let others = [vec![], vec!["x://a"]].map(|knows| Arc::new(Other { knows, ..Other::default() }));
-    for other in &others {
-        let capabilities = ServerCapabilities { resources: true, ..Default::default() };
-        let source = registry.source();
-        source.offer(Offer {
-            capabilities,
-            identity: None,
-            instructions: None,
-            endpoint: Arc::clone(other) as _,
-        });
-        sources.push(source);
-    }
+    let _sources = others.each_ref().map(|other| offered(registry, Arc::clone(other) as _));
     let read = |uri: &str| call(registry, Operation::ReadResource { uri: uri.to_owned() });
     assert_eq!(read("x://a").await, Outcome::Complete(Payload::Empty));
     assert!(matches!(read("x://b").await, Outcome::Fail(_)));
     registry.release("x://a");
     let asked = ["resources/read x://a", "resources/read x://b", "release x://a"];
     assert_eq!(others.map(|other| other.asked.lock().unwrap().clone()), [asked, asked]);
+}
+
+/// Another server that serves nobody: it fails in this way, or says nothing at all.
+struct Away(Option<FaultKind>);
+
+impl Endpoint for Away {
+    fn call(&self, _: Call) -> BoxFuture<'_, Outcome> {
+        match self.0 {
+            Some(kind) => Box::pin(std::future::ready(Fault::new(kind, "away").into())),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+}
+
+/// The place of a server that has resources and lists none.
+fn offered(registry: &Registry, endpoint: Arc<dyn Endpoint>) -> Source {
+    let capabilities = ServerCapabilities { resources: true, ..Default::default() };
+    let source = registry.source();
+    source.offer(Offer { capabilities, identity: None, instructions: None, endpoint });
+    source
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_or_silent_hides_no_resource_of_the_others() {
+    let service = Server::new("t").start();
+    let registry = &service.registry();
+    let _dead = offered(registry, Arc::new(Away(Some(FaultKind::BackendUnavailable))));
+    let other = Arc::new(Other { knows: vec!["x://a"], ..Other::default() });
+    let _living = offered(registry, Arc::clone(&other) as _);
+    let target = |uri: &str| uri.to_owned();
+    let read = |uri| call(registry, Operation::ReadResource { uri: target(uri) });
+    let subscribe = |uri| call(registry, Operation::Subscribe { uri: target(uri) });
+    assert_eq!(read("x://a").await, Outcome::Complete(Payload::Empty));
+    assert_eq!(subscribe("x://a").await, Outcome::Complete(Payload::Empty));
+    let nobody = read("x://b").await;
+    let Outcome::Fail(fault) = nobody else { panic!("{nobody:?}") };
+    assert_eq!(fault.kind, FaultKind::BackendUnavailable, "the one that is away may have it");
+
+    let _silent = offered(registry, Arc::new(Away(None)));
+    let begun = tokio::time::Instant::now();
+    let late = Arc::new(Other { knows: vec!["x://c"], ..Other::default() });
+    let _last = offered(registry, Arc::clone(&late) as _);
+    assert_eq!(read("x://c").await, Outcome::Complete(Payload::Empty));
+    assert!(begun.elapsed().as_secs() < 1, "the silent one is not waited for");
+    assert_eq!(read("x://a").await, Outcome::Complete(Payload::Empty));
+    let asked = late.asked.lock().unwrap().clone();
+    assert_eq!(asked, ["resources/read x://c"], "who has it in time answers alone");
+}
+
+#[tokio::test]
+async fn what_is_known_is_known_by_the_names_of_clients() {
+    let service = Server::new("t").tool(Tool::new("own", "", own)).start();
+    let registry = &service.registry();
+    let (source, other) = (registry.source(), Arc::new(Other::default()));
+    source.set(ListKind::Tools, vec![tool("far__echo", "echo", &other)]);
+    let tool = |name: &str| Operation::CallTool { name: name.to_owned(), arguments: None };
+    let prompt = |name: &str| Operation::GetPrompt { name: name.to_owned(), arguments: None };
+    assert!(registry.knows(&tool("own")) && registry.knows(&tool("far__echo")));
+    assert!(!registry.knows(&tool("echo")) && !registry.knows(&prompt("own")));
+    assert!(!registry.knows(&Operation::ReadResource { uri: "x://a".to_owned() }));
+    assert!(registry.knows(&Operation::Discover), "it names nothing");
 }
 
 async fn own(_: serde_json::Value) -> String {

@@ -1,0 +1,63 @@
+//! Resources that nobody lists: other servers are asked for them.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use creole_proto::fault::FaultKind;
+use creole_proto::op::{Operation, Outcome};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::Registry;
+use crate::call::{Call, Context};
+use crate::chain::Endpoint;
+
+/// How long a server may think before the next one is asked too. The first one that has a resource answers for it,
+/// unless it is so slow that nobody should have to wait for it.
+const HEAD_START: Duration = Duration::from_millis(500);
+
+impl Registry {
+    /// Asks other servers for a resource that nobody lists; `None` if nobody has it. One that cannot be asked does
+    /// not keep the others from answering: its fault is told only if nobody else has the resource.
+    pub(super) async fn unlisted(
+        &self,
+        operation: &Operation,
+        context: &Context,
+    ) -> Option<Outcome> {
+        let mut next = self.with_resources().into_iter().peekable();
+        let (mut asked, mut fault) = (JoinSet::new(), None);
+        loop {
+            if let Some(endpoint) = next.next() {
+                let call = Call { operation: operation.clone(), context: context.clone() };
+                asked.spawn(async move { endpoint.call(call).await });
+            }
+            let answer = match next.peek() {
+                // In time, or the next one is asked too.
+                Some(_) => timeout(HEAD_START, asked.join_next()).await.ok().flatten(),
+                None if asked.is_empty() => return fault,
+                None => asked.join_next().await,
+            };
+            match answer {
+                Some(Ok(Outcome::Fail(it))) if is_nothing(it.kind) => {}
+                Some(Ok(Outcome::Fail(it))) => _ = fault.get_or_insert(Outcome::Fail(it)),
+                Some(Ok(outcome)) => return Some(outcome),
+                Some(Err(broken)) => _ = broken.try_into_panic().map(resume_unwind),
+                // It thinks.
+                None => {}
+            }
+        }
+    }
+
+    /// What answers for the servers that have resources, in the order of their lists.
+    fn with_resources(&self) -> Vec<Arc<dyn Endpoint>> {
+        let state = self.read();
+        let with_resources = state.offers.values().filter(|offer| offer.capabilities.resources);
+        with_resources.map(|offer| Arc::clone(&offer.endpoint)).collect()
+    }
+}
+
+/// Whether a server says that it has nothing there. One that knows no such method has nothing either.
+fn is_nothing(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::ResourceNotFound | FaultKind::MethodNotFound)
+}

@@ -1,0 +1,110 @@
+//! When a server is there: who waits for it and how long, and who looked before.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use creole::call::Context;
+use creole::proto::fault::{Fault, FaultKind};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::keeper::Status;
+use super::{Affinity, Upstream, terms};
+
+/// Since when a server is being reached that was just named: one that has a single caller waits for it.
+pub(super) fn awake(affinity: Affinity) -> Option<Instant> {
+    (affinity != Affinity::Single).then(Instant::now)
+}
+
+impl Upstream {
+    /// Whether the server was reached.
+    pub fn is_ready(&self) -> bool {
+        *self.status.borrow() == Status::Ready
+    }
+
+    /// Whether it was neither reached yet nor found out why it cannot be.
+    pub(crate) fn is_starting(&self) -> bool {
+        *self.status.borrow() == Status::Starting
+    }
+
+    /// Since when it is being reached.
+    pub(crate) fn awake_since(&self) -> Option<Instant> {
+        *self.awake.borrow()
+    }
+
+    /// Whether nobody else has anything to offer.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    /// Waits until the server was reached or could not be, but not longer than its time to start.
+    pub async fn ready(&self, context: &Context) -> Result<(), Fault> {
+        if self.is_ready() {
+            return Ok(());
+        }
+        self.awaken(context);
+        let until = self.awake_since().unwrap_or_else(Instant::now) + self.settings.startup;
+        let mut status = self.status.subscribe();
+        let reached = status.wait_for(|status| *status != Status::Starting);
+        match timeout_at(until, reached).await {
+            Ok(Ok(status)) => match &*status {
+                Status::Failed(fault) => Err(fault.clone()),
+                _ => Ok(()),
+            },
+            _ => {
+                let (name, seconds) = (self.name(), self.settings.startup.as_secs());
+                let detail = format!("{name} did not answer within {seconds} s");
+                Err(Fault::new(FaultKind::BackendUnavailable, detail).about(name))
+            }
+        }
+    }
+
+    /// Waits until the server was reached or could not be, unless it waits for its only caller itself.
+    pub(crate) async fn tried(&self) {
+        if self.settings.affinity != Affinity::Single {
+            let mut status = self.status.subscribe();
+            let reached = status.wait_for(|status| *status != Status::Starting);
+            // Whether it was or not, the successor takes the place.
+            _ = timeout(self.settings.startup, reached).await;
+        }
+    }
+
+    /// Lets a server be reached that waited for its only caller.
+    pub(crate) fn awaken(&self, context: &Context) {
+        if self.settings.affinity == Affinity::Single && self.awake_since().is_none() {
+            // What a client of the stateless era can do is said with each call, and may be something else each time.
+            let stays = context.conversation().is_some();
+            let capabilities = match self.settings.interactive && stays {
+                true => terms::capabilities(context),
+                false => Arc::default(),
+            };
+            _ = self.asks.set(capabilities);
+            self.awake.send_if_modified(|since| {
+                let is_first = since.is_none();
+                since.get_or_insert_with(Instant::now);
+                is_first
+            });
+        }
+    }
+
+    pub(super) async fn awakened(&self) {
+        // The sender lives as long as we do.
+        _ = self.awake.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// Notes that somebody sees lists without those of this server, who is to be told when they come.
+    pub(crate) fn miss(&self) {
+        // An exchange, as below: of the two, the second one sees all that was done before the first.
+        self.missed.swap(true, Ordering::AcqRel);
+    }
+
+    /// Whether somebody saw lists without those of this server.
+    pub(super) fn was_missed(&self) -> bool {
+        self.missed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Offers lists of each kind before it is known which the server has: whoever opens a conversation is told
+    /// only once what there is.
+    pub(crate) fn offer_lists(&self) {
+        self.source().offer_lists();
+    }
+}

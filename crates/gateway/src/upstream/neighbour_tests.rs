@@ -1,0 +1,191 @@
+//! Servers that are slow, silent or dead beside one that lives. They are in this process, and the clock is moved by
+//! hand.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use creole::process::Program;
+use creole::proto::model::ListKind;
+use creole::proto::op::{Operation, Payload};
+use creole::transport::Memory;
+use creole::{Server, Service, Tool};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::chain::testing::{ask, call, listed};
+use crate::federation::{Federation, GRACE};
+
+/// Answers each message of a client, but for those that this says nothing to.
+async fn serve(mut client: Memory, answers: impl Fn(&str) -> Option<Value>) {
+    let mut rest = Vec::new();
+    while let Some(bytes) = client.receive().await {
+        rest.extend_from_slice(&bytes);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            let message: Value = serde_json::from_slice(&line).unwrap();
+            let answer = message["method"].as_str().and_then(&answers);
+            let Some(result) = answer else { continue };
+            let text = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            if client.send(format!("{text}\n").as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// What a server with one tool answers.
+fn usual(method: &str) -> Option<Value> {
+    match method {
+        "initialize" => Some(json!({
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "neighbour", "version": "1"},
+        })),
+        "tools/list" => {
+            Some(json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}))
+        }
+        "tools/call" => Some(json!({"content": [{"type": "text", "text": "worked"}]})),
+        "ping" => Some(json!({})),
+        _ => None,
+    }
+}
+
+async fn living(client: Memory) {
+    serve(client, usual).await;
+}
+
+async fn silent(client: Memory) {
+    serve(client, |_| None).await;
+}
+
+async fn dead(client: Memory) {
+    drop(client);
+}
+
+/// As servers are that have to be fetched before they start.
+async fn brisk(client: Memory) {
+    sleep(Duration::from_secs(5)).await;
+    serve(client, usual).await;
+}
+
+async fn slow(client: Memory) {
+    sleep(Duration::from_secs(20)).await;
+    serve(client, usual).await;
+}
+
+/// Shows its list once, and then hangs.
+async fn hanging(client: Memory) {
+    let was_shown = AtomicBool::new(false);
+    let once = |method: &str| match method {
+        "tools/list" if was_shown.swap(true, Ordering::Relaxed) => None,
+        other => usual(other),
+    };
+    serve(client, once).await;
+}
+
+async fn own(_: Value) -> String {
+    "own".to_owned()
+}
+
+fn settings(name: &str) -> Settings {
+    Settings {
+        naming: Naming { prefix: format!("{name}__") },
+        ..Settings::new(Way::Child(Program::new(name, "none")))
+    }
+}
+
+/// A server that has a tool of its own and these behind it, each with its name before its tool.
+fn front(federation: &Federation, names: &[&str]) -> Service {
+    let tool = Tool::new("own", "", own);
+    let service = Server::new("front").tool(tool).with(federation.layer()).start();
+    let servers = names.iter().map(|name| settings(name)).collect();
+    federation.begin(servers, &service.registry(), true);
+    service
+}
+
+#[track_caller]
+fn assert_said(outcome: &Outcome, text: &str) {
+    assert!(matches!(outcome, Outcome::Complete(_)), "{outcome:?}");
+    assert!(format!("{outcome:?}").contains(text), "{outcome:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_and_a_dead_one_delay_no_call_of_a_living_one() {
+    let federation = Federation::default();
+    dial::inside::add("near_silent", silent);
+    dial::inside::add("near_dead", dead);
+    dial::inside::add("near_living", living);
+    let service = front(&federation, &["near_silent", "near_dead", "near_living"]);
+    federation.upstreams()[2].tried().await;
+    let began = Instant::now();
+    assert_said(&call(&service, "a", "near_living__work", "{}").await, "worked");
+    assert_said(&call(&service, "a", "own", "{}").await, "own");
+    assert_eq!(began.elapsed(), Duration::ZERO, "they wait for nobody");
+
+    let tools = ["own", "near_living__work"];
+    assert_eq!(listed(&service, ListKind::Tools).await, tools);
+    assert!(began.elapsed() <= GRACE, "lists wait for the silent one, but not long");
+    let again = Instant::now();
+    assert_eq!(listed(&service, ListKind::Tools).await, tools);
+    assert_eq!(again.elapsed(), Duration::ZERO, "and nobody waits twice");
+
+    // It may be a tool of the silent one, so that is worth its time to start.
+    let unknown = call(&service, "a", "near_silent__work", "{}").await;
+    assert!(
+        matches!(&unknown, Outcome::Fail(fault) if fault.kind == FaultKind::UnknownTool),
+        "{unknown:?}"
+    );
+    assert!(began.elapsed() <= settings("near_silent").startup);
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_that_take_some_seconds_to_start_are_in_the_first_list() {
+    let federation = Federation::default();
+    dial::inside::add("some_living", living);
+    dial::inside::add("some_brisk", brisk);
+    let service = front(&federation, &["some_brisk", "some_living"]);
+    let tools = ["own", "some_brisk__work", "some_living__work"];
+    assert_eq!(listed(&service, ListKind::Tools).await, tools);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_is_told_of_when_it_comes() {
+    let federation = Federation::default();
+    dial::inside::add("late_living", living);
+    dial::inside::add("late_slow", slow);
+    let service = front(&federation, &["late_slow", "late_living"]);
+    let mut changes = service.registry().changes();
+    let welcome = ask(&service, "a", Operation::Discover).await;
+    let Outcome::Complete(Payload::Server(card)) = welcome else { panic!("{welcome:?}") };
+    assert!(card.capabilities.prompts, "nobody knows yet what the slow one has");
+    assert_eq!(listed(&service, ListKind::Tools).await, ["own", "late_living__work"]);
+    // The living one was there in time, so that nobody has to be told of it.
+    assert!(changes.try_recv().is_err());
+    // Whoever knows the name waits for its server, and for nothing else.
+    assert_said(&call(&service, "a", "late_slow__work", "{}").await, "worked");
+    federation.upstreams()[0].tried().await;
+    assert_eq!(changes.recv().await.unwrap(), Change::List(ListKind::Tools));
+    let tools = ["own", "late_slow__work", "late_living__work"];
+    assert_eq!(listed(&service, ListKind::Tools).await, tools);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_delays_lists_once_and_then_rests() {
+    let federation = Federation::default();
+    dial::inside::add("hung_living", living);
+    dial::inside::add("hung_hanging", hanging);
+    let service = front(&federation, &["hung_hanging", "hung_living"]);
+    let tools = ["own", "hung_hanging__work", "hung_living__work"];
+    assert_eq!(listed(&service, ListKind::Tools).await, tools);
+    sleep(Duration::from_secs(5)).await;
+    let took = async || {
+        let began = Instant::now();
+        assert_eq!(listed(&service, ListKind::Tools).await, tools, "the old list stands");
+        began.elapsed()
+    };
+    assert_eq!(took().await, keeper::REFRESH);
+    for _ in 0..5 {
+        assert_eq!(took().await, Duration::ZERO);
+        sleep(Duration::from_secs(1)).await;
+    }
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(took().await, keeper::REFRESH, "it is tried again after a rest");
+}
