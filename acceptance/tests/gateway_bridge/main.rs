@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod crowds;
+mod deaf;
 mod discretion;
 mod driving;
 mod errands;

@@ -10,6 +10,8 @@ mod conversation;
 mod dialing;
 #[path = "client/encrypted.rs"]
 mod encrypted;
+#[path = "client/hearing.rs"]
+mod hearing;
 #[path = "client/http.rs"]
 mod http;
 #[path = "client/mending.rs"]

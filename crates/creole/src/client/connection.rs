@@ -7,7 +7,7 @@ use creole_proto::client::{Greeting, Opening, Profile, Request};
 use creole_proto::fault::Fault;
 use creole_proto::http::Mirror;
 use creole_proto::op::{Change, Event, Outcome};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use super::calling::{Asked, Calling, News};
 use super::hub::Hub;
@@ -129,6 +129,12 @@ impl Connection {
     /// What the server tells from now on that belongs to no call.
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
         self.hub.notices()
+    }
+
+    /// Whether notices can be heard right now: a server over HTTP may have no stream for them, or end it. Each time
+    /// that it is opened is a change, since what was told before was missed.
+    pub fn hearing(&self) -> watch::Receiver<bool> {
+        self.hub.hearing()
     }
 
     /// Calls that are not done.

@@ -37,6 +37,8 @@ pub(super) struct Hub {
     opened: watch::Sender<Option<Result<Arc<Greeting>, Fault>>>,
     closed: watch::Sender<Option<Closed>>,
     notices: broadcast::Sender<Notice>,
+    /// Whether what belongs to no call can be heard.
+    hearing: watch::Sender<bool>,
     on_question: Option<OnQuestion>,
     on_log: Option<OnLog>,
     /// Told when the machine's deadline comes earlier.
@@ -78,6 +80,7 @@ impl Hub {
             opened: watch::Sender::new(None),
             closed: watch::Sender::new(None),
             notices: broadcast::Sender::new(NOTICES),
+            hearing: watch::Sender::new(true),
             on_question: setup.on_question,
             on_log: setup.on_log,
             sooner: Arc::new(Notify::new()),
@@ -285,6 +288,15 @@ impl Hub {
 
     pub(super) fn notices(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
+    }
+
+    /// Must not take the state: the link is told of the opening by whoever holds it.
+    pub(super) fn hears(&self, hears: bool) {
+        self.hearing.send_replace(hears);
+    }
+
+    pub(super) fn hearing(&self) -> watch::Receiver<bool> {
+        self.hearing.subscribe()
     }
 
     pub(super) fn ending(&self) -> impl Future<Output = Option<Closed>> + Send + use<> {

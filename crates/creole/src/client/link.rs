@@ -130,6 +130,13 @@ impl Inbox {
         }
     }
 
+    /// Whether what belongs to no call can be heard, from now on. A way that never says so always has it heard.
+    pub fn hears(&self, hears: bool) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.hears(hears);
+        }
+    }
+
     /// Whether the call is neither answered nor given up.
     pub fn is_open(&self, call: CallKey) -> bool {
         self.0.upgrade().is_some_and(|hub| hub.is_open(call))

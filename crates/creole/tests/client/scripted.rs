@@ -32,6 +32,10 @@ impl Seen {
         &self.body["id"]
     }
 
+    pub(crate) fn is_get(&self) -> bool {
+        self.head.starts_with("GET")
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         let mut lines = self.head.lines();
         lines.find_map(|line| {
@@ -97,7 +101,7 @@ pub(crate) fn document(body: &Value, headers: &str) -> String {
     )
 }
 
-fn stream(events: &str) -> String {
+pub(crate) fn stream(events: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/event-stream\r\n\r\n{events}"
     )
@@ -138,7 +142,7 @@ pub(crate) fn opening(request: &Seen) -> Option<String> {
     if request.is("notifications/initialized") {
         return Some(status("202 Accepted", ""));
     }
-    let is_plain_get = request.head.starts_with("GET") && request.header("last-event-id").is_none();
+    let is_plain_get = request.is_get() && request.header("last-event-id").is_none();
     (is_plain_get || request.head.starts_with("DELETE"))
         .then(|| status("405 Method Not Allowed", ""))
 }

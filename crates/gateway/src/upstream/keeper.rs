@@ -6,25 +6,22 @@ use std::time::Duration;
 
 use creole::Offer;
 use creole::chain::Endpoint;
-use creole::client::{Connection, Notice, Way};
+use creole::client::{Connection, Way};
 use creole::proto::fault::Fault;
 use creole::proto::model::{Definition, ListKind};
 use creole::proto::op::Change;
 use creole::proto::revision::{Era, Tasks};
-use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{sleep, timeout};
 
 use super::Upstream;
 use super::catalogue::{self, Callable, LISTS};
+use super::follow::{Ears, follow};
 
 /// How long to wait before a server that could not be reached is tried again, at the least.
-const PAUSE: Duration = Duration::from_secs(1);
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
 /// How long whoever asks for a list waits for it to be fetched again.
 pub(super) const REFRESH: Duration = Duration::from_secs(2);
-
-/// How often the layers are asked whether they let something else be listed.
-const LOOK: Duration = Duration::from_secs(2);
 
 /// Whether a server was reached.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,9 +41,9 @@ pub(super) async fn keep(upstream: Weak<Upstream>) {
         let Some(strong) = upstream.upgrade() else { return };
         strong.awakened().await;
         match strong.load().await {
-            Ok(connection) => {
+            Ok((connection, ears)) => {
                 drop(strong);
-                follow(&upstream, connection).await;
+                follow(&upstream, connection, ears).await;
             }
             Err(fault) => {
                 let reason = &*fault.detail;
@@ -58,73 +55,13 @@ pub(super) async fn keep(upstream: Weak<Upstream>) {
     }
 }
 
-/// Takes what the server tells until the conversation is over.
-async fn follow(upstream: &Weak<Upstream>, connection: Connection) {
-    let mut notices = connection.notices();
-    let Some(mut elsewhere) = upstream.upgrade().map(|it| it.pool.changes()) else { return };
-    let Some(mut lost) = upstream.upgrade().map(|it| it.watching.lost()) else { return };
-    let Some(mut changed) = upstream.upgrade().map(|it| it.changed.subscribe()) else { return };
-    loop {
-        let notice = tokio::select! {
-            notice = notices.recv() => notice,
-            // Lists that changed in a caller's conversation may have changed for all.
-            Ok(kind) = elsewhere.recv() => Ok(Notice::Changed(Change::List(kind))),
-            _ = lost.changed() => {
-                let Some(upstream) = upstream.upgrade() else { return };
-                sleep(PAUSE).await;
-                upstream.watching.restore(&connection).await;
-                upstream.announce_everything();
-                continue;
-            }
-            // It is of another era now, and everything is asked anew.
-            Ok(()) = changed.changed() => return,
-            () = changed_chain(upstream) => Ok(Notice::Changed(Change::List(ListKind::Tools))),
-            closed = connection.closed() => {
-                if let Some(upstream) = upstream.upgrade() {
-                    upstream.lose(&closed.fault, closed.session_lost);
-                }
-                return;
-            }
-        };
-        let Some(upstream) = upstream.upgrade() else { return };
-        match notice {
-            Ok(Notice::Changed(Change::List(kind))) => {
-                upstream.reload(&connection, kind, true).await;
-            }
-            Ok(Notice::Changed(change @ Change::Resource(_))) => upstream.announce(change),
-            Ok(_) => {}
-            Err(RecvError::Lagged(_)) => {
-                for (kind, _) in LISTS {
-                    upstream.reload(&connection, kind, false).await;
-                }
-                upstream.announce_everything();
-            }
-            Err(RecvError::Closed) => return,
-        }
-    }
-}
-
-/// Resolves when a layer lets something else be listed, such as a tool that was approved.
-async fn changed_chain(upstream: &Weak<Upstream>) {
-    loop {
-        sleep(LOOK).await;
-        let Some(chain) = upstream.upgrade().map(|it| it.settings.chain.clone()) else {
-            return std::future::pending().await;
-        };
-        let asked = tokio::task::spawn_blocking(move || chain.has_changed());
-        if asked.await.unwrap_or(false) {
-            return;
-        }
-    }
-}
-
 impl Upstream {
-    /// Reaches the server and fetches all that it lists.
-    async fn load(self: &Arc<Self>) -> Result<Connection, Fault> {
+    /// Reaches the server and fetches all that it lists. What it tells meanwhile is not missed.
+    async fn load(self: &Arc<Self>) -> Result<(Connection, Ears), Fault> {
         let connection = self.main().await?;
         let greeting = Arc::clone(connection.greeting());
         let mut capabilities = greeting.card.capabilities;
-        self.is_told.store(capabilities.list_changed, Ordering::Release);
+        let (ears, is_heard) = Ears::of(&connection);
         // Whether the lists can change is our own business: they are looked at again.
         capabilities.list_changed = true;
         self.source().offer(Offer {
@@ -138,17 +75,23 @@ impl Upstream {
                 self.fill(&connection, kind).await?;
             }
         }
-        self.watching.restore(&connection).await;
+        let is_heard = self.watching.restore(&connection).await && is_heard;
+        self.set_told(&connection, is_heard);
         let before = self.status.send_replace(Status::Ready);
         if self.was_missed() || before != Status::Starting {
             // Lists may have changed while nobody looked, or somebody looked too early.
             self.announce_everything();
         }
-        Ok(connection)
+        Ok((connection, ears))
     }
 
     /// Fetches a list again; if that fails, the old one stands. Everybody is told of what changed, or was said to.
-    async fn reload(self: &Arc<Self>, connection: &Connection, kind: ListKind, is_told: bool) {
+    pub(super) async fn reload(
+        self: &Arc<Self>,
+        connection: &Connection,
+        kind: ListKind,
+        is_told: bool,
+    ) {
         let kinds: &[ListKind] = match kind {
             ListKind::Resources | ListKind::Templates => {
                 &[ListKind::Resources, ListKind::Templates]
@@ -274,7 +217,7 @@ impl Upstream {
     }
 
     /// Notes that the conversation is over.
-    fn lose(&self, fault: &Fault, session_only: bool) {
+    pub(super) fn lose(&self, fault: &Fault, session_only: bool) {
         if !session_only && !self.pool.is_closed() {
             let reason = &*fault.detail;
             tracing::warn!(target: "creole", upstream = self.name(), reason, "lost");
@@ -286,7 +229,7 @@ impl Upstream {
     }
 
     /// Tells of everything that may have changed while nobody was told.
-    fn announce_everything(&self) {
+    pub(super) fn announce_everything(&self) {
         for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
             self.announce(Change::List(kind));
         }

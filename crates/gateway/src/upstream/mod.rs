@@ -14,6 +14,7 @@ mod catalogue;
 #[cfg(test)]
 mod crowd_tests;
 mod dial;
+mod follow;
 mod fresh;
 mod guess;
 mod keeper;

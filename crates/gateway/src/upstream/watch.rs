@@ -119,17 +119,23 @@ impl Watching {
         }
     }
 
-    /// Asks a server anew for all that is watched, after a new conversation was opened.
-    pub(super) async fn restore(&self, connection: &Connection) {
+    /// Asks a server anew for all that is watched, after a new conversation was opened. Tells whether changes of its
+    /// lists will be told, as far as it depends on what was asked for.
+    pub(super) async fn restore(&self, connection: &Connection) -> bool {
         match connection.greeting().rules.era {
             // A server that never says what it will tell is used all the same.
-            Era::Stateless => _ = timeout(ANSWER, self.listen(connection)).await,
+            Era::Stateless => {
+                let wanted = self.filter(connection.greeting().card.capabilities);
+                let listening = timeout(ANSWER, self.listen(connection)).await;
+                listening.is_ok_and(|it| it.is_ok_and(|honoured| has_lists(&honoured, &wanted)))
+            }
             Era::Handshake => {
                 for uri in self.all() {
                     let operation = Operation::Subscribe { uri };
                     // Who watches is told of everything anyway after a loss.
                     _ = connection.ask(Request::new(operation)).await;
                 }
+                true
             }
         }
     }
@@ -205,4 +211,14 @@ impl Watching {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether all changes of lists that were wanted will be told.
+fn has_lists(honoured: &Filter, wanted: &Filter) -> bool {
+    let rows = [
+        (honoured.tools, wanted.tools),
+        (honoured.prompts, wanted.prompts),
+        (honoured.resources, wanted.resources),
+    ];
+    rows.into_iter().all(|(honoured, wanted)| honoured || !wanted)
 }

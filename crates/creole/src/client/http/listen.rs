@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::Inner;
 use super::answer::Kind;
@@ -18,7 +18,11 @@ const TRIES: u32 = 5;
 /// How long to wait before a stream is opened again that brought nothing.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Listens for as long as the server offers it.
+/// A stream that stayed open for so long was not in vain, whatever it brought: many servers have nothing to tell, and
+/// whoever stands between ends streams that are silent.
+const WORTHWHILE: Duration = Duration::from_secs(20);
+
+/// Listens for as long as the server offers it, and has the connection know whether it does.
 pub(super) async fn listen(link: Weak<Inner>) {
     let (mut place, mut in_vain, mut worked) = (Place::default(), 0, false);
     while in_vain < TRIES {
@@ -29,6 +33,7 @@ pub(super) async fn listen(link: Weak<Inner>) {
         }
         let request = inner.target.request(Method::GET, head, Bytes::new());
         place.moved = false;
+        let mut lasted = false;
         match inner.target.begin(&request).await {
             Ok((head, _)) if head.status == StatusCode::NOT_FOUND && worked => {
                 return inner.lost_session();
@@ -40,12 +45,16 @@ pub(super) async fn listen(link: Weak<Inner>) {
                     return;
                 }
                 worked = true;
+                let opened = Instant::now();
+                inner.inbox.hears(true);
                 exchange::take(&inner, None, body, &mut place).await;
+                inner.inbox.hears(false);
+                lasted = opened.elapsed() >= WORTHWHILE;
             }
             Err(_) => {}
         }
         drop(inner);
-        in_vain = if place.moved { 0 } else { in_vain + 1 };
+        in_vain = if place.moved || lasted { 0 } else { in_vain + 1 };
         sleep(if place.moved { place.retry } else { PAUSE }).await;
     }
 }

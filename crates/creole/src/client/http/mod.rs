@@ -223,7 +223,11 @@ impl Link for HttpLink {
         state.agreed = Some(greeting.rules);
         if greeting.rules.era == Era::Stateless {
             state.session = None;
-        } else if self.inner.target.has_streams() {
+            return;
+        }
+        // Not before the stream is there.
+        self.inner.inbox.hears(false);
+        if self.inner.target.has_streams() {
             let listening = tokio::spawn(listen::listen(Arc::downgrade(&self.inner)));
             state.listening = Some(listening.abort_handle());
         }

@@ -1,0 +1,91 @@
+//! Lists of servers that say that they tell of changes, and cannot be heard.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use creole_acceptance::gateway::{Legacy, Show, Site, Visit};
+use creole_acceptance::http::Listening;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Longer than a list is taken for fresh.
+const AGE: Duration = Duration::from_millis(1200);
+
+fn before(site: &Site) -> (Listening, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    let upstream = format!("[upstreams.site]\nurl = \"{}\"\nprefix = \"\"\n", site.url());
+    fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{upstream}")).unwrap();
+    (Listening::start(&[&file.display().to_string()]).unwrap(), folder)
+}
+
+/// A server that says that it tells of changes; what it lists is said by the test.
+fn telling() -> Show {
+    let capabilities = json!({"tools": {"listChanged": true}});
+    Show::new("2025-06-18", capabilities, &[]).leaving("tools/list")
+}
+
+fn tools(name: &str) -> Value {
+    json!({"tools": [{"name": name, "inputSchema": {"type": "object"}}]})
+}
+
+fn client(gateway: &Listening) -> Legacy {
+    Legacy::open(gateway.address(), "2025-06-18", json!({}), None)
+}
+
+#[test]
+fn lists_of_a_server_without_a_stream_are_fetched_again() {
+    let site = Site::new(telling());
+    let (gateway, _folder) = before(&site);
+    site.hears("tools/list").result(tools("first"));
+    let client = client(&gateway);
+    thread::sleep(AGE);
+    let mut listing = client.begin(&json!(1), "tools/list", &json!({}));
+    site.hears("tools/list").result(tools("second"));
+    let listed = listing.answer();
+    assert_eq!(listed["result"]["tools"][0]["name"], "second", "{listed}");
+}
+
+/// Shows this list to all who ask for it until a stream is asked for, which is opened.
+#[track_caller]
+fn until_heard(site: &Site, name: &str) -> Visit {
+    loop {
+        let mut visit = site.next();
+        match &*visit.method {
+            "GET" => {
+                visit.stream();
+                return visit;
+            }
+            _ => visit.result(tools(name)),
+        }
+    }
+}
+
+#[test]
+fn what_changed_while_a_stream_was_lost_is_found_out() {
+    let site = Site::with_streams(telling());
+    let (gateway, _folder) = before(&site);
+    let mut stream = until_heard(&site, "first");
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    stream.event(&changed);
+    // Both the one that was told of and, since the stream came late, those that were missed.
+    while let Some(mut visit) = site.within(AGE * 2) {
+        assert_eq!(visit.message["method"], "tools/list", "{}", visit.message);
+        visit.result(tools("first"));
+    }
+    let client = client(&gateway);
+    let mut told = client.listen();
+    let listed = client.request("tools/list", &json!({}));
+    assert_eq!(listed["result"]["tools"][0]["name"], "first", "{listed}");
+    assert!(site.within(AGE).is_none(), "whoever tells of changes is not asked again");
+    let listed = client.request("tools/list", &json!({}));
+    assert_eq!(listed["result"]["tools"][0]["name"], "first", "{listed}");
+    drop(stream);
+    let _stream = until_heard(&site, "first");
+    site.hears("tools/list").result(tools("second"));
+    let news = told.message();
+    assert_eq!(news["method"], "notifications/tools/list_changed", "{news}");
+    let listed = client.request("tools/list", &json!({}));
+    assert_eq!(listed["result"]["tools"][0]["name"], "second", "{listed}");
+}

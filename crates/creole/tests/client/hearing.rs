@@ -1,0 +1,46 @@
+//! Whether what belongs to no call can be heard from a server over HTTP.
+
+use creole::client::Connection;
+use creole::client::http::{HttpServer, Target};
+use creole::proto::revision::Era;
+use tokio::time::timeout;
+
+use crate::scripted::{Script, opening, serve, status, stream};
+use crate::support::{LONG, open};
+
+async fn connect(script: Script, era: Era) -> Connection {
+    let (address, _) = serve(script).await;
+    let target = Target::new("web", &format!("http://{address}/mcp")).unwrap();
+    open(HttpServer::new(target), era).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_session_without_a_stream_is_not_heard_and_who_stands_alone_asks_for_news() {
+    let script: Script = |request| opening(request).unwrap_or_else(|| status("400 Bad", ""));
+    let connection = connect(script, Era::Handshake).await;
+    assert!(!*connection.hearing().borrow(), "its GET is refused");
+    let connection = connect(script, Era::Stateless).await;
+    assert!(*connection.hearing().borrow());
+}
+
+#[tokio::test]
+async fn a_stream_is_heard_while_it_is_open_and_each_opening_is_told() {
+    let script: Script = |request| match request.header("last-event-id") {
+        // Ends at once, and is taken up again.
+        None if request.is_get() => stream("retry: 10\nid: a1\ndata:\n\n"),
+        Some(_) => stream(": here\n\n: stay\n\n"),
+        _ => opening(request).unwrap_or_else(|| status("400 Bad", "")),
+    };
+    let connection = connect(script, Era::Handshake).await;
+    let mut hearing = connection.hearing();
+    let mut told = Vec::new();
+    while told.last() != Some(&true) || told.len() < 2 {
+        told.push(*hearing.borrow_and_update());
+        // Nothing comes after the stream that stays.
+        if timeout(LONG / 10, hearing.changed()).await.is_err() {
+            break;
+        }
+    }
+    assert_eq!(told.last(), Some(&true), "{told:?}");
+    assert!(told.contains(&false), "{told:?}");
+}

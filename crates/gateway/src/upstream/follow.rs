@@ -1,0 +1,143 @@
+//! Takes what a server tells, and knows when that cannot be heard.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use creole::client::{Connection, Notice};
+use creole::proto::model::ListKind;
+use creole::proto::op::Change;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Upstream;
+use super::catalogue::LISTS;
+use super::keeper::PAUSE;
+
+/// How often the layers are asked whether they let something else be listed.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What a server tells from some moment on.
+pub(super) struct Ears {
+    notices: broadcast::Receiver<Notice>,
+    /// Whether it can be heard.
+    hearing: watch::Receiver<bool>,
+}
+
+impl Ears {
+    /// What the server tells from now on, and whether that can be heard now.
+    pub(super) fn of(connection: &Connection) -> (Self, bool) {
+        let mut hearing = connection.hearing();
+        let is_heard = *hearing.borrow_and_update();
+        (Self { notices: connection.notices(), hearing }, is_heard)
+    }
+}
+
+/// Takes what the server tells until the conversation is over.
+pub(super) async fn follow(upstream: &Weak<Upstream>, connection: Connection, ears: Ears) {
+    let Ears { mut notices, mut hearing } = ears;
+    let Some(mut elsewhere) = upstream.upgrade().map(|it| it.pool.changes()) else { return };
+    let Some(mut lost) = upstream.upgrade().map(|it| it.watching.lost()) else { return };
+    let Some(mut changed) = upstream.upgrade().map(|it| it.changed.subscribe()) else { return };
+    // When what was missed is caught up with: not at once, in case it is missed again right away.
+    let mut due = None;
+    loop {
+        let notice = tokio::select! {
+            notice = notices.recv() => notice,
+            // Lists that changed in a caller's conversation may have changed for all.
+            Ok(kind) = elsewhere.recv() => Ok(Notice::Changed(Change::List(kind))),
+            _ = lost.changed() => {
+                let Some(upstream) = upstream.upgrade() else { return };
+                upstream.listen_again(&connection).await;
+                continue;
+            }
+            Ok(()) = hearing.changed() => {
+                let Some(upstream) = upstream.upgrade() else { return };
+                let is_heard = *hearing.borrow_and_update();
+                due = is_heard.then(|| Instant::now() + PAUSE);
+                // From now on somebody has to ask; and what was told since the last time was missed.
+                upstream.set_told(&connection, false);
+                continue;
+            }
+            () = until(due) => {
+                due = None;
+                let Some(upstream) = upstream.upgrade() else { return };
+                upstream.catch_up(&connection).await;
+                upstream.set_told(&connection, *hearing.borrow());
+                continue;
+            }
+            // It is of another era now, and everything is asked anew.
+            Ok(()) = changed.changed() => return,
+            () = changed_chain(upstream) => Ok(Notice::Changed(Change::List(ListKind::Tools))),
+            closed = connection.closed() => {
+                if let Some(upstream) = upstream.upgrade() {
+                    upstream.lose(&closed.fault, closed.session_lost);
+                }
+                return;
+            }
+        };
+        let Some(upstream) = upstream.upgrade() else { return };
+        match notice {
+            Ok(Notice::Changed(Change::List(kind))) => {
+                upstream.reload(&connection, kind, true).await;
+            }
+            Ok(Notice::Changed(change @ Change::Resource(_))) => upstream.announce(change),
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => {
+                upstream.catch_up(&connection).await;
+                upstream.announce_everything();
+            }
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Resolves when a layer lets something else be listed, such as a tool that was approved.
+async fn changed_chain(upstream: &Weak<Upstream>) {
+    loop {
+        sleep(LOOK).await;
+        let Some(chain) = upstream.upgrade().map(|it| it.settings.chain.clone()) else {
+            return std::future::pending().await;
+        };
+        let asked = tokio::task::spawn_blocking(move || chain.has_changed());
+        if asked.await.unwrap_or(false) {
+            return;
+        }
+    }
+}
+
+impl Upstream {
+    /// Notes whether the server tells of changes of its lists, which it only does if it says so.
+    pub(super) fn set_told(&self, connection: &Connection, is_heard: bool) {
+        let tells = connection.greeting().card.capabilities.list_changed;
+        self.is_told.store(tells && is_heard, Ordering::Release);
+    }
+
+    /// Asks a server of the stateless era once more to tell, after it ended the stream of what it tells.
+    async fn listen_again(self: &Arc<Self>, connection: &Connection) {
+        self.set_told(connection, false);
+        sleep(PAUSE).await;
+        let is_heard = self.watching.restore(connection).await;
+        self.catch_up(connection).await;
+        self.set_told(connection, is_heard);
+        self.announce_everything();
+    }
+
+    /// Fetches all lists again, because changes may have been missed.
+    async fn catch_up(self: &Arc<Self>, connection: &Connection) {
+        for (kind, is_offered) in LISTS {
+            // Templates come with resources.
+            if is_offered(&connection.greeting().card.capabilities) && kind != ListKind::Templates {
+                self.reload(connection, kind, false).await;
+            }
+        }
+    }
+}
