@@ -8,11 +8,23 @@ use creole_proto::model::{Definition, Items, ListKind};
 use creole_proto::revision::Rules;
 
 use super::audience::{Abilities, Audience, Viewer};
+use super::looks::look;
 use crate::chain::{self, Middleware};
 use crate::cursor::Position;
 
 /// The layers of a chain, outermost first.
 pub(super) type Layers = Arc<[Arc<dyn Middleware>]>;
+
+/// An item to be listed, and whom it is for.
+pub(super) type Listed<T> = (Definition, Audience, T);
+
+/// An item that is not listed, because of another one.
+pub(super) struct Refused {
+    pub(super) name: String,
+    /// The name of the other one, and its rank.
+    pub(super) holder: String,
+    pub(super) rank: u32,
+}
 
 /// A list of named items. Clients see them as the chain lets them be seen; calls that came through the chain
 /// find them by their own names.
@@ -25,6 +37,9 @@ pub(super) struct Catalogue<T> {
     places: BTreeMap<String, usize>,
     /// Where those are that clients know by other names than their own.
     aliases: HashMap<String, usize>,
+    /// Which name, of which rank, looks like this, in lists whose names are read. A uri is an address: two that look
+    /// alike are two.
+    looks: HashMap<String, (String, u32)>,
     offered: bool,
     /// Whether some items are not for everybody.
     varies: bool,
@@ -76,6 +91,7 @@ impl<T> Catalogue<T> {
             entries: Vec::new(),
             places: BTreeMap::new(),
             aliases: HashMap::new(),
+            looks: HashMap::new(),
             offered: false,
             varies: false,
             fronts: Mutex::default(),
@@ -91,6 +107,7 @@ impl<T> Catalogue<T> {
     pub(super) fn insert(&mut self, definition: Definition, item: T) {
         self.offered = true;
         let place = self.places.get(definition.name()).copied();
+        let place = place.or_else(|| self.lent_look_alike(definition.name()));
         let entry = Self::entry(0, definition, Audience::EVERYBODY, item);
         match place {
             Some(place) if self.entries[place].rank == 0 => {
@@ -108,11 +125,23 @@ impl<T> Catalogue<T> {
     }
 
     /// Replaces all items of one rank; those whose name somebody else has are left out, and named.
-    pub(super) fn replace(
+    pub(super) fn replace(&mut self, rank: u32, items: Vec<Listed<T>>) -> Vec<Refused> {
+        self.fill(rank, items, Self::same)
+    }
+
+    /// The same for items that another server lends: those that look like what somebody else has are left out too.
+    pub(super) fn lend(&mut self, rank: u32, items: Vec<Listed<T>>) -> Vec<Refused> {
+        self.fill(rank, items, |list, rank, name| {
+            list.same(rank, name).or_else(|| list.look_alike(name))
+        })
+    }
+
+    fn fill(
         &mut self,
         rank: u32,
-        items: Vec<(Definition, Audience, T)>,
-    ) -> Vec<String> {
+        items: Vec<Listed<T>>,
+        refuse: impl Fn(&Self, u32, &str) -> Option<Refused>,
+    ) -> Vec<Refused> {
         self.offered |= !items.is_empty();
         self.entries.retain(|entry| entry.rank != rank);
         self.forget_fronts();
@@ -121,11 +150,12 @@ impl<T> Catalogue<T> {
         let (mut entries, mut refused) = (Vec::with_capacity(items.len()), Vec::new());
         for (definition, audience, item) in items {
             // Where it will be is noted below; here it only counts that the name is taken.
-            if self.places.contains_key(definition.name()) {
-                refused.push(definition.name().to_owned());
+            if let Some(holder) = refuse(self, rank, definition.name()) {
+                refused.push(holder);
                 continue;
             }
             self.places.insert(definition.name().to_owned(), usize::MAX);
+            self.note_look(definition.name().to_owned(), rank);
             entries.push(Self::entry(rank, definition, audience, item));
         }
         let end = start + entries.len();
@@ -137,11 +167,39 @@ impl<T> Catalogue<T> {
         refused
     }
 
+    /// Who has this name.
+    fn same(&self, rank: u32, name: &str) -> Option<Refused> {
+        let place = self.places.get(name)?;
+        // One that has no place yet is of the rank that is being replaced.
+        let rank = self.entries.get(*place).map_or(rank, |entry| entry.rank);
+        Some(Refused { name: name.to_owned(), holder: name.to_owned(), rank })
+    }
+
+    /// Who has another name that looks like this one.
+    fn look_alike(&self, name: &str) -> Option<Refused> {
+        let (holder, rank) = self.looks.get(&look(name))?;
+        Some(Refused { name: name.to_owned(), holder: holder.clone(), rank: *rank })
+    }
+
+    /// Where an item is that another server lends and that looks like this name.
+    fn lent_look_alike(&self, name: &str) -> Option<usize> {
+        let alike = self.look_alike(name).filter(|alike| alike.rank != 0)?;
+        tracing::warn!(item = alike.holder, name, "looks like an item of this server: left out");
+        self.places.get(&alike.holder).copied()
+    }
+
+    fn note_look(&mut self, name: String, rank: u32) {
+        if matches!(self.kind, ListKind::Tools | ListKind::Prompts) {
+            self.looks.entry(look(&name)).or_insert((name, rank));
+        }
+    }
+
     /// Has what another list has of one rank, unless somebody here has the name.
     pub(super) fn borrow(&mut self, rank: u32, from: &Self, from_rank: u32) {
         for entry in from.entries.iter().filter(|entry| entry.rank == from_rank) {
             self.offered = true;
-            if !self.places.contains_key(entry.definition.name()) {
+            let name = entry.definition.name();
+            if self.same(rank, name).or_else(|| self.look_alike(name)).is_none() {
                 let (definition, item) = (Arc::clone(&entry.definition), Arc::clone(&entry.item));
                 let audience = entry.audience;
                 self.varies |= audience != Audience::EVERYBODY;
@@ -224,6 +282,7 @@ impl<T> Catalogue<T> {
     fn push(&mut self, entry: Entry<T>) {
         let place = self.entries.partition_point(|other| other.rank <= entry.rank);
         self.places.insert(entry.definition.name().to_owned(), place);
+        self.note_look(entry.definition.name().to_owned(), entry.rank);
         let is_last = place == self.entries.len();
         self.entries.insert(place, entry);
         if !is_last {
@@ -236,6 +295,7 @@ impl<T> Catalogue<T> {
     fn number(&mut self) {
         let names = self.entries.iter().map(|entry| entry.definition.name().to_owned());
         self.places = names.enumerate().map(|(place, name)| (name, place)).collect();
+        self.note_looks();
         self.aliases.clear();
         for (place, entry) in self.entries.iter().enumerate() {
             let Some(shown) = &entry.shown else { continue };
@@ -245,6 +305,14 @@ impl<T> Catalogue<T> {
         }
     }
 
+    /// Notes anew who looks how.
+    fn note_looks(&mut self) {
+        self.looks.clear();
+        let named = |entry: &Entry<T>| (entry.definition.name().to_owned(), entry.rank);
+        let all: Vec<_> = self.entries.iter().map(named).collect();
+        all.into_iter().for_each(|(name, rank)| self.note_look(name, rank));
+    }
+
     pub(super) fn remove(&mut self, name: &str) -> bool {
         let Some(place) = self.places.remove(name) else { return false };
         self.forget_fronts();
@@ -252,6 +320,7 @@ impl<T> Catalogue<T> {
         self.aliases.retain(|_, alias| *alias != place);
         let known = self.places.values_mut().chain(self.aliases.values_mut());
         known.filter(|later| **later > place).for_each(|later| *later -= 1);
+        self.note_looks();
         true
     }
 

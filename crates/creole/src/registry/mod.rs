@@ -4,6 +4,7 @@ mod audience;
 mod catalogue;
 mod endpoint;
 mod known;
+mod looks;
 mod remote;
 mod shelf;
 mod skills;
@@ -39,6 +40,7 @@ use remote::Held;
 use shelf::Shelf;
 
 pub use audience::{Abilities, Audience};
+pub use looks::LeftOut;
 pub use remote::{Offer, Remote, Source};
 
 /// Changes that a slow connection may lag behind before it is told of everything.
@@ -97,6 +99,8 @@ struct State {
     shelf: Shelf,
     /// What other servers have besides their lists, by their ranks.
     offers: BTreeMap<u32, Offer>,
+    /// What the servers are called, by their ranks.
+    names: BTreeMap<u32, String>,
     last_source: u32,
     /// Whether there is, or was once, a tool that runs as a task.
     tasks: bool,
@@ -112,6 +116,7 @@ impl State {
             prompts: Catalogue::new(ListKind::Prompts, layers),
             shelf: Shelf::new(layers),
             offers: BTreeMap::new(),
+            names: BTreeMap::new(),
             last_source: 0,
             tasks: false,
         }

@@ -12,6 +12,8 @@ use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::{Object, unquote};
 
 use super::audience::Audience;
+use super::catalogue::{Listed, Refused};
+use super::looks::LeftOut;
 use super::{PreparedTool, Registry, State, WeakRegistry};
 use crate::chain::Endpoint;
 use crate::prompt::Prompt;
@@ -197,7 +199,7 @@ impl State {
         rank: u32,
         remotes: Vec<Remote>,
         are_checked: bool,
-    ) -> Vec<String> {
+    ) -> Vec<Refused> {
         let behind: Vec<_> = remotes
             .into_iter()
             .map(|remote| {
@@ -206,26 +208,38 @@ impl State {
             })
             .collect();
         match kind {
-            ListKind::Tools => self.tools.replace(rank, held(behind)),
-            ListKind::Resources => self.resources.replace(rank, held(behind)),
-            ListKind::Templates => self.templates.replace(rank, held(behind)),
-            ListKind::Prompts => self.prompts.replace(rank, held(behind)),
+            ListKind::Tools => self.tools.lend(rank, held(behind)),
+            ListKind::Resources => self.resources.lend(rank, held(behind)),
+            ListKind::Templates => self.templates.lend(rank, held(behind)),
+            ListKind::Prompts => self.prompts.lend(rank, held(behind)),
             // Skills of other servers are among their resources.
             ListKind::Skills => Vec::new(),
         }
     }
+
+    /// What is told of items that are left out.
+    fn left_out(&self, refused: Vec<Refused>) -> Vec<LeftOut> {
+        let server = |rank| match self.names.get(&rank) {
+            None if rank != 0 => Some("another server".to_owned()),
+            named => named.cloned(),
+        };
+        let told =
+            |it: Refused| LeftOut { server: server(it.rank), name: it.name, holder: it.holder };
+        refused.into_iter().map(told).collect()
+    }
 }
 
-/// Items of a list, and whom they are for.
-type Items<T> = Vec<(Definition, Audience, T)>;
+fn names(refused: Vec<Refused>) -> Vec<String> {
+    refused.into_iter().map(|it| it.name).collect()
+}
 
-fn held<T>(items: Items<Behind>) -> Items<Held<T>> {
+fn held<T>(items: Vec<Listed<Behind>>) -> Vec<Listed<Held<T>>> {
     let held =
         |(definition, audience, behind)| (definition, audience, Held::Remote(Box::new(behind)));
     items.into_iter().map(held).collect()
 }
 
-fn own<T>(items: Vec<T>, definition: impl Fn(&T) -> Definition) -> Items<Held<T>> {
+fn own<T>(items: Vec<T>, definition: impl Fn(&T) -> Definition) -> Vec<Listed<Held<T>>> {
     items
         .into_iter()
         .map(|item| (definition(&item), Audience::EVERYBODY, Held::Own(item)))
@@ -233,15 +247,23 @@ fn own<T>(items: Vec<T>, definition: impl Fn(&T) -> Definition) -> Items<Held<T>
 }
 
 impl Source {
-    /// Replaces what the server lists, without telling anybody. Items whose name somebody else has are left out,
-    /// and named.
-    pub fn set(&self, kind: ListKind, remotes: Vec<Remote>) -> Vec<String> {
+    /// Says what the server is called, in messages.
+    pub fn set_name(&self, name: &str) {
+        if let Some(registry) = self.registry.upgrade() {
+            registry.write().names.insert(self.rank, name.to_owned());
+        }
+    }
+
+    /// Replaces what the server lists, without telling anybody. Items whose name somebody else has are left out, and
+    /// so are tools and prompts whose name looks like that of another one.
+    pub fn set(&self, kind: ListKind, remotes: Vec<Remote>) -> Vec<LeftOut> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
         state.tasks |= remotes.iter().any(|remote| remote.task_support != TaskSupport::Forbidden);
         let mut errors = registry.shared.settings.dialect.errors.iter();
         let are_checked = errors.any(|row| row.kind == FaultKind::InvalidArguments);
-        state.replace(kind, self.rank, remotes, are_checked)
+        let refused = state.replace(kind, self.rank, remotes, are_checked);
+        state.left_out(refused)
     }
 
     /// Replaces the tools that are run here, without telling anybody. Those whose name somebody else has are left
@@ -252,7 +274,7 @@ impl Source {
         let tools = tools.into_iter().map(|tool| PreparedTool::new(tool, dialect)).collect();
         let mut state = registry.write();
         state.tools.offer();
-        state.tools.replace(self.rank, own(tools, |it| (&it.tool.definition).into()))
+        names(state.tools.replace(self.rank, own(tools, |it| (&it.tool.definition).into())))
     }
 
     /// Replaces the resources that are answered here, without telling anybody. Those whose uri somebody else has
@@ -261,7 +283,7 @@ impl Source {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
         state.resources.offer();
-        state.resources.replace(self.rank, own(resources, |it| (&it.definition).into()))
+        names(state.resources.replace(self.rank, own(resources, |it| (&it.definition).into())))
     }
 
     /// Replaces the templates that are answered here, without telling anybody. Those that somebody else has are
@@ -270,7 +292,7 @@ impl Source {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
         state.templates.offer();
-        state.templates.replace(self.rank, own(templates, |it| (&it.definition).into()))
+        names(state.templates.replace(self.rank, own(templates, |it| (&it.definition).into())))
     }
 
     /// Replaces the prompts that are answered here, without telling anybody. Those whose name somebody else has
@@ -279,7 +301,7 @@ impl Source {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
         state.prompts.offer();
-        state.prompts.replace(self.rank, own(prompts, |it| (&it.definition).into()))
+        names(state.prompts.replace(self.rank, own(prompts, |it| (&it.definition).into())))
     }
 
     /// Offers lists of each kind although nobody knows yet which of them the server has.
@@ -314,6 +336,7 @@ impl Drop for Source {
         let kinds = [ListKind::Tools, ListKind::Resources, ListKind::Templates, ListKind::Prompts];
         let mut state = registry.write();
         state.offers.remove(&self.rank);
+        state.names.remove(&self.rank);
         for kind in kinds {
             state.replace(kind, self.rank, Vec::new(), false);
         }

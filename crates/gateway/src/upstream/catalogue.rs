@@ -13,7 +13,7 @@ use creole::proto::op::{Operation, Outcome, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::{Audience, Remote};
 
-use super::names::{Naming, Taken};
+use super::names::Naming;
 use crate::chain::Hints;
 
 /// The most pages and items of one list.
@@ -73,7 +73,6 @@ pub(super) fn remotes(
     endpoint: &Arc<dyn Endpoint>,
     decides: bool,
 ) -> Vec<Remote> {
-    let mut taken = Taken::default();
     let named = items.iter().filter_map(|(item, audience)| {
         let there = address(kind, item);
         let here = match kind {
@@ -81,8 +80,7 @@ pub(super) fn remotes(
             // A uri is an address and keeps its form; of templates only the name is a name.
             _ => Ok(item.name().to_owned()),
         };
-        let usable = here.and_then(|here| taken.take(&here).map(|()| here));
-        match usable {
+        match here {
             Ok(here) => Some(Remote {
                 definition: renamed(kind, item, &here),
                 name: there,

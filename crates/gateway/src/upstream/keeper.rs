@@ -188,8 +188,8 @@ impl Upstream {
         let shaped: Vec<_> = items.into_iter().filter_map(shape).collect();
         let decides = self.decides.load(Ordering::Acquire);
         let remotes = catalogue::remotes(self.name(), kind, &shaped, naming, &endpoint, decides);
-        for name in self.source().set(kind, remotes) {
-            tracing::warn!(target: "creole", upstream = self.name(), name, "left out: another server has this name");
+        for why in self.source().set(kind, remotes) {
+            tracing::warn!(target: "creole", upstream = self.name(), %why, "left out");
         }
     }
 

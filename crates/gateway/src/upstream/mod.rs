@@ -193,6 +193,7 @@ impl Upstream {
 
     /// Another server, whose items are listed at this place of a registry as soon as it is reached.
     pub(crate) fn start_at(source: Source, settings: Settings, is_alone: bool) -> Arc<Self> {
+        source.set_name(settings.way.name());
         let identity = Implementation {
             name: "creole".to_owned(),
             title: None,
@@ -244,6 +245,7 @@ impl Upstream {
 
     /// Lists its items at another place from now on.
     pub(crate) fn move_to(&self, place: Source) {
+        place.set_name(self.name());
         self.source.write().unwrap_or_else(PoisonError::into_inner).move_to(place);
     }
 

@@ -1,7 +1,5 @@
 //! Names of other servers' items here: with a prefix, so that two servers may have tools of one name.
 
-use std::collections::{HashMap, HashSet};
-
 /// The longest name that hosts and models take.
 const LONGEST: usize = 64;
 
@@ -45,8 +43,6 @@ pub enum Unusable {
     Characters(String),
     /// With its prefix it is too long.
     TooLong(String),
-    /// It looks like another one.
-    LooksLike(String, String),
 }
 
 impl std::fmt::Display for Unusable {
@@ -59,63 +55,7 @@ impl std::fmt::Display for Unusable {
             Self::TooLong(name) => {
                 write!(formatter, "{name} is longer than {LONGEST} characters; shorten the prefix")
             }
-            Self::LooksLike(name, other) => {
-                write!(formatter, "{name:?} looks like {other:?}; rename one of them")
-            }
         }
-    }
-}
-
-/// Names that are taken, so that none is given that a person or a model would mistake for another.
-#[derive(Debug, Default)]
-pub(super) struct Taken {
-    names: HashSet<String>,
-    looks: HashMap<String, String>,
-}
-
-impl Taken {
-    /// Takes a name. The same name again is not our business: who comes first has it.
-    pub(super) fn take(&mut self, name: &str) -> Result<(), Unusable> {
-        if self.names.contains(name) {
-            return Ok(());
-        }
-        let look = look(name);
-        if let Some(other) = self.looks.get(&look) {
-            return Err(Unusable::LooksLike(name.to_owned(), other.clone()));
-        }
-        self.looks.insert(look, name.to_owned());
-        self.names.insert(name.to_owned());
-        Ok(())
-    }
-}
-
-/// What a name looks like: case, the kind of hyphen and letters of other scripts that look like Latin ones make
-/// no difference to a reader.
-fn look(name: &str) -> String {
-    let plain = name.chars().filter(|character| !is_invisible(*character)).map(latin);
-    plain.flat_map(char::to_lowercase).collect()
-}
-
-fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-        || ('\u{e0000}'..='\u{e007f}').contains(&character)
-}
-
-fn latin(character: char) -> char {
-    match character {
-        'а' | 'ɑ' | 'α' => 'a',
-        'е' | 'ҽ' => 'e',
-        'і' | 'ı' => 'i',
-        'ј' => 'j',
-        'о' | 'ο' | 'օ' => 'o',
-        'р' | 'ρ' => 'p',
-        'с' => 'c',
-        'ѕ' => 's',
-        'х' | 'χ' => 'x',
-        'у' => 'y',
-        '\u{2010}'..='\u{2015}' | '−' => '-',
-        '！'..='～' => char::from_u32(character as u32 - 0xfee0).unwrap_or(character),
-        other => other,
     }
 }
 
@@ -135,17 +75,5 @@ mod tests {
         assert!(matches!(naming("a").here(""), Err(Unusable::Characters(_))));
         assert_eq!(naming("a").here(&"b".repeat(61)).unwrap().len(), 64);
         assert!(matches!(naming("a").here(&"b".repeat(62)), Err(Unusable::TooLong(_))));
-    }
-
-    #[test]
-    fn look_alikes_are_refused_and_repeats_are_not() {
-        let mut taken = Taken::default();
-        taken.take("pay").unwrap();
-        taken.take("pay").unwrap();
-        taken.take("paid").unwrap();
-        for alike in ["Pay", "p\u{430}y", "pa\u{200b}y", "ｐａｙ"] {
-            let error = taken.take(alike).unwrap_err();
-            assert!(error.to_string().contains("looks like \"pay\""), "{error}");
-        }
     }
 }

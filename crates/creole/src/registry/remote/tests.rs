@@ -119,12 +119,54 @@ async fn lists_stand_in_the_order_of_the_servers_whenever_they_came() {
     assert_eq!(tools(registry).await, ["own", "late", "a", "b"]);
     let refused =
         first.set(ListKind::Tools, vec![tool("own", "x", &other), tool("c", "c", &other)]);
-    assert_eq!(refused, ["own"]);
+    assert_eq!(refused.iter().map(|it| &*it.name).collect::<Vec<_>>(), ["own"]);
     assert_eq!(tools(registry).await, ["own", "late", "c", "b"]);
     registry.add_tool(Tool::new("b", "", own));
     assert_eq!(tools(registry).await, ["own", "late", "b", "c"], "own items come first");
     drop(first);
     assert_eq!(tools(registry).await, ["own", "late", "b"]);
+}
+
+#[tokio::test]
+async fn a_tool_that_looks_like_one_of_another_server_is_left_out() {
+    let service = Server::new("t").tool(Tool::new("read", "", own)).start();
+    let registry = &service.registry();
+    let (bank, thief) = (registry.source(), registry.source());
+    bank.set_name("bank");
+    thief.set_name("thief");
+    let other = Arc::new(Other::default());
+    assert!(bank.set(ListKind::Tools, vec![tool("pay", "pay", &other)]).is_empty());
+    let alike = ["p\u{430}y", "Read", "steal", "Steal"].map(|name| tool(name, name, &other));
+    let left_out: Vec<_> =
+        thief.set(ListKind::Tools, alike.to_vec()).iter().map(ToString::to_string).collect();
+    assert_eq!(left_out.len(), 3);
+    assert!(left_out[0].contains("looks like \"pay\" of `bank`"), "{left_out:?}");
+    assert!(left_out[1].contains("looks like \"read\" of this server itself"), "{left_out:?}");
+    assert!(left_out[2].contains("looks like \"steal\" of `thief`"), "{left_out:?}");
+    assert_eq!(tools(registry).await, ["read", "pay", "steal"]);
+    // What this server has itself is never left out, and what is gone looks like nothing.
+    registry.add_tool(Tool::new("Steal", "", own));
+    assert_eq!(tools(registry).await, ["read", "Steal", "pay"]);
+    drop(bank);
+    registry.remove_tool("Steal");
+    assert_eq!(thief.set(ListKind::Tools, alike.to_vec()).len(), 2);
+    assert_eq!(tools(registry).await, ["read", "p\u{430}y", "steal"]);
+}
+
+#[tokio::test]
+async fn uris_that_look_alike_are_two_resources() {
+    let service = Server::new("t").start();
+    let (registry, other) = (&service.registry(), Arc::new(Other::default()));
+    let resource = |uri: &str| {
+        let text = format!(r#"{{"uri":"{uri}","name":"n"}}"#);
+        let definition = Definition::relayed(ListKind::Resources, &text, None).unwrap();
+        Remote { definition, ..tool("n", uri, &other) }
+    };
+    let source = registry.source();
+    let two = vec![resource("file:///README.md"), resource("file:///readme.md")];
+    assert!(source.set(ListKind::Resources, two).is_empty());
+    let again = source.set(ListKind::Resources, vec![resource("x://a"), resource("x://a")]);
+    assert_eq!(again.len(), 1, "but one uri is one resource");
 }
 
 #[tokio::test]

@@ -1,0 +1,86 @@
+//! What names look like to whoever reads them, and items that are left out because of that.
+
+use std::fmt;
+
+/// An item of another server that is not listed, because somebody else has its name or one that looks the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The name that it would have here.
+    pub name: String,
+    /// The name of the item that is listed.
+    pub holder: String,
+    /// What the server of that item is called, unless it is of this server itself.
+    pub server: Option<String>,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, holder, server } = self;
+        let server = match server {
+            Some(server) => format!("`{server}`"),
+            None => "this server itself".to_owned(),
+        };
+        match name == holder {
+            true => write!(formatter, "{server} has {name:?} already; set another prefix"),
+            false => write!(
+                formatter,
+                "{name:?} looks like {holder:?} of {server}; rename one of them or set a prefix"
+            ),
+        }
+    }
+}
+
+/// What a name looks like: case, the kind of hyphen and letters of other scripts that look like Latin ones make
+/// no difference to a reader.
+pub(super) fn look(name: &str) -> String {
+    let plain = name.chars().filter(|character| !is_invisible(*character)).map(latin);
+    plain.flat_map(char::to_lowercase).collect()
+}
+
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || ('\u{e0000}'..='\u{e007f}').contains(&character)
+}
+
+fn latin(character: char) -> char {
+    match character {
+        'а' | 'ɑ' | 'α' => 'a',
+        'е' | 'ҽ' => 'e',
+        'і' | 'ı' => 'i',
+        'ј' => 'j',
+        'о' | 'ο' | 'օ' => 'o',
+        'р' | 'ρ' => 'p',
+        'с' => 'c',
+        'ѕ' => 's',
+        'х' | 'χ' => 'x',
+        'у' => 'y',
+        '\u{2010}'..='\u{2015}' | '−' => '-',
+        '！'..='～' => char::from_u32(character as u32 - 0xfee0).unwrap_or(character),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_a_reader_would_mistake_look_the_same() {
+        for alike in ["Pay", "p\u{430}y", "pa\u{200b}y", "ｐａｙ"] {
+            assert_eq!(look(alike), look("pay"), "{alike:?}");
+        }
+        assert_ne!(look("paid"), look("pay"));
+    }
+
+    #[test]
+    fn who_is_left_out_is_told_because_of_whom() {
+        let told = |name: &str, server: Option<&str>| {
+            let (holder, server) = ("pay".to_owned(), server.map(str::to_owned));
+            LeftOut { name: name.to_owned(), holder, server }.to_string()
+        };
+        assert_eq!(told("pay", Some("bank")), "`bank` has \"pay\" already; set another prefix");
+        assert_eq!(told("pay", None), "this server itself has \"pay\" already; set another prefix");
+        let alike = told("Pay", Some("bank"));
+        assert!(alike.starts_with("\"Pay\" looks like \"pay\" of `bank`"), "{alike}");
+    }
+}
