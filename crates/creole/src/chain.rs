@@ -36,6 +36,12 @@ pub trait Middleware: Send + Sync {
     /// A resource changed: what was kept of it is old. Told before subscribers are, so that they read what is new.
     fn updated(&self, _uri: &str) {}
 
+    /// Names that [`shape`](Self::shape) gave to items may be given to others, because some are gone: all items of
+    /// the list are asked for again. Tells whether the layer gives names at all.
+    fn anew(&self, _kind: ListKind) -> bool {
+        false
+    }
+
     /// Whether [`shape`](Self::shape) would say something else than before; told once for each time. It is asked
     /// every few seconds, on a thread that may wait for a file.
     fn has_changed(&self) -> bool {
@@ -51,6 +57,11 @@ pub fn has_changed(layers: &[Arc<dyn Middleware>]) -> bool {
 /// Tells every layer that a resource changed, the innermost one first.
 pub fn updated(layers: &[Arc<dyn Middleware>], uri: &str) {
     layers.iter().rev().for_each(|layer| layer.updated(uri));
+}
+
+/// Lets all layers give the names of a list anew; tells whether one of them gives any.
+pub fn anew(layers: &[Arc<dyn Middleware>], kind: ListKind) -> bool {
+    layers.iter().fold(false, |gives, layer| layer.anew(kind) | gives)
 }
 
 /// The item as all layers, outermost first, let it be listed: the innermost one is asked first.

@@ -143,6 +143,7 @@ impl<T> Catalogue<T> {
         refuse: impl Fn(&Self, u32, &str) -> Option<Refused>,
     ) -> Vec<Refused> {
         self.offered |= !items.is_empty();
+        let before = self.names_of(rank);
         self.entries.retain(|entry| entry.rank != rank);
         self.forget_fronts();
         self.number();
@@ -163,7 +164,10 @@ impl<T> Catalogue<T> {
         self.varies = self.entries.iter().any(|entry| entry.audience != Audience::EVERYBODY);
         // Once for all of them: noting it for each would take the square of their number.
         self.number();
-        (start..end).for_each(|place| self.show(place));
+        let is_gone = before.iter().any(|name| !self.places.contains_key(name));
+        if !(is_gone && self.show_anew()) {
+            (start..end).for_each(|place| self.show(place));
+        }
         refused
     }
 
@@ -192,6 +196,12 @@ impl<T> Catalogue<T> {
         if matches!(self.kind, ListKind::Tools | ListKind::Prompts) {
             self.looks.entry(look(&name)).or_insert((name, rank));
         }
+    }
+
+    /// The names of one rank's items, where layers may have given them others.
+    fn names_of(&self, rank: u32) -> Vec<String> {
+        let own = self.entries.iter().filter(|entry| entry.rank == rank && !self.layers.is_empty());
+        own.map(|entry| entry.definition.name().to_owned()).collect()
     }
 
     /// Has what another list has of one rank, unless somebody here has the name.
@@ -250,6 +260,15 @@ impl<T> Catalogue<T> {
     /// The layers that the items are shown through.
     pub(super) fn layers(&self) -> &Layers {
         &self.layers
+    }
+
+    /// Asks the chain anew how every item is to be seen, if it gave names away that are free again.
+    fn show_anew(&mut self) -> bool {
+        let gives_names = chain::anew(&self.layers, self.kind);
+        if gives_names {
+            self.show_again();
+        }
+        gives_names
     }
 
     /// Asks the chain anew how every item is to be seen.
@@ -321,6 +340,7 @@ impl<T> Catalogue<T> {
         let known = self.places.values_mut().chain(self.aliases.values_mut());
         known.filter(|later| **later > place).for_each(|later| *later -= 1);
         self.note_looks();
+        self.show_anew();
         true
     }
 

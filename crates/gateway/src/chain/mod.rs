@@ -11,6 +11,7 @@ mod cache;
 mod concurrency;
 mod edit;
 mod filter;
+mod given;
 mod hints;
 mod names;
 mod pin;
@@ -70,6 +71,11 @@ impl Chain {
     /// Tells the layers that a resource of the server changed.
     pub fn updated(&self, uri: &str) {
         creole::chain::updated(&self.0, uri);
+    }
+
+    /// Lets the layers give the names of a list anew: all of its items are shaped again.
+    pub fn anew(&self, kind: ListKind) {
+        creole::chain::anew(&self.0, kind);
     }
 
     /// Whether a layer lets something else be seen than before.

@@ -1,13 +1,14 @@
 //! Gives other names.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::{Definition, ListKind, Reference};
 use creole_proto::op::{Operation, Outcome};
 
 use super::edit::{quoted, with};
+use super::given::Given;
 use super::unknown::{subject, unknown};
 
 /// Which names become which.
@@ -29,13 +30,13 @@ pub struct RenameSettings {
 pub struct Rename {
     settings: RenameSettings,
     /// What each name that was given stands for.
-    given: RwLock<BTreeMap<(ListKind, String), String>>,
+    given: Given,
 }
 
 impl Rename {
     /// A layer with these settings.
     pub fn new(settings: RenameSettings) -> Self {
-        Self { settings, given: RwLock::default() }
+        Self { settings, given: Given::default() }
     }
 
     /// The name that an item gets.
@@ -52,22 +53,20 @@ impl Rename {
 
     /// What a name that a client uses stands for.
     fn behind(&self, kind: ListKind, name: &str) -> Option<String> {
-        let given = self.given.read().unwrap_or_else(PoisonError::into_inner);
-        match given.get(&(kind, name.to_owned())) {
-            Some(own) => Some(own.clone()),
-            // Nobody was given this name. Where the layer would not give another, it is what it is.
-            None => (self.name_for(name) == name).then(|| name.to_owned()),
-        }
+        // Nobody was given this name? Where the layer would not give another, it is what it is.
+        let own = || (self.name_for(name) == name).then(|| name.to_owned());
+        self.given.behind(kind, name).or_else(own)
     }
 
     /// Gives the name to an item, unless another one has it.
     fn give(&self, kind: ListKind, name: &str, own: &str) -> bool {
-        let mut given = self.given.write().unwrap_or_else(PoisonError::into_inner);
-        let holder = given.entry((kind, name.to_owned())).or_insert_with(|| own.to_owned());
-        if holder != own {
-            tracing::warn!(item = own, name, holder, "another item has this name: left out");
+        match self.given.give(kind, name, own) {
+            Ok(()) => true,
+            Err(holder) => {
+                tracing::warn!(item = own, name, holder, "another item has this name: left out");
+                false
+            }
         }
-        holder == own
     }
 }
 
@@ -101,6 +100,11 @@ impl Middleware for Rename {
                 outcome => outcome,
             }
         })
+    }
+
+    fn anew(&self, kind: ListKind) -> bool {
+        self.given.anew(kind);
+        self.settings.kinds.contains(&kind)
     }
 
     fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
@@ -161,6 +165,19 @@ mod tests {
         let service = serve(&[("read", "write")], "", "");
         assert_eq!(listed(&service, ListKind::Tools).await, ["write"]);
         assert_eq!(text(&call(&service, "a", "write", "{}").await), "done");
+    }
+
+    #[tokio::test]
+    async fn a_tool_takes_over_the_name_of_one_that_is_gone() {
+        let service = serve(&[("read", "write")], "", "");
+        let registry = service.registry();
+        assert_eq!(listed(&service, ListKind::Tools).await, ["write"]);
+        registry.remove_tool("read");
+        assert_eq!(listed(&service, ListKind::Tools).await, ["write"], "the other one");
+        assert_eq!(text(&call(&service, "a", "write", "{}").await), "done");
+        registry.remove_tool("write");
+        assert!(listed(&service, ListKind::Tools).await.is_empty());
+        fault(call(&service, "a", "write", "{}").await);
     }
 
     #[tokio::test]

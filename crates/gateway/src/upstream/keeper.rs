@@ -184,6 +184,7 @@ impl Upstream {
         }
         let (naming, endpoint) = (&self.settings.naming, self.endpoint());
         let chain = &self.settings.chain;
+        chain.anew(kind);
         let shape = |(item, audience)| Some((chain.shape(kind, item)?, audience));
         let shaped: Vec<_> = items.into_iter().filter_map(shape).collect();
         let decides = self.decides.load(Ordering::Acquire);
