@@ -13,6 +13,7 @@ mod errands;
 mod isolation;
 mod kinds;
 mod lacking;
+mod merging;
 mod parking;
 mod patience;
 mod pipes;

@@ -1,0 +1,192 @@
+//! Two servers behind one: what they have stands side by side, and each is asked for its own.
+
+use std::fs;
+
+use creole_acceptance::gateway::{Modern, Puppeteer, Show};
+use creole_acceptance::http::Listening;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::text;
+
+/// A server with one of everything, whose uris begin with its name.
+fn everything(name: &str) -> Show {
+    let welcome = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}},
+        "serverInfo": {"name": name, "version": "1"},
+        "instructions": format!("Ask {name} first."),
+    });
+    let resource = json!({"uri": format!("{name}://one"), "name": "one"});
+    let template =
+        json!({"uriTemplate": format!("{name}://by/{{id}}"), "name": format!("{name}-by")});
+    Show::new("2025-11-25", json!({}), &["ask"])
+        .answering("initialize", welcome)
+        .answering("prompts/list", json!({"prompts": [{"name": "greet"}]}))
+        .answering("resources/list", json!({"resources": [resource]}))
+        .answering("resources/templates/list", json!({"resourceTemplates": [template]}))
+}
+
+struct Merged {
+    north: Puppeteer,
+    south: Puppeteer,
+    gateway: Listening,
+    _folder: TempDir,
+}
+
+impl Merged {
+    /// A gateway before two servers, each with further keys of its table.
+    fn new(north: Show, south: Show, more: &str) -> Self {
+        let (north, south) = (Puppeteer::new(north), Puppeteer::new(south));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gateway.toml");
+        let table = |name: &str, puppets: &Puppeteer| {
+            format!("[upstreams.{name}]\n{more}command = {}\n", json!(puppets.command()))
+        };
+        let tables = table("north", &north) + &table("south", &south);
+        fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{tables}")).unwrap();
+        let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
+        Self { north, south, gateway, _folder: folder }
+    }
+
+    fn client(&self) -> Modern {
+        Modern::new(self.gateway.address())
+    }
+
+    /// What is listed, by this member of each item.
+    #[track_caller]
+    fn listed(&self, method: &str, list: &str, member: &str) -> Vec<String> {
+        let answer = self.client().request(method, json!({}));
+        let items = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}"));
+        items.iter().map(|item| item[member].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn what_two_servers_have_is_listed_in_their_order_under_names_of_their_own() {
+    let merged = Merged::new(everything("north"), everything("south"), "");
+    let welcome = merged.client().request("server/discover", json!({}));
+    let instructions = welcome["result"]["instructions"].as_str().unwrap();
+    assert_eq!(instructions, "north: Ask north first.\n\nsouth: Ask south first.");
+    assert!(welcome["result"]["capabilities"].get("completions").is_some(), "{welcome}");
+    let rows = [
+        ("tools/list", "tools", "name", ["north__ask", "south__ask"]),
+        ("prompts/list", "prompts", "name", ["north__greet", "south__greet"]),
+        ("resources/list", "resources", "uri", ["north://one", "south://one"]),
+        (
+            "resources/templates/list",
+            "resourceTemplates",
+            "uriTemplate",
+            ["north://by/{id}", "south://by/{id}"],
+        ),
+    ];
+    for (method, list, member, expected) in rows {
+        assert_eq!(merged.listed(method, list, member), expected, "{method}");
+    }
+}
+
+/// Begins a request and gives what the server was asked, which answers with this.
+#[track_caller]
+fn asked(client: &Modern, by: &Puppeteer, request: (&str, Value), result: Value) -> (Value, Value) {
+    let (method, params) = request;
+    let mut answering = client.begin(&json!(1), method, params);
+    let heard = by.hears(method);
+    heard.result(result);
+    let mut params = heard.message["params"].clone();
+    params.as_object_mut().unwrap().remove("_meta");
+    (params, answering.answer())
+}
+
+#[test]
+fn each_server_is_asked_for_its_own_by_the_names_that_it_knows() {
+    let merged = Merged::new(everything("north"), everything("south"), "");
+    let client = merged.client();
+    for (name, server) in [("north", &merged.north), ("south", &merged.south)] {
+        let call = json!({"name": format!("{name}__ask"), "arguments": {}});
+        let said = json!({"content": [{"type": "text", "text": name}]});
+        let (params, answer) = asked(&client, server, ("tools/call", call), said);
+        assert_eq!((&params["name"], text(&answer)), (&json!("ask"), name));
+
+        let prompt = json!({"name": format!("{name}__greet")});
+        let (params, answer) =
+            asked(&client, server, ("prompts/get", prompt), json!({"messages": []}));
+        assert_eq!(params["name"], "greet", "{answer}");
+        assert!(answer["result"]["messages"].is_array(), "{answer}");
+
+        // One that is listed, and one that a template stands for.
+        for uri in [format!("{name}://one"), format!("{name}://by/7")] {
+            let contents = json!({"contents": [{"uri": uri, "text": name}]});
+            let (params, answer) =
+                asked(&client, server, ("resources/read", json!({"uri": uri})), contents);
+            assert_eq!(params["uri"], uri);
+            assert_eq!(answer["result"]["contents"][0]["text"], name, "{answer}");
+        }
+
+        let argument = json!({"name": "id", "value": "7"});
+        let values = json!({"completion": {"values": [name]}});
+        let references = [
+            (
+                json!({"type": "ref/prompt", "name": format!("{name}__greet")}),
+                json!({"type": "ref/prompt", "name": "greet"}),
+            ),
+            (
+                json!({"type": "ref/resource", "uri": format!("{name}://by/{{id}}")}),
+                json!({"type": "ref/resource", "uri": format!("{name}://by/{{id}}")}),
+            ),
+        ];
+        for (here, there) in references {
+            let params = json!({"ref": here, "argument": argument});
+            let request = ("completion/complete", params);
+            let (params, answer) = asked(&client, server, request, values.clone());
+            assert_eq!(params["ref"], there);
+            assert_eq!(answer["result"]["completion"]["values"], json!([name]), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn a_resource_that_nobody_lists_is_read_from_the_one_who_has_it() {
+    let merged = Merged::new(everything("north"), everything("south"), "");
+    let mut read = merged.client().begin(&json!(1), "resources/read", json!({"uri": "x://hidden"}));
+    merged.north.hears("resources/read").error(-32603, "broken", &Value::Null);
+    let contents = json!({"contents": [{"uri": "x://hidden", "text": "found"}]});
+    merged.south.hears("resources/read").result(contents);
+    let answer = read.answer();
+    assert_eq!(answer["result"]["contents"][0]["text"], "found", "{answer}");
+}
+
+#[test]
+fn what_has_the_name_of_another_or_looks_like_it_is_left_out_and_the_log_says_so() {
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    let theirs = json!({"tools": [tool("ask"), tool("\u{430}sk"), tool("other")]});
+    let south = everything("south")
+        .answering("tools/list", theirs)
+        .answering("prompts/list", json!({"prompts": []}))
+        .leaving("initialize");
+    let merged = Merged::new(everything("north"), south, "prefix = \"\"\n");
+    // The other one is there first.
+    let hello = merged.south.hears("initialize");
+    let mut called = merged.client().begin_call("ask", json!({}));
+    merged.north.hears("tools/call").text("north");
+    assert_eq!(text(&called.answer()), "north");
+    hello.result(json!({
+        "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+        "serverInfo": {"name": "south", "version": "1"},
+    }));
+    merged.gateway.until_said("looks like");
+    let log = merged.gateway.log();
+    assert!(log.contains("`north` has") && log.contains("of `north`"), "{log}");
+    assert_eq!(merged.listed("tools/list", "tools", "name"), ["ask", "other"]);
+}
+
+#[test]
+fn a_server_that_never_answers_keeps_no_call_of_the_other_waiting() {
+    let silent = everything("south").leaving("server/discover").leaving("initialize");
+    let merged = Merged::new(everything("north"), silent, "");
+    let _hanging = merged.south.next();
+    let client = merged.client();
+    let mut call = client.begin_call("north__ask", json!({}));
+    merged.north.hears("tools/call").text("at once");
+    assert_eq!(text(&call.answer()), "at once");
+    assert_eq!(merged.listed("tools/list", "tools", "name"), ["north__ask"]);
+}
