@@ -4,7 +4,9 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod chain;
 mod named;
+mod pages;
 
 use std::fs;
 use std::path::Path;

@@ -298,7 +298,7 @@ pub const COMMON_ERRORS: &[ErrorRow] = &[
     result(FaultKind::ToolFailed, -32603, "{detail}"),
     protocol(FaultKind::ToolPanicked, -32603, "Internal error: tool {tool} broke down"),
     given(FaultKind::ResourceNotFound, -32602, "Resource not found: {uri}"),
-    protocol(FaultKind::ResourceDenied, -32602, "Resource not found: {uri}"),
+    given(FaultKind::ResourceDenied, -32602, "Resource not found: {uri}"),
     protocol(FaultKind::UnknownPrompt, -32602, "Unknown prompt: {prompt}"),
     given(FaultKind::BackendUnavailable, -32603, "Internal error: {detail}"),
     protocol(FaultKind::HeaderMismatch, -32020, "Header mismatch: {detail}"),

@@ -10,7 +10,7 @@ use creole_proto::wire::Object;
 use super::Names;
 use super::edit::newest;
 use super::hints::{Hints, Known};
-use super::unknown::{subject, unknown};
+use super::unknown::{subject, withheld};
 
 /// What is to be seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct FilterSettings {
 }
 
 /// A layer that hides what is not to be seen. What is hidden is not listed, and asking for it is asking for
-/// something unknown.
+/// something unknown; only a dialect that has a code for resources which are denied says so.
 #[derive(Debug)]
 pub struct Filter {
     settings: FilterSettings,
@@ -78,7 +78,7 @@ impl Middleware for Filter {
         }
         match subject(&call.operation) {
             Some((kind, name)) if !self.shows(kind, name) => {
-                let fault = unknown(&call.operation);
+                let fault = withheld(&call.operation);
                 Box::pin(async move { fault.into() })
             }
             _ => next.call(call),
@@ -131,7 +131,11 @@ mod tests {
         for uri in ["test://secret", "test://never"] {
             let read = Operation::ReadResource { uri: uri.to_owned() };
             let fault = fault(ask(&service, "a", read).await);
-            assert_eq!((fault.kind, fault.subject.as_str()), (FaultKind::ResourceNotFound, uri));
+            let expected = match uri {
+                "test://secret" => FaultKind::ResourceDenied,
+                _ => FaultKind::ResourceNotFound,
+            };
+            assert_eq!((fault.kind, fault.subject.as_str()), (expected, uri));
         }
         let prompt = Operation::GetPrompt { name: "prompt".to_owned(), arguments: None };
         assert_eq!(fault(ask(&service, "a", prompt).await).kind, FaultKind::UnknownPrompt);

@@ -24,6 +24,16 @@ pub(super) fn subject(operation: &Operation) -> Option<(ListKind, &str)> {
     })
 }
 
+/// What is answered to an operation about something that is withheld: the same as if it had never been, but for
+/// resources in a dialect that has a code for these.
+pub(super) fn withheld(operation: &Operation) -> Fault {
+    let fault = unknown(operation);
+    match fault.kind {
+        FaultKind::ResourceNotFound => Fault { kind: FaultKind::ResourceDenied, ..fault },
+        _ => fault,
+    }
+}
+
 /// What is answered to an operation about something that is not there: the same as if it had never been.
 pub(super) fn unknown(operation: &Operation) -> Fault {
     let target = operation.target();

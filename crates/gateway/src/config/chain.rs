@@ -43,7 +43,8 @@ pub enum LayerTable {
     CircuitBreaker(CircuitBreakerTable),
     /// Keeps results for a while.
     Cache(CacheTable),
-    /// Hides what is not to be seen; what is hidden is unknown.
+    /// Hides what is not to be seen; what is hidden is unknown, but for resources in a dialect that has a code for those
+    /// which are denied.
     Filter(FilterTable),
     /// Gives other names.
     Rename(RenameTable),

@@ -246,10 +246,14 @@ impl Dialect {
 
     /// How a kind of fault is written under these rules.
     pub fn error(&self, kind: FaultKind, rules: &'static Rules) -> &ErrorRow {
-        let of_kind = |row: &&ErrorRow| row.kind == kind;
-        let own = self.errors.iter().find(of_kind);
-        let revised = || rules.errors.iter().find(of_kind);
-        own.or_else(revised).unwrap_or(&COMMON_ERRORS[kind as usize])
+        let special = |kind: FaultKind| {
+            let mut rows = self.errors.iter().chain(rules.errors);
+            rows.find(|row| row.kind == kind)
+        };
+        // Who has no words for what is withheld says that it is not there, in the same words: nothing shows that it is.
+        let veil =
+            || special(FaultKind::ResourceNotFound).filter(|_| kind == FaultKind::ResourceDenied);
+        special(kind).or_else(veil).unwrap_or(&COMMON_ERRORS[kind as usize])
     }
 
     /// What stands for an id that could not be read.
@@ -395,6 +399,23 @@ mod tests {
         assert_eq!(code(&spec, old), Channel::Protocol(-32602));
         assert_eq!(code(&spec, new), Channel::ToolResult { otherwise: -32602 });
         assert_eq!(code(&bossman, new), Channel::Protocol(-32602));
+    }
+
+    #[test]
+    fn what_is_withheld_is_told_apart_only_where_a_dialect_has_words_for_it() {
+        for name in BUILTIN {
+            let dialect = builtin(name).unwrap();
+            for revision in Revision::ALL {
+                let row = |kind| {
+                    let row = dialect.error(kind, revision.rules());
+                    (row.channel, row.message.clone(), row.data.clone())
+                };
+                let is_told = row(FaultKind::ResourceDenied) != row(FaultKind::ResourceNotFound);
+                let has_words =
+                    dialect.errors.iter().any(|row| row.kind == FaultKind::ResourceDenied);
+                assert_eq!(is_told, has_words, "{name} {revision:?}");
+            }
+        }
     }
 
     #[test]

@@ -15,10 +15,11 @@ use crate::call::{Call, Context, Origin, Outlet};
 use crate::chain::BoxFuture;
 use crate::{Server, Tool};
 
-/// Another server: it has what it knows, and notes what it is asked.
+/// Another server: it has what it knows, denies what it withholds, and notes what it is asked.
 #[derive(Default)]
 struct Other {
     knows: Vec<&'static str>,
+    withholds: Vec<&'static str>,
     asked: Mutex<Vec<String>>,
 }
 
@@ -26,10 +27,14 @@ impl Endpoint for Other {
     fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
         let target = call.operation.target().to_owned();
         let knows = self.knows.contains(&target.as_str());
+        let refusal = match self.withholds.contains(&target.as_str()) {
+            true => FaultKind::ResourceDenied,
+            false => FaultKind::ResourceNotFound,
+        };
         self.asked.lock().unwrap().push(format!("{} {target}", call.operation.method()));
         Box::pin(std::future::ready(match knows {
             true => Outcome::Complete(Payload::Empty),
-            false => Fault::new(FaultKind::ResourceNotFound, "").about(&target).into(),
+            false => Fault::new(refusal, "").about(&target).into(),
         }))
     }
 
@@ -253,6 +258,23 @@ async fn what_is_known_is_known_by_the_names_of_clients() {
     assert!(!registry.knows(&tool("echo")) && !registry.knows(&prompt("own")));
     assert!(!registry.knows(&Operation::ReadResource { uri: "x://a".to_owned() }));
     assert!(registry.knows(&Operation::Discover), "it names nothing");
+}
+
+#[tokio::test]
+async fn a_resource_that_one_server_withholds_may_be_given_by_another() {
+    let service = Server::new("t").start();
+    let registry = &service.registry();
+    let withholding = Other { withholds: vec!["x://a", "x://b"], ..Other::default() };
+    let giving = Other { knows: vec!["x://a"], ..Other::default() };
+    let _sources = [withholding, giving].map(|other| offered(registry, Arc::new(other)));
+    let read = |uri: &str| call(registry, Operation::ReadResource { uri: uri.to_owned() });
+    assert_eq!(read("x://a").await, Outcome::Complete(Payload::Empty));
+    for (uri, kind) in
+        [("x://b", FaultKind::ResourceDenied), ("x://c", FaultKind::ResourceNotFound)]
+    {
+        let Outcome::Fail(fault) = read(uri).await else { panic!("{uri}") };
+        assert_eq!(fault.kind, kind, "{uri}");
+    }
 }
 
 async fn own(_: serde_json::Value) -> String {
