@@ -14,6 +14,7 @@ mod isolation;
 mod kinds;
 mod lacking;
 mod merging;
+mod old_sites;
 mod parking;
 mod patience;
 mod pipes;

@@ -93,7 +93,13 @@ impl Dialer {
 
     /// How the server wants to be spoken to, as far as that is known.
     pub fn known(&self) -> Option<Found> {
-        self.pinned.or_else(|| self.memory().recall(self.started.elapsed()))
+        let recalled = self.memory().recall(self.started.elapsed());
+        match self.pinned {
+            // Who was told of a handshake was not told by which transport.
+            Some(Found::Handshake) if recalled == Some(Found::OldSse) => recalled,
+            Some(pinned) => Some(pinned),
+            None => recalled,
+        }
     }
 
     /// Opens a connection; finds out how, where that is not known.
@@ -103,11 +109,14 @@ impl Dialer {
     pub async fn connect(&self, offer: &Offer) -> Result<Connection, Fault> {
         if let Some(known) = self.known() {
             match self.open(known, offer).await {
-                Err(fault) if self.pinned.is_none() && contradicts(&fault) => {
+                Err(fault) if self.pinned != Some(known) && contradicts(&fault) => {
                     self.memory().forget()
                 }
                 opened => return opened,
             }
+        }
+        if let Some(pinned) = self.pinned {
+            return self.open(pinned, offer).await;
         }
         let (found, late) = self.find().await?;
         self.memory().guess(found, self.started.elapsed());
@@ -196,8 +205,9 @@ impl Dialer {
         let knows_nothing_of_it =
             matches!(fault.kind, FaultKind::UnsupportedVersion | FaultKind::MethodNotFound);
         match &self.way {
-            _ if tried != Found::Handshake || self.pinned.is_some() => None,
+            _ if tried != Found::Handshake => None,
             Way::Http(_) if suggests_older(fault) => Some(Found::OldSse),
+            _ if self.pinned.is_some() => None,
             // It took its time to start, and so was silent when it was asked.
             _ if knows_nothing_of_it && self.profile.dialect.stateless => {
                 Some(Found::Stateless(Revision::newest(Era::Stateless).rules()))

@@ -160,12 +160,17 @@ async fn a_server_that_contradicts_what_is_known_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_server_of_the_oldest_transport_is_found() {
-    let address = serve_old("/messages?sid=7").await;
-    let dialer = dialer(web(address));
-    let connection = dial(&dialer).await;
-    assert_eq!(connection.greeting().version, "2024-11-05");
-    assert_eq!(dialer.known(), Some(Found::OldSse));
+async fn a_server_of_the_oldest_transport_is_found_even_where_only_a_handshake_is_allowed() {
+    for pinned in [None, Some(Found::Handshake)] {
+        let address = serve_old("/messages?sid=7").await;
+        let mut dialer = dialer(web(address));
+        if let Some(pinned) = pinned {
+            dialer = dialer.pinned(pinned);
+        }
+        let connection = dial(&dialer).await;
+        assert_eq!(connection.greeting().version, "2024-11-05");
+        assert_eq!(dialer.known(), Some(Found::OldSse));
+    }
 }
 
 #[tokio::test]

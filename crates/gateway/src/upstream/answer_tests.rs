@@ -60,6 +60,7 @@ async fn call(service: &Service, reentry: Option<Reentry>) -> Outcome {
         log: None,
         progress: false,
         reentry,
+        beyond: None,
         tasking: Default::default(),
     };
     let operation = Operation::CallTool { name: "ask".to_owned(), arguments: None };

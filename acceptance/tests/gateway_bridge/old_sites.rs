@@ -1,0 +1,43 @@
+//! Servers of HTTP+SSE, the transport of 2024-11-05, whose stream does not say which call a question belongs to.
+
+use std::fs;
+
+use creole_acceptance::gateway::{Modern, OldSite};
+use creole_acceptance::http::Listening;
+use serde_json::json;
+
+use crate::{asking, form, named, only_key, text};
+
+#[test]
+fn calls_that_may_be_asked_have_a_stream_each_where_questions_do_not_say_whose_they_are() {
+    // That the server shakes hands does not say by which transport.
+    for era in ["auto", "handshake"] {
+        let site = OldSite::new(asking());
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gateway.toml");
+        let upstream = format!("url = \"{}\"\nprefix = \"\"\nera = \"{era}\"\n", site.url());
+        fs::write(&file, format!("[server]\nname = \"gateway\"\n[upstreams.site]\n{upstream}"))
+            .unwrap();
+        let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
+        let client = Modern::new(gateway.address()).that_can(json!({"elicitation": {}}));
+        let mut calls = ["Ann", "Bob"].map(|name| {
+            let call = client.begin_call("ask", json!({"name": name}));
+            (name, call, site.hears("tools/call"))
+        });
+        assert_ne!(calls[0].2.stream, calls[1].2.stream, "{era}: whose question would it be?");
+        for (name, call, called) in calls.iter_mut().rev() {
+            called.asks(json!(name), "elicitation/create", form(&format!("Are you {name}?")));
+            let asked = call.answer()["result"].clone();
+            let key = only_key(&asked);
+            let question = &asked["inputRequests"][&key]["params"];
+            assert_eq!(question["message"], format!("Are you {name}?"), "{asked}");
+            let (state, answers) = (&asked["requestState"], json!({key: named(name)}));
+            let mut again = client.begin_again("ask", json!({"name": name}), state, answers);
+            let answered = site.next();
+            assert_eq!(answered.stream, called.stream);
+            assert_eq!(answered.message["result"], named(name));
+            called.text(name);
+            assert_eq!(text(&again.answer()), *name);
+        }
+    }
+}
