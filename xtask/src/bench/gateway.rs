@@ -1,8 +1,8 @@
 //! `cargo xtask bench gateway`: what a call costs that goes through a gateway.
 //!
-//! Every gateway stands before the same server, `creole serve` with its default preset, fresh for
-//! each sample. As elsewhere, figures that are compared are taken right after each other, in every
-//! repetition, and ratios are taken within a repetition.
+//! Every gateway stands before the same server, `creole serve` with the packs of its default preset,
+//! which speaks one era and is fresh for each sample. As elsewhere, figures that are compared are taken
+//! right after each other, in every repetition, and ratios are taken within a repetition.
 
 mod behind;
 mod contenders;
@@ -25,7 +25,7 @@ use super::sample::Driver;
 
 pub(super) const USAGE: &str = "\
 usage: cargo xtask bench gateway [--quick] [--repetitions N] [--creole PATH]
-  --quick           about 4 minutes instead of about 8, with more noise
+  --quick           about 6 minutes instead of about 12, with more noise
   --repetitions N   take the medians of N repetitions, 1 to 100 (5, with --quick 3)
   --creole PATH     measure this binary as `PATH serve` instead of building creole";
 

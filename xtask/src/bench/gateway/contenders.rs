@@ -12,9 +12,10 @@ use super::peers::{Package, Registry};
 pub(super) const DIRECT: &str = "direct";
 /// What the targets call bare: hyper as a server, hyper as a client, and nothing between.
 pub(super) const BARE: &str = "bare relay";
-/// The crate of that name, which is no relation of the Python package.
+/// The crate of that name, which is no relation of the packages on PyPI and npm.
 pub(super) const MCP_PROXY: &str = "mcp-proxy crate 0.6";
 pub(super) const SUPERGATEWAY: &str = "supergateway 4.0";
+pub(super) const MCP_PROXY_NPM: &str = "npm mcp-proxy 6.7";
 pub(super) const MCP_PROXY_PYTHON: &str = "PyPI mcp-proxy 0.13";
 pub(super) const FASTMCP: &str = "FastMCP 4.1 proxy";
 pub(super) const MCP_REMOTE: &str = "mcp-remote 0.15";
@@ -40,16 +41,18 @@ pub(super) struct Site<'a> {
 }
 
 impl Contender {
-    /// Whether it is measured on this way. The peers speak the legacy era only.
+    /// Whether it is measured on this way: a peer where it can speak so at both ends, as it says and as it was seen to.
     pub(super) fn takes(&self, lane: &Lane) -> bool {
         let is_legacy = lane.client == Era::Legacy && lane.server == Era::Legacy;
         match (self.name, lane.front, lane.behind) {
             (CREOLE, ..) => true,
             (DIRECT, ..) => lane.is_same_era(),
             (BARE, Way::Http, Way::Http) => lane.is_same_era(),
-            (MCP_PROXY | FASTMCP, Way::Http, _)
-            | (SUPERGATEWAY | MCP_PROXY_PYTHON, Way::Http, Way::Stdio)
-            | (MCP_REMOTE, Way::Stdio, Way::Http) => is_legacy,
+            (FASTMCP, Way::Http, _) | (MCP_PROXY_NPM, Way::Http, Way::Stdio) => true,
+            // It hands on what it is told, in the era in which it is told.
+            (SUPERGATEWAY, Way::Http, Way::Stdio) => lane.is_same_era(),
+            (MCP_REMOTE, Way::Stdio, Way::Http) => lane.client == Era::Legacy,
+            (MCP_PROXY, Way::Http, _) | (MCP_PROXY_PYTHON, Way::Http, Way::Stdio) => is_legacy,
             _ => false,
         }
     }
@@ -105,15 +108,20 @@ impl Contender {
                 arguments.extend(["none".to_owned(), "--port".to_owned(), port]);
                 (node, arguments)
             }
+            MCP_PROXY_NPM => {
+                let (node, script) = program("node");
+                let words = ["--server", "stream", "--host", "127.0.0.1", "--port", &port];
+                let mut arguments = vec![script];
+                arguments.extend(words.map(str::to_owned));
+                let era = ["--upstreamProtocol", lane.server.name(), "--"].map(str::to_owned);
+                (node, [&arguments, &era[..], command].concat())
+            }
             MCP_PROXY_PYTHON => {
                 let words = ["--log-level", "ERROR", "--port", &port, "--"];
                 (self.program.clone(), [&words.map(str::to_owned), command].concat())
             }
             FASTMCP => {
-                let source = match lane.behind {
-                    Way::Http => url,
-                    Way::Stdio => site.write("fastmcp.json", &fastmcp_configuration(command))?,
-                };
+                let source = fastmcp_source(lane, site)?;
                 let words = ["run", &source, "--transport", "http", "--port", &port];
                 let mut arguments = words.map(str::to_owned).to_vec();
                 arguments.extend(["--no-banner", "--log-level", "ERROR"].map(str::to_owned));
@@ -124,10 +132,13 @@ impl Contender {
                 let words = [&url, "--allow-http", "--transport", "http-only", "--silent"];
                 let mut arguments = vec![script];
                 arguments.extend(words.map(str::to_owned));
+                if lane.server == Era::Modern {
+                    arguments.extend(["--protocol", "auto"].map(str::to_owned));
+                }
                 (node, arguments)
             }
             // The server itself.
-            _ => (self.program.clone(), vec!["serve".to_owned()]),
+            _ => (self.program.clone(), command[1..].to_vec()),
         };
         Ok((program, arguments))
     }
@@ -157,6 +168,18 @@ fn creole_configuration(lane: &Lane, site: &Site<'_>) -> String {
     )
 }
 
+/// The server behind, which speaks the era of the lane and no other: a gateway cannot choose for itself.
+pub(super) fn server_configuration(lane: &Lane) -> String {
+    let missing = match lane.server {
+        Era::Legacy => "stateless",
+        Era::Modern => "handshake",
+    };
+    format!(
+        "[server]\nname = \"bench\"\npacks = [\"hello\", \"echo\", \"calculate\", \"tasks\", \
+         \"guide\"]\n\n[server.dialect]\nextends = \"spec\"\n{missing} = false\n"
+    )
+}
+
 fn crate_configuration(lane: &Lane, site: &Site<'_>) -> String {
     let (host, port) = (site.front.ip(), site.front.port());
     let place = match lane.behind {
@@ -172,12 +195,26 @@ fn crate_configuration(lane: &Lane, site: &Site<'_>) -> String {
     )
 }
 
-fn fastmcp_configuration(command: &[String]) -> String {
-    let (program, arguments) = (&command[0], &command[1..]);
-    format!(r#"{{"mcpServers":{{"x":{{"command":{program:?},"args":{arguments:?}}}}}}}"#)
+/// What FastMCP is told to run: by itself it speaks to a server as its client does, so that across the eras it takes a
+/// program of two lines.
+fn fastmcp_source(lane: &Lane, site: &Site<'_>) -> Result<String, String> {
+    let (program, arguments) = (&site.command[0], &site.command[1..]);
+    let servers =
+        format!(r#"{{"mcpServers":{{"x":{{"command":{program:?},"args":{arguments:?}}}}}}}"#);
+    let crossing = |target: &str| {
+        let import = "from fastmcp.server import create_proxy";
+        let text = format!("{import}\nmcp = create_proxy({target}, mode=\"auto\")\n");
+        site.write("proxy.py", &text)
+    };
+    match (lane.is_same_era(), lane.behind) {
+        (true, Way::Http) => Ok(site.url.to_owned()),
+        (true, Way::Stdio) => site.write("fastmcp.json", &servers),
+        (false, Way::Http) => crossing(&format!("{:?}", site.url)),
+        (false, Way::Stdio) => crossing(&servers),
+    }
 }
 
-const PEERS: [(&str, Package); 5] = [
+const PEERS: [(&str, Package); 6] = [
     (
         MCP_PROXY,
         Package {
@@ -196,6 +233,16 @@ const PEERS: [(&str, Package); 5] = [
             version: "4.0.0",
             folder: "supergateway",
             program: "node_modules/supergateway/dist/index.js",
+        },
+    ),
+    (
+        MCP_PROXY_NPM,
+        Package {
+            registry: Registry::Npm,
+            name: "mcp-proxy",
+            version: "6.7.19",
+            folder: "mcp-proxy-npm",
+            program: "node_modules/mcp-proxy/dist/bin/mcp-proxy.mjs",
         },
     ),
     (
@@ -257,7 +304,10 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::super::lanes::LANES;
-    use super::{BARE, CREOLE, Contender, DIRECT, MCP_REMOTE, Site, creole_configuration};
+    use super::{
+        BARE, CREOLE, Contender, DIRECT, FASTMCP, MCP_PROXY, MCP_PROXY_NPM, MCP_PROXY_PYTHON,
+        MCP_REMOTE, SUPERGATEWAY, Site, creole_configuration, server_configuration,
+    };
 
     #[test]
     fn creole_is_compared_on_every_way_and_a_peer_where_it_can_go() {
@@ -266,7 +316,9 @@ mod tests {
             LANES.iter().filter(|lane| contender.takes(lane)).count()
         };
         assert_eq!(taken(CREOLE), LANES.len());
-        assert_eq!((taken(DIRECT), taken(BARE), taken(MCP_REMOTE)), (6, 2, 1));
+        assert_eq!((taken(DIRECT), taken(BARE)), (6, 2));
+        assert_eq!((taken(FASTMCP), taken(MCP_PROXY_NPM), taken(SUPERGATEWAY)), (8, 4, 2));
+        assert_eq!((taken(MCP_REMOTE), taken(MCP_PROXY), taken(MCP_PROXY_PYTHON)), (2, 2, 1));
     }
 
     #[test]
@@ -280,5 +332,6 @@ mod tests {
         let across = LANES.iter().find(|lane| !lane.is_same_era()).unwrap();
         let text = creole_configuration(across, &site);
         assert!(text.contains("era = \"stateless\"") && text.contains("prefix = \"\""));
+        assert!(server_configuration(across).contains("\nhandshake = false\n"));
     }
 }

@@ -62,7 +62,7 @@ impl Lane {
 }
 
 /// All that are measured: within an era, and across.
-pub(super) const LANES: [Lane; 10] = [
+pub(super) const LANES: [Lane; 11] = [
     lane(Way::Http, Way::Http, Era::Legacy, Era::Legacy),
     lane(Way::Http, Way::Http, Era::Modern, Era::Modern),
     lane(Way::Http, Way::Http, Era::Legacy, Era::Modern),
@@ -73,4 +73,5 @@ pub(super) const LANES: [Lane; 10] = [
     lane(Way::Http, Way::Stdio, Era::Modern, Era::Legacy),
     lane(Way::Stdio, Way::Http, Era::Legacy, Era::Legacy),
     lane(Way::Stdio, Way::Http, Era::Modern, Era::Modern),
+    lane(Way::Stdio, Way::Http, Era::Legacy, Era::Modern),
 ];

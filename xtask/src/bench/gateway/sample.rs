@@ -1,12 +1,13 @@
 //! Samples of gateways: what the load generator is asked, and where its figures are kept.
 
+use std::fs;
 use std::path::Path;
 
 use super::super::figures::Figures;
 use super::super::sample::Driver;
 use super::Plan;
 use super::behind::{Behind, free_address};
-use super::contenders::{Contender, DIRECT, Site};
+use super::contenders::{Contender, DIRECT, Site, server_configuration};
 use super::lanes::{Lane, Way};
 use super::memory::Held;
 
@@ -26,11 +27,16 @@ impl Workplace<'_> {
         lane: &Lane,
         width: usize,
     ) -> Result<Figures, String> {
-        let behind = Behind::start(self.creole, &["serve", "--http", "127.0.0.1:0"], self.driver)?;
+        let file = self.driver.folder.join(format!("{}.toml", lane.server.name()));
+        let told = |error| format!("cannot write {}: {error}", file.display());
+        fs::write(&file, server_configuration(lane)).map_err(told)?;
+        let file = file.display().to_string();
+        let words = ["serve", &file, "--http", "127.0.0.1:0"];
+        let behind = Behind::start(self.creole, &words, self.driver)?;
         let site = Site {
             front: free_address()?,
             url: &behind.url(),
-            command: &[self.creole.display().to_string(), "serve".to_owned()],
+            command: &[self.creole.display().to_string(), "serve".to_owned(), file],
             folder: &self.driver.folder,
         };
         let (program, mut arguments) = contender.command(lane, &site)?;
