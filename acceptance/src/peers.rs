@@ -19,10 +19,10 @@
 
 mod inspector;
 mod install;
-pub mod own;
 #[cfg(unix)]
 pub mod postgres;
 pub(crate) mod process;
+mod release;
 mod servers;
 #[cfg(unix)]
 pub mod wordpress;
@@ -36,7 +36,8 @@ use serde_json::Value;
 pub use self::install::{
     Installed, Missing, Suite, bridge, install_all, installed, installed_suite,
 };
-pub use self::servers::Behind;
+pub use self::release::Release;
+pub use self::servers::{Behind, Web};
 
 /// How long a conversation may take before its processes are killed.
 const CONVERSATION: Duration = Duration::from_secs(180);
@@ -57,12 +58,14 @@ pub enum Peer {
     TypeScriptV1,
     /// Version 2 of the TypeScript SDK.
     TypeScriptV2,
+    /// An older release of version 1 of the TypeScript SDK.
+    OldTypeScript(Release),
     /// The Rust SDK.
     Rmcp,
 }
 
 impl Peer {
-    /// All the peers.
+    /// All the peers but for the older releases.
     pub const ALL: [Self; 7] = [
         Self::FastMcp,
         Self::Inspector,
@@ -83,6 +86,7 @@ impl Peer {
             Self::PythonV2 => "python-v2",
             Self::TypeScriptV1 => "typescript-v1",
             Self::TypeScriptV2 => "typescript-v2",
+            Self::OldTypeScript(release) => release.name(),
             Self::Rmcp => "rmcp",
         }
     }
@@ -91,7 +95,9 @@ impl Peer {
     #[must_use]
     pub fn modes(self) -> &'static [Mode] {
         match self {
-            Self::PythonV1 | Self::TypeScriptV1 => &[Mode::Default, Mode::Legacy],
+            Self::PythonV1 | Self::TypeScriptV1 | Self::OldTypeScript(_) => {
+                &[Mode::Default, Mode::Legacy]
+            }
             Self::FastMcp | Self::Inspector | Self::PythonV2 | Self::TypeScriptV2 | Self::Rmcp => {
                 &[Mode::Default, Mode::Auto, Mode::Legacy, Mode::Modern]
             }

@@ -78,9 +78,15 @@ def text(said):
     return {"content": [{"type": "text", "text": said}]}
 
 
-def serve(over_stdio, application):
-    """Serves over HTTP if the command line says so, and tells where; else over the standard streams."""
-    if "--http" not in sys.argv:
+def serve(over_stdio, application, streaming=None):
+    """Serves over HTTP if the command line says so, and tells where; else over the standard streams.
+
+    With `--sse` it does so by the transport of 2024-11-05."""
+    if "--http" in sys.argv:
+        made, path = application, "/mcp"
+    elif "--sse" in sys.argv:
+        made, path = streaming, "/sse"
+    else:
         anyio.run(over_stdio)
         return
     import uvicorn
@@ -89,5 +95,5 @@ def serve(over_stdio, application):
     listening.bind(("127.0.0.1", 0))
     # Before it is told: whoever comes early waits until the server is ready.
     listening.listen()
-    print(f"it listens on http://127.0.0.1:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
-    uvicorn.Server(uvicorn.Config(application(), log_level="warning")).run(sockets=[listening])
+    print(f"it listens on http://127.0.0.1:{listening.getsockname()[1]}{path}", file=sys.stderr, flush=True)
+    uvicorn.Server(uvicorn.Config(made(), log_level="warning")).run(sockets=[listening])

@@ -3,6 +3,7 @@
 from contextlib import asynccontextmanager
 
 from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
@@ -60,8 +61,13 @@ class Peer:
 
 @asynccontextmanager
 async def connected(options):
-    """The two streams to the server, over HTTP or over the standard streams of its process."""
-    if options.url:
+    """The two streams to the server, over HTTP or over the standard streams of its process.
+
+    An address that ends in `/sse` has the transport of 2024-11-05."""
+    if options.url and options.url.endswith("/sse"):
+        async with sse_client(options.url) as (read, write):
+            yield read, write
+    elif options.url:
         async with streamable_http_client(options.url) as (read, write, _):
             yield read, write
     else:

@@ -4,10 +4,12 @@ import contextlib
 
 from mcp import types
 from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.sse import SseServerTransport
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
-from starlette.routing import Mount
+from starlette.responses import Response
+from starlette.routing import Mount, Route
 
 import common
 import tools
@@ -55,10 +57,14 @@ async def call_tool(name, arguments):
     return types.CallToolResult(**result)
 
 
-async def over_stdio():
+async def converse(read, write):
     options = server.create_initialization_options(NotificationOptions(tools_changed=True))
+    await server.run(read, write, options)
+
+
+async def over_stdio():
     async with stdio_server() as (read, write):
-        await server.run(read, write, options)
+        await converse(read, write)
 
 
 def application():
@@ -75,4 +81,17 @@ def application():
     return Starlette(routes=[Mount("/", app=sessions.handle_request)], lifespan=running)
 
 
-tools.serve(over_stdio, application)
+def streaming():
+    """The application with the transport of 2024-11-05."""
+    streams = SseServerTransport("/messages/")
+
+    async def opened(request):
+        async with streams.connect_sse(request.scope, request.receive, request._send) as (read, write):
+            await converse(read, write)
+        return Response()
+
+    taken = Mount("/messages/", app=streams.handle_post_message)
+    return Starlette(routes=[Route("/sse", endpoint=opened), taken])
+
+
+tools.serve(over_stdio, application, streaming)

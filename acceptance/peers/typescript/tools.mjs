@@ -83,9 +83,9 @@ export async function call({ name, arguments: given }, means) {
 }
 
 /** Tells, as the tests expect it, where a server listens. */
-export function listens(server) {
+export function listens(server, path = '/mcp') {
   server.listen(0, '127.0.0.1', () => {
-    process.stderr.write(`it listens on http://127.0.0.1:${server.address().port}/mcp\n`);
+    process.stderr.write(`it listens on http://127.0.0.1:${server.address().port}${path}\n`);
   });
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::servers::Behind;
-use super::{Peer, process};
+use super::{Peer, Release, process};
 
 /// How long one installation may take.
 const INSTALLATION: Duration = Duration::from_secs(900);
@@ -98,7 +98,7 @@ pub fn install_all() -> Result<(), String> {
     // What has to be built comes first: it takes longest.
     let servers = Behind::ALL.into_iter().chain(Behind::FURTHER);
     jobs.extend(servers.map(|server| job(server.name(), move || server.command().map(drop))));
-    let peers = Peer::ALL.into_iter();
+    let peers = Peer::ALL.into_iter().chain(Release::ALL.map(Peer::OldTypeScript));
     jobs.extend(peers.map(|peer| job(peer.name(), move || installed(peer).map(drop))));
     let suites = Suite::ALL.into_iter();
     jobs.extend(suites.map(|suite| job(suite.name(), move || installed_suite(suite).map(drop))));
@@ -147,10 +147,13 @@ pub fn installed(peer: Peer) -> Result<Installed, Missing> {
             let launcher = folder.join(INSPECTOR).join("clients/launcher/build/index.js");
             (node()?, vec![launcher.into(), "--cli".into()])
         }
-        Peer::TypeScriptV1 | Peer::TypeScriptV2 => {
-            let own = if peer == Peer::TypeScriptV1 { "typescript/v1" } else { "typescript/v2" };
-            let script = format!("{own}/peer.mjs");
-            let folder = npm_packages(peer.name(), own, &["typescript/common.mjs", &script])?;
+        Peer::TypeScriptV1 | Peer::TypeScriptV2 | Peer::OldTypeScript(_) => {
+            let (own, script) = match peer {
+                Peer::OldTypeScript(release) => (release.folder(), "typescript/v1/peer.mjs"),
+                Peer::TypeScriptV2 => ("typescript/v2", "typescript/v2/peer.mjs"),
+                _ => ("typescript/v1", "typescript/v1/peer.mjs"),
+            };
+            let folder = npm_packages(peer.name(), own, &["typescript/common.mjs", script])?;
             (node()?, vec![folder.join("peer.mjs").into()])
         }
         Peer::FastMcp | Peer::PythonV1 | Peer::PythonV2 => {

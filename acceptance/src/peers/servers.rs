@@ -1,13 +1,33 @@
 //! Servers that are put behind a gateway: small ones, each made with another SDK and all with the same tools.
 //!
-//! `acceptance/peers/README.md` describes the tools. With `--http` such a server says on stderr where it listens;
-//! without, it serves on its standard streams.
+//! `acceptance/peers/README.md` describes the tools. With `--http` or `--sse` such a server says on stderr where it
+//! listens; without, it serves on its standard streams.
 
-use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use super::Release;
 use super::install::{Missing, node, npm_packages, rmcp_program, source, virtual_environment};
+
+/// A transport over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Web {
+    /// Streamable HTTP.
+    Streamable,
+    /// HTTP+SSE, the transport of 2024-11-05.
+    Sse,
+}
+
+impl Web {
+    /// Where it is found, with Creole and with the servers behind it.
+    #[must_use]
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Streamable => "/mcp",
+            Self::Sse => "/sse",
+        }
+    }
+}
 
 /// A server to be put behind a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,16 +48,24 @@ pub enum Behind {
     Everything,
     /// `@modelcontextprotocol/server-filesystem`, which many use and which asks for roots as soon as it is there.
     Filesystem,
-    /// A server of ours that answers every handshake with this revision.
-    Own(&'static str),
+    /// An older release of version 1 of the TypeScript SDK.
+    OldTypeScript(Release),
 }
 
 impl Behind {
-    /// Those that nobody here wrote the SDK of.
+    /// Those of the newest releases of an SDK.
     pub const ALL: [Self; 5] =
         [Self::TypeScriptV1, Self::TypeScriptV2, Self::PythonV1, Self::PythonV2, Self::FastMcp];
 
-    /// Further ones, which serve on their standard streams alone.
+    /// Those that serve by HTTP+SSE too.
+    pub const SSE: [Self; 4] = [
+        Self::TypeScriptV1,
+        Self::PythonV1,
+        Self::OldTypeScript(Release::November2024),
+        Self::Everything,
+    ];
+
+    /// Further ones, of which only [`Behind::Everything`] serves on more than its standard streams.
     pub const FURTHER: [Self; 3] = [Self::Rmcp, Self::Everything, Self::Filesystem];
 
     /// The server's name.
@@ -52,7 +80,7 @@ impl Behind {
             Self::Rmcp => "rmcp",
             Self::Everything => "server-everything",
             Self::Filesystem => "server-filesystem",
-            Self::Own(_) => "own",
+            Self::OldTypeScript(release) => release.name(),
         }
     }
 
@@ -64,15 +92,20 @@ impl Behind {
                 "2025-11-25"
             }
             Self::TypeScriptV2 | Self::PythonV2 | Self::FastMcp | Self::Rmcp => "2026-07-28",
-            Self::Own(revision) => revision,
+            Self::OldTypeScript(release) => release.revision(),
         }
     }
 
     /// The words that start it on its standard streams, after it has been installed where that is needed.
     pub fn command(self) -> Result<Vec<OsString>, Missing> {
         match self {
-            Self::TypeScriptV1 => typescript("typescript-v1", "typescript/v1"),
-            Self::TypeScriptV2 => typescript("typescript-v2-server", "typescript/v2-server"),
+            Self::TypeScriptV1 => {
+                typescript("typescript-v1", "typescript/v1", "typescript/v1/server.mjs")
+            }
+            Self::TypeScriptV2 => {
+                let own = "typescript/v2-server";
+                typescript("typescript-v2-server", own, "typescript/v2-server/server.mjs")
+            }
             Self::PythonV1 => python("python-v1", "python/v1.txt", "python/v1_server.py"),
             Self::PythonV2 => python("python-v2", "python/v2.txt", "python/v2_server.py"),
             Self::FastMcp => python("fastmcp", "python/fastmcp.txt", "python/fastmcp_server.py"),
@@ -85,8 +118,22 @@ impl Behind {
                 let words = [node()?.into(), reference("server-filesystem")?];
                 Ok(words.into_iter().chain([Self::files().into()]).collect())
             }
-            Self::Own(revision) => Ok(vec![own()?.into(), revision.into()]),
+            Self::OldTypeScript(release) => {
+                typescript(release.name(), release.folder(), "typescript/v1/server.mjs")
+            }
         }
+    }
+
+    /// The words that start it so that it listens on a port of its own, and says where.
+    pub fn listening(self, web: Web) -> Result<Vec<OsString>, Missing> {
+        if self == Self::Everything {
+            let preload = format!("--import={}", source("reference/listens.mjs").display());
+            let mode = if web == Web::Sse { "sse" } else { "streamableHttp" };
+            let words = [node()?.into(), preload.into(), reference("server-everything")?];
+            return Ok(words.into_iter().chain([mode.into()]).collect());
+        }
+        let flag = if web == Web::Sse { "--sse" } else { "--http" };
+        Ok(self.command()?.into_iter().chain([flag.into()]).collect())
     }
 }
 
@@ -105,9 +152,8 @@ fn reference(package: &str) -> Result<OsString, Missing> {
     Ok(package.join("dist/index.js").into())
 }
 
-fn typescript(name: &str, own: &str) -> Result<Vec<OsString>, Missing> {
-    let script = format!("{own}/server.mjs");
-    let folder = npm_packages(name, own, &["typescript/tools.mjs", &script])?;
+fn typescript(name: &str, own: &str, script: &str) -> Result<Vec<OsString>, Missing> {
+    let folder = npm_packages(name, own, &["typescript/tools.mjs", script])?;
     Ok(vec![node()?.into(), folder.join("server.mjs").into()])
 }
 
@@ -115,16 +161,4 @@ fn python(name: &str, list: &str, script: &str) -> Result<Vec<OsString>, Missing
     let python = virtual_environment(name, list)?;
     // `-B` keeps compiled files out of the work tree.
     Ok(vec![python.into(), "-B".into(), source(script).into()])
-}
-
-/// The server of ours, which is built with the tests.
-fn own() -> Result<PathBuf, Missing> {
-    let test = env::current_exe().map_err(|error| Missing(error.to_string()))?;
-    let folder = test.ancestors().nth(2).unwrap_or(&test);
-    let program = folder.join(format!("fixture-server{}", env::consts::EXE_SUFFIX));
-    if program.is_file() {
-        return Ok(program);
-    }
-    let remedy = "run `cargo build -p creole-acceptance` first";
-    Err(Missing(format!("{} does not exist: {remedy}", program.display())))
 }

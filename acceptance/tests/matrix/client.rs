@@ -2,83 +2,76 @@
 
 use std::ffi::OsString;
 
-use creole_acceptance::peers::{self, Mode, Peer, Steps, own};
+use creole_acceptance::peers::{self, Mode, Peer, Release, Steps};
 use serde_json::Value;
 
-/// A client of the matrix.
+/// A client of the matrix: an SDK, in one of its modes.
 #[derive(Clone, Copy)]
-pub(super) enum Client {
-    /// An SDK, in one of its modes.
-    Peer(Peer, Mode),
-    /// One of ours, which proposes this revision and no other.
-    Own(&'static str),
-}
+pub(super) struct Client(Peer, Mode);
+
+/// The release without Streamable HTTP.
+const OLDEST: Peer = Peer::OldTypeScript(Release::November2024);
 
 /// The clients, newest first.
 pub(super) fn all() -> Vec<Client> {
-    use Peer::{FastMcp, PythonV1, PythonV2, Rmcp, TypeScriptV1, TypeScriptV2};
-    let modern = [TypeScriptV2, PythonV2, FastMcp, Rmcp];
-    let modern = modern.map(|peer| Client::Peer(peer, Mode::Modern));
-    let old = [TypeScriptV1, PythonV1].map(|peer| Client::Peer(peer, Mode::Legacy));
-    let own = ["2025-06-18", "2025-03-26", "2024-11-05"].map(Client::Own);
-    modern.into_iter().chain(old).chain(own).collect()
+    use Peer::{FastMcp, OldTypeScript, PythonV1, PythonV2, Rmcp, TypeScriptV1, TypeScriptV2};
+    let modern = [TypeScriptV2, PythonV2, FastMcp, Rmcp].map(|peer| Client(peer, Mode::Modern));
+    let old = [TypeScriptV1, PythonV1].into_iter().chain(Release::ALL.map(OldTypeScript));
+    modern.into_iter().chain(old.map(|peer| Client(peer, Mode::Legacy))).collect()
 }
 
 impl Client {
     /// Its name in the table.
-    pub(super) fn name(self) -> String {
-        match self {
-            Self::Peer(peer, _) => peer.name().to_owned(),
-            Self::Own(_) => "own".to_owned(),
-        }
+    pub(super) fn name(self) -> &'static str {
+        self.0.name()
     }
 
     /// The revision that it is to settle on with Creole.
     pub(super) fn revision(self) -> &'static str {
         match self {
-            Self::Peer(_, Mode::Modern) => "2026-07-28",
-            Self::Peer(..) => "2025-11-25",
-            Self::Own(revision) => revision,
+            Self(Peer::OldTypeScript(release), _) => release.revision(),
+            Self(_, Mode::Modern) => "2026-07-28",
+            Self(..) => "2025-11-25",
         }
     }
 
     /// Whether it stands for its era where not all clients are needed.
     pub(super) fn is_one_of_its_era(self) -> bool {
-        matches!(
-            self,
-            Self::Peer(Peer::TypeScriptV2, Mode::Modern) | Self::Peer(Peer::PythonV1, Mode::Legacy)
-        )
+        matches!(self, Self(Peer::TypeScriptV2, Mode::Modern) | Self(Peer::PythonV1, Mode::Legacy))
+    }
+
+    /// Whether it has Streamable HTTP.
+    pub(super) fn has_streams(self) -> bool {
+        self.0 != OLDEST
+    }
+
+    /// Whether it is one of those that are told to use the transport of 2024-11-05.
+    pub(super) fn has_sse(self) -> bool {
+        [Peer::TypeScriptV1, Peer::PythonV1, OLDEST].contains(&self.0)
     }
 
     /// Whether it can cancel a call when told to.
     pub(super) fn cancels(self) -> bool {
-        !matches!(self, Self::Peer(Peer::Rmcp, _))
+        self.0 != Peer::Rmcp
     }
 
     /// Whether it can hear that a list has changed: FastMCP cannot subscribe.
     pub(super) fn hears_changes(self) -> bool {
-        !matches!(self, Self::Peer(Peer::FastMcp, Mode::Modern))
+        !matches!(self, Self(Peer::FastMcp, Mode::Modern))
     }
 
     /// Why it cannot be run here.
     pub(super) fn missing(self) -> Option<String> {
-        let Self::Peer(peer, _) = self else { return None };
-        peers::installed(peer).err().map(|missing| missing.to_string())
+        peers::installed(self.0).err().map(|missing| missing.to_string())
     }
 
     /// Performs steps with the server that a command starts.
     pub(super) fn run(self, steps: &Steps, command: &[OsString]) -> Result<Value, String> {
-        match self {
-            Self::Peer(peer, mode) => peers::run(peer, mode, steps, command),
-            Self::Own(revision) => own::run(revision, steps, command),
-        }
+        peers::run(self.0, self.1, steps, command)
     }
 
     /// Performs steps with the server at this address.
     pub(super) fn run_at(self, steps: &Steps, url: &str) -> Result<Value, String> {
-        match self {
-            Self::Peer(peer, mode) => peers::run_at(peer, mode, steps, url),
-            Self::Own(revision) => own::run_at(revision, steps, url),
-        }
+        peers::run_at(self.0, self.1, steps, url)
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use creole_acceptance::http::Listening;
-use creole_acceptance::peers::Behind;
+use creole_acceptance::peers::{Behind, Release, Web};
 use creole_acceptance::stage::stdio::binary;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -24,22 +24,43 @@ pub(super) enum Route {
     Connect,
     /// HTTP to standard streams: `creole serve --http -- COMMAND`.
     Front,
+    /// HTTP+SSE to Streamable HTTP: clients at Creole's `/sse`.
+    OldClient,
+    /// Streamable HTTP to HTTP+SSE: the server's stream is in the configuration.
+    OldServer,
+    /// HTTP+SSE on both sides.
+    Old,
+    /// HTTP on both sides, with those of the further servers that have it and one client of each era.
+    FurtherHttp,
     /// Standard streams on both sides, with further servers and one client of each era.
     Further,
 }
 
 impl Route {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Stdio, Self::Http, Self::Connect, Self::Front, Self::Further];
+    pub(super) const ALL: [Self; 9] = [
+        Self::Stdio,
+        Self::Http,
+        Self::Connect,
+        Self::Front,
+        Self::OldClient,
+        Self::OldServer,
+        Self::Old,
+        Self::FurtherHttp,
+        Self::Further,
+    ];
 
     /// Whether this server is put behind on this way: where the transports differ, one server of each era is enough.
     pub(super) fn is_taken(self, server: Behind) -> bool {
         let is_further = Behind::FURTHER.contains(&server);
         match self {
             Self::Further => is_further,
+            Self::FurtherHttp => server == Behind::Everything,
+            Self::OldServer | Self::Old => Behind::SSE.contains(&server),
             _ if is_further => false,
-            Self::Stdio | Self::Http => true,
-            Self::Connect | Self::Front => {
+            Self::Stdio => true,
+            // Streamable HTTP came after this release.
+            Self::Http => server != Behind::OldTypeScript(Release::November2024),
+            Self::Connect | Self::Front | Self::OldClient => {
                 matches!(server, Behind::TypeScriptV1 | Behind::TypeScriptV2)
             }
         }
@@ -47,7 +68,32 @@ impl Route {
 
     /// Whether this client takes the way.
     pub(super) fn is_taken_by(self, client: Client) -> bool {
-        self != Self::Further || client.is_one_of_its_era()
+        match self {
+            Self::Further | Self::FurtherHttp => client.is_one_of_its_era(),
+            Self::OldClient | Self::Old => client.has_sse(),
+            Self::Http | Self::Front | Self::OldServer => client.has_streams(),
+            Self::Stdio | Self::Connect => true,
+        }
+    }
+
+    /// How the client comes to Creole, if not over standard streams.
+    fn before(self) -> Option<Web> {
+        match self {
+            Self::Http | Self::Front | Self::OldServer | Self::FurtherHttp => Some(Web::Streamable),
+            Self::OldClient | Self::Old => Some(Web::Sse),
+            Self::Stdio | Self::Connect | Self::Further => None,
+        }
+    }
+
+    /// How Creole comes to the server, if not over standard streams.
+    fn behind(self) -> Option<Web> {
+        match self {
+            Self::Http | Self::Connect | Self::OldClient | Self::FurtherHttp => {
+                Some(Web::Streamable)
+            }
+            Self::OldServer | Self::Old => Some(Web::Sse),
+            Self::Stdio | Self::Front | Self::Further => None,
+        }
     }
 
     /// The way in words.
@@ -57,6 +103,10 @@ impl Route {
             Self::Http => "HTTP to HTTP: `creole serve --http`, `[upstreams.x] url = …`",
             Self::Connect => "stdio to HTTP: `creole connect URL`",
             Self::Front => "HTTP to stdio: `creole serve --http … -- COMMAND`",
+            Self::OldClient => "HTTP+SSE to HTTP: clients at `/sse`",
+            Self::OldServer => "HTTP to HTTP+SSE: `[upstreams.x] url = …/sse`",
+            Self::Old => "HTTP+SSE to HTTP+SSE",
+            Self::FurtherHttp => "HTTP to HTTP: further servers",
             Self::Further => "stdio to stdio: further servers",
         }
     }
@@ -65,7 +115,7 @@ impl Route {
 /// What a client is given to talk to.
 enum End {
     Command(Vec<OsString>),
-    Gateway(Listening),
+    Gateway(Listening, Web),
 }
 
 /// A server, and Creole before it.
@@ -78,33 +128,31 @@ pub(super) struct Staged {
 impl Staged {
     pub(super) fn new(route: Route, server: Behind) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let listens = |web| Ok::<_, String>((listening(server, web)?, web));
+        let behind = route.behind().map(listens).transpose()?;
+        let url = behind.as_ref().map(|(server, web)| at(server, *web));
         let words = server.command().map_err(|missing| missing.to_string())?;
-        let behind = match route {
-            Route::Http | Route::Connect => Some(listening(&words)?),
-            Route::Stdio | Route::Front | Route::Further => None,
-        };
-        let url = behind.as_ref().map(Listening::url).unwrap_or_default();
-        let end = match route {
-            Route::Stdio | Route::Further => {
+        let end = match (route.before(), url) {
+            (None, None) => {
                 let before = ["serve".into(), "--".into()].into_iter().chain(words).collect();
                 End::Command(creole(&folder, before)?)
             }
-            Route::Connect => End::Command(creole(&folder, vec!["connect".into(), url.into()])?),
-            Route::Front => {
+            (None, Some(url)) => End::Command(creole(&folder, vec!["connect".into(), url.into()])?),
+            (Some(web), None) => {
                 let words: Vec<_> = words.iter().filter_map(|word| word.to_str()).collect();
-                End::Gateway(Listening::start(&[&["--"], &words[..]].concat())?)
+                End::Gateway(Listening::start(&[&["--"], &words[..]].concat())?, web)
             }
-            Route::Http => {
+            (Some(web), Some(url)) => {
                 let file = folder.path().join("creole.toml");
                 let text = format!(
                     "[server]\npacks = []\n[upstreams.behind]\nurl = \"{url}\"\nprefix = \"\"\n"
                 );
                 fs::write(&file, text).map_err(|error| error.to_string())?;
                 let file = file.to_string_lossy();
-                End::Gateway(Listening::start(&[&*file])?)
+                End::Gateway(Listening::start(&[&*file])?, web)
             }
         };
-        Ok(Self { end, _server: behind, folder })
+        Ok(Self { end, _server: behind.map(|(server, _)| server), folder })
     }
 
     /// Has a client do all that it can.
@@ -114,8 +162,8 @@ impl Staged {
         let steps = seen::steps(client, server, &file);
         match &self.end {
             End::Command(words) => client.run(&steps, words),
-            End::Gateway(gateway) => {
-                let came = client.run_at(&steps, &gateway.url());
+            End::Gateway(gateway, web) => {
+                let came = client.run_at(&steps, &at(gateway, *web));
                 came.map_err(|error| format!("{error}\n{}", gateway.log()))
             }
         }
@@ -123,11 +171,17 @@ impl Staged {
 }
 
 /// A server that listens on a port of its own.
-fn listening(words: &[OsString]) -> Result<Listening, String> {
+fn listening(server: Behind, web: Web) -> Result<Listening, String> {
+    let words = server.listening(web).map_err(|missing| missing.to_string())?;
     let (program, arguments) = words.split_first().ok_or("no command")?;
     let mut command = Command::new(program);
-    command.args(arguments).arg("--http");
+    command.args(arguments);
     Listening::other(command)
+}
+
+/// The address of a server that listens.
+fn at(listening: &Listening, web: Web) -> String {
+    format!("http://{}{}", listening.address(), web.path())
 }
 
 /// The command that runs Creole with these words, at home in a folder; `env` sets it, because some SDKs do not hand

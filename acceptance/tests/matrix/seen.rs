@@ -152,16 +152,51 @@ impl Seen {
         format!("{} of {possible}, not {}", possible - failed.len(), failed.join(", "))
     }
 
-    /// Whether all that the published cell promises was seen.
-    pub(super) fn keeps(&self, published: &str) -> bool {
-        let known = published.split_once("not ").map_or("", |(_, failing)| failing);
+    /// In what it falls short of the published cell, or of all that is possible where there is none yet.
+    pub(super) fn shortfall(&self, published: Option<&str>) -> Option<String> {
+        let published = published.unwrap_or_default();
+        let (counted, known) = published.split_once(", not ").unwrap_or((published, ""));
+        let tried = counted.split_once(" of ").and_then(|(_, tried)| tried.parse().ok());
         let is_known = |feature: &Feature| known.split(", ").any(|name| name == feature.name());
-        !published.is_empty() && self.failed.iter().all(is_known)
+        if !self.failed.iter().all(is_known) {
+            return self.complaint();
+        }
+        // What is not even tried any more did not fail.
+        let is_tried = tried.is_none_or(|tried: usize| self.possible >= tried);
+        (!is_tried).then(|| format!("{}: {} where {published} stood", self.whose, self.cell()))
     }
 
     /// What is wrong, if anything is.
     pub(super) fn complaint(&self) -> Option<String> {
         let is_fine = self.failed.is_empty();
         (!is_fine).then(|| format!("{}: {}: {}", self.whose, self.cell(), self.why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Feature, Seen};
+
+    fn seen(possible: usize, failed: &[Feature]) -> Seen {
+        Seen { whose: String::new(), possible, failed: failed.to_vec(), why: String::new() }
+    }
+
+    #[test]
+    fn what_fails_or_is_no_longer_tried_falls_short_of_the_table() {
+        let cancelled = seen(7, &[Feature::Cancel]);
+        for (seen, published, is_short) in [
+            (seen(7, &[]), Some("7 of 7"), false),
+            (seen(7, &[]), Some("5 of 5"), false),
+            (seen(7, &[]), None, false),
+            (seen(6, &[]), Some("7 of 7"), true),
+            (seen(6, &[]), Some("6 of 7, not cancel"), true),
+            (seen(7, &[Feature::Sample]), Some("6 of 7, not cancel"), true),
+            (seen(7, &[Feature::Sample]), Some("7 of 7"), true),
+            (seen(7, &[Feature::Sample]), None, true),
+            (cancelled, Some("5 of 7, not elicit, cancel"), false),
+        ] {
+            let short = seen.shortfall(published);
+            assert_eq!(short.is_some(), is_short, "{} where {published:?} stood", seen.cell());
+        }
     }
 }

@@ -19,15 +19,16 @@ const HEAD: &str = "\
 # Who works with whom
 
 Each cell is a conversation that a test has: the client on the left talks to Creole, Creole to the server above. The \
-SDKs at the ends are published ones, pinned in [acceptance/peers](../acceptance/peers/README.md); `own` is a program \
-of ours that stands for a revision which no SDK stops at. `typescript-v2` as a server is told to refuse older clients.
+SDKs at the ends are published ones, pinned in [acceptance/peers](../acceptance/peers/README.md): the newest of each, and \
+older releases that stop at an older revision. `typescript-v2` as a server is told to refuse older clients.
 
 In a conversation the client does all that both ends have:
 ";
 
 const TAIL: &str = "
 Structured results and elicitation exist from 2025-06-18 on, so they are not asked for where one end is older. \
-`rmcp` is not told to cancel, and `fastmcp` has no subscriptions, by which changes are told in 2026-07-28.
+`rmcp` is not told to cancel, and `fastmcp` has no subscriptions, by which changes are told in 2026-07-28. \
+`typescript-v1.9` has no Streamable HTTP; HTTP+SSE is the transport of its revision.
 ";
 
 /// What a feature means in a conversation.
@@ -55,7 +56,7 @@ fn sections(
         let mut text = format!("\n## From {}\n\n| |", route.title());
         for server in servers.iter().copied().filter(taken) {
             // Writing to a text cannot fail.
-            let _ = write!(text, " {} {} |", server.name(), server.revision());
+            let _ = write!(text, " {} |", title(server));
         }
         text.push_str("\n|---|");
         text.push_str(&"---|".repeat(servers.iter().filter(|server| taken(server)).count()));
@@ -73,6 +74,11 @@ fn sections(
         (*route, text)
     };
     routes.iter().map(section).collect()
+}
+
+/// What stands above a server's column.
+fn title(server: Behind) -> String {
+    format!("{} {}", server.name(), server.revision())
 }
 
 /// The section about a way as it is published, with its title.
@@ -101,7 +107,7 @@ fn repertoires(servers: &[Behind]) -> String {
     text
 }
 
-/// The table as it is published: what fails in each cell, by name. Empty where there is none yet.
+/// The table as it is published, found by the names of clients and servers. A cell that is not there yet is left out.
 pub(super) fn published(
     routes: &[Route],
     clients: &[Client],
@@ -111,14 +117,16 @@ pub(super) fn published(
     let mut cells = BTreeMap::new();
     for route in routes {
         let section = section_of(&text, *route);
-        let columns: Vec<_> =
-            (0..servers.len()).filter(|column| route.is_taken(servers[*column])).collect();
+        let line = |begin: &str| {
+            let found = section.lines().find_map(|line| line.strip_prefix(begin));
+            found.unwrap_or_default().split('|').map(str::trim)
+        };
+        let head: Vec<_> = line("| |").collect();
         for (row, client) in clients.iter().enumerate() {
-            let begin = format!("| {} {} |", client.name(), client.revision());
-            let found = section.lines().find_map(|line| line.strip_prefix(&begin));
-            let texts = found.unwrap_or_default().split('|').map(str::trim);
-            for (column, text) in columns.iter().zip(texts) {
-                cells.insert((*route, *column, row), text.to_owned());
+            let texts = line(&format!("| {} {} |", client.name(), client.revision()));
+            for (name, text) in head.iter().zip(texts).filter(|(_, text)| !text.is_empty()) {
+                let column = servers.iter().position(|server| *name == title(*server));
+                cells.extend(column.map(|column| ((*route, column, row), text.to_owned())));
             }
         }
     }

@@ -1,37 +1,41 @@
-// A peer made with version 1 of the TypeScript SDK, which knows the revisions up to 2025-11-25.
+// A peer made with version 1 of the TypeScript SDK, which knows the revisions up to 2025-11-25, or with an older release,
+// which knows fewer of them and may lack what they do not have.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import {
-  CreateMessageRequestSchema,
-  ElicitRequestSchema,
-  ListRootsRequestSchema,
-  ProgressNotificationSchema,
-  ToolListChangedNotificationSchema,
-} from '@modelcontextprotocol/sdk/types.js';
+import * as types from '@modelcontextprotocol/sdk/types.js';
 
 import { CAPABILITIES, IDENTITY, STEP_MILLISECONDS, every, start } from './common.mjs';
+
+/** The transport to a server: an address that ends in `/sse` has the one of 2024-11-05. */
+async function over(server) {
+  if (!server.url) return new StdioClientTransport(server);
+  if (server.url.pathname.endsWith('/sse')) return new SSEClientTransport(server.url);
+  const newer = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
+  return new newer.StreamableHTTPClientTransport(server.url);
+}
 
 async function connect({ mode, server, notes }) {
   if (!['default', 'legacy'].includes(mode)) {
     throw new Error(`version 1 of the TypeScript SDK cannot be made to speak ${mode}`);
   }
-  const client = new Client(IDENTITY, { capabilities: CAPABILITIES });
-  client.setRequestHandler(ElicitRequestSchema, notes.elicit);
-  client.setRequestHandler(CreateMessageRequestSchema, notes.sample);
-  client.setRequestHandler(ListRootsRequestSchema, notes.roots);
-  client.setNotificationHandler(ToolListChangedNotificationSchema, notes.heardToolsChanged);
+  const { elicitation, ...older } = CAPABILITIES;
+  const capabilities = types.ElicitRequestSchema ? CAPABILITIES : older;
+  const client = new Client(IDENTITY, { capabilities });
+  if (types.ElicitRequestSchema) client.setRequestHandler(types.ElicitRequestSchema, notes.elicit);
+  client.setRequestHandler(types.CreateMessageRequestSchema, notes.sample);
+  client.setRequestHandler(types.ListRootsRequestSchema, notes.roots);
+  client.setNotificationHandler(types.ToolListChangedNotificationSchema, notes.heardToolsChanged);
   client.onerror = error => notes.failed('transport', error);
-  const transport = server.url
-    ? new StreamableHTTPClientTransport(server.url)
-    : new StdioClientTransport(server);
-  // The SDK tells the negotiated revision to the transport, and to nobody else.
+  const transport = await over(server);
+  // The SDK tells nobody which revision was negotiated.
   let protocol;
-  const told = transport.setProtocolVersion?.bind(transport);
-  transport.setProtocolVersion = version => {
-    protocol = version;
-    told?.(version);
+  const request = client.request.bind(client);
+  client.request = async (asked, ...more) => {
+    const result = await request(asked, ...more);
+    if (asked.method === 'initialize') protocol = result.protocolVersion;
+    return result;
   };
   const within = { timeout: STEP_MILLISECONDS };
   await client.connect(transport, within);
@@ -44,7 +48,7 @@ async function connect({ mode, server, notes }) {
     resources: () => names(client.listResources.bind(client), 'resources', 'uri'),
     prompts: () => names(client.listPrompts.bind(client), 'prompts', 'name'),
     call: (params, more) => client.callTool(params, undefined, { ...within, ...more }),
-    heed: handler => client.setNotificationHandler(ProgressNotificationSchema, handler),
+    heed: handler => client.setNotificationHandler(types.ProgressNotificationSchema, handler),
     read: params => client.readResource(params, within),
     prompt: params => client.getPrompt(params, within),
     subscribed: work => work(),

@@ -1,36 +1,33 @@
-// A server made with version 1 of the TypeScript SDK: it shakes hands, and asks while a call waits.
+// A server made with version 1 of the TypeScript SDK or an older release: it shakes hands, and asks while a call waits.
 
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
-import {
-  CallToolRequestSchema,
-  CreateMessageResultSchema,
-  ElicitResultSchema,
-  ListToolsRequestSchema,
-} from '@modelcontextprotocol/sdk/types.js';
+import * as types from '@modelcontextprotocol/sdk/types.js';
 
 import { CAPABILITIES, call, list, listens } from './tools.mjs';
 
 function made() {
   const identity = { name: 'typescript-v1', version: '1.0.0' };
   const server = new Server(identity, { capabilities: CAPABILITIES });
-  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: list() }));
-  server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) => {
+  server.setRequestHandler(types.ListToolsRequestSchema, () => ({ tools: list() }));
+  server.setRequestHandler(types.CallToolRequestSchema, ({ params }, extra) => {
+    // Older releases know only one stream, and so do not say which call something belongs to.
+    const notify = extra.sendNotification ?? (told => server.notification(told));
+    const ask = extra.sendRequest ?? ((asked, schema) => server.request(asked, schema));
     const progressToken = params._meta?.progressToken;
     const tell = (progress, total) => {
       const told = { progressToken, progress, total };
-      return extra.sendNotification({ method: 'notifications/progress', params: told });
+      return notify({ method: 'notifications/progress', params: told });
     };
     return call(params, {
       signal: extra.signal,
       progress: progressToken === undefined ? () => {} : tell,
-      elicit: asked =>
-        extra.sendRequest({ method: 'elicitation/create', params: asked }, ElicitResultSchema),
+      elicit: asked => ask({ method: 'elicitation/create', params: asked }, types.ElicitResultSchema),
       sample: asked =>
-        extra.sendRequest({ method: 'sampling/createMessage', params: asked }, CreateMessageResultSchema),
+        ask({ method: 'sampling/createMessage', params: asked }, types.CreateMessageResultSchema),
       changed: () => server.sendToolListChanged(),
     });
   });
@@ -38,7 +35,10 @@ function made() {
 }
 
 /** Serves one server for each session. */
-function overHttp() {
+async function overHttp() {
+  const { StreamableHTTPServerTransport } = await import(
+    '@modelcontextprotocol/sdk/server/streamableHttp.js'
+  );
   const sessions = new Map();
   const begun = async () => {
     const transport = new StreamableHTTPServerTransport({
@@ -59,5 +59,27 @@ function overHttp() {
   );
 }
 
-if (process.argv.includes('--http')) overHttp();
+/** Serves one server for each stream, by the transport of 2024-11-05. */
+function overSse() {
+  const streams = new Map();
+  const begun = async response => {
+    const transport = new SSEServerTransport('/message', response);
+    streams.set(transport.sessionId, transport);
+    response.on('close', () => streams.delete(transport.sessionId));
+    await made().connect(transport);
+  };
+  listens(
+    createServer(async (request, response) => {
+      const { pathname, searchParams } = new URL(request.url, 'http://localhost');
+      const stream = streams.get(searchParams.get('sessionId'));
+      if (`${request.method} ${pathname}` === 'GET /sse') await begun(response);
+      else if (stream) await stream.handlePostMessage(request, response);
+      else response.writeHead(404).end();
+    }),
+    '/sse',
+  );
+}
+
+if (process.argv.includes('--http')) await overHttp();
+else if (process.argv.includes('--sse')) overSse();
 else await made().connect(new StdioServerTransport());
