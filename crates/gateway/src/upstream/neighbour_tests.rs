@@ -9,6 +9,7 @@ use creole::proto::op::{Operation, Payload};
 use creole::transport::Memory;
 use creole::{Server, Service, Tool};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::*;
 use crate::chain::testing::{ask, call, listed};
@@ -162,7 +163,8 @@ async fn a_slow_server_is_told_of_when_it_comes() {
     // Whoever knows the name waits for its server, and for nothing else.
     assert_said(&call(&service, "a", "late_slow__work", "{}").await, "worked");
     federation.upstreams()[0].tried().await;
-    assert_eq!(changes.recv().await.unwrap(), Change::List(ListKind::Tools));
+    let told = timeout(Duration::from_secs(60), changes.recv()).await.expect("nobody is told");
+    assert_eq!(told.unwrap(), Change::List(ListKind::Tools));
     let tools = ["own", "late_slow__work", "late_living__work"];
     assert_eq!(listed(&service, ListKind::Tools).await, tools);
 }
