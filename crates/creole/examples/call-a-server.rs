@@ -22,7 +22,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         None
     });
     let client = builder.connect(way).await.map_err(|fault| fault.detail)?;
-    let greeting = client.connection().greeting();
+    let connection = client.connection();
+    let greeting = connection.greeting();
     println!("{} speaks {}", greeting.card.identity.name, greeting.version);
     for tool in client.list(ListKind::Tools).await.map_err(|fault| fault.detail)? {
         println!("{}", tool.text(greeting.rules));
