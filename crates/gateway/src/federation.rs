@@ -104,7 +104,8 @@ impl Federation {
                 self.gather(&call.context).await;
                 return self.introduce(&call.context).await;
             }
-            Operation::List(_, None) | Operation::Listen(_) => self.gather(&call.context).await,
+            // A further page may have been begun in another process.
+            Operation::List(..) | Operation::Listen(_) => self.gather(&call.context).await,
             // Not all resources are listed, so one that is not may well be that of a server that is there.
             Operation::ReadResource { .. } | Operation::Subscribe { .. } if !is_known() => {
                 self.gather(&call.context).await;
@@ -113,7 +114,7 @@ impl Federation {
                 let mut waiting = self.waiting(&call.context);
                 while !is_known() && waiting.join_next().await.is_some() {}
             }
-            // Tasks, skills and further pages are here, or nowhere.
+            // Tasks and skills are here, or nowhere.
             _ => {}
         }
         Ok(())

@@ -69,10 +69,11 @@ impl Retry {
     }
 }
 
-/// How long the server asked to be left alone, as in `Retry-After`.
+/// How long the server asked to be left alone, as in `Retry-After`, or a layer such as the circuit breaker did.
 fn retry_after(fault: &Fault) -> Option<Duration> {
-    let seconds = fault.data.as_ref()?.object()?.get("retryAfter")?.parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    let [seconds, millis] = fault.data.as_ref()?.object()?.pick(["retryAfter", "retryAfterMs"]);
+    let seconds = seconds.and_then(|text| text.parse().ok()).map(Duration::from_secs);
+    seconds.or_else(|| millis?.parse().ok().map(Duration::from_millis))
 }
 
 /// Whether the fault is one that may be gone in a moment. A call that ran out of time may still be running, unless
@@ -143,17 +144,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_wants_to_be_left_alone_is_left_alone_or_given_up() {
-        let wants = |seconds: u64| {
-            let data = Raw::of(&serde_json::json!({"retryAfter": seconds}));
+        let wants = |data: &str| {
+            let data = Raw::parse(data).unwrap();
             Flaky::serve(retry(&[]), unavailable().with_data(data), 1)
         };
+        for data in [r#"{"retryAfter":60}"#, r#"{"retryAfterMs":60000}"#] {
+            let begun = tokio::time::Instant::now();
+            let (service, flaky) = wants(data);
+            assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
+            assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (2, 60), "{data}");
+        }
         let begun = tokio::time::Instant::now();
-        let (service, flaky) = wants(60);
-        assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
-        assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (2, 60));
-        let (service, flaky) = wants(61);
+        let (service, flaky) = wants(r#"{"retryAfter":61}"#);
         fault(call(&service, "a", "read", "{}").await);
-        assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (1, 60));
+        assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (1, 0));
     }
 
     #[tokio::test(start_paused = true)]

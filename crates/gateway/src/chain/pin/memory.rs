@@ -14,7 +14,7 @@ use super::file::{self, Pinned, Pins, Seen, update};
 use crate::chain::edit::newest;
 
 /// Tools of one server that are remembered; further ones are withheld.
-const MOST_TOOLS: usize = 10_000;
+pub(super) const MOST_TOOLS: usize = 10_000;
 
 /// What is remembered of the tools of one server.
 #[derive(Debug)]
@@ -94,9 +94,12 @@ impl Memory {
         }
     }
 
-    /// Whether the tool is withheld; one that was approved meanwhile is not.
+    /// Whether the tool is withheld; one that was approved meanwhile is not, one that there was no room for is.
     pub(super) fn withholds(&self, tool: &str) -> bool {
-        let is_changed = |tools: &Pins| tools.get(tool).is_some_and(|it| it.changed.is_some());
+        let is_changed = |tools: &Pins| match tools.get(tool) {
+            Some(pinned) => pinned.changed.is_some(),
+            None => tools.len() >= MOST_TOOLS,
+        };
         if !is_changed(&self.tools()) {
             return false;
         }

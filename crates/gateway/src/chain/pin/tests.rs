@@ -107,6 +107,19 @@ async fn servers_share_a_file() {
 }
 
 #[test]
+fn a_tool_that_there_is_no_room_for_is_neither_listed_nor_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let pin = Pin::new("files", &folder.path().join("pins.json")).unwrap();
+    for number in 0..=memory::MOST_TOOLS {
+        let text = format!(r#"{{"name":"t{number}","inputSchema":{{"type":"object"}}}}"#);
+        let tool = Arc::new(Definition::relayed(ListKind::Tools, &text, None).unwrap());
+        let is_shown = pin.shape(ListKind::Tools, tool).is_some();
+        assert_eq!(is_shown, number < memory::MOST_TOOLS);
+        assert_ne!(is_shown, pin.0.withholds(&format!("t{number}")));
+    }
+}
+
+#[test]
 fn a_damaged_file_is_an_error_and_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pins.json");
