@@ -1,6 +1,6 @@
 //! Questions to a client of the handshake generation, as requests of the server.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -13,11 +13,15 @@ use crate::model::Question;
 use crate::revision::Asking;
 use crate::wire::{Fields, Id, Object, Raw, unquote};
 
+/// Withdrawn questions that are remembered, because their answers may be on their way.
+const WITHDRAWN: usize = 64;
+
 /// Questions that wait for answers.
 #[derive(Debug, Default)]
 pub(super) struct Asks {
     last: u64,
     open: BTreeMap<AskKey, Open>,
+    withdrawn: VecDeque<Id>,
 }
 
 #[derive(Debug)]
@@ -34,6 +38,14 @@ impl Asks {
 
     fn answered(&self, id: &Id) -> Option<AskKey> {
         self.open.iter().find(|(_, open)| open.id == *id).map(|(key, _)| *key)
+    }
+
+    /// Remembers that a question is no longer asked.
+    fn note_withdrawn(&mut self, id: Id) {
+        if self.withdrawn.len() >= WITHDRAWN {
+            self.withdrawn.pop_front();
+        }
+        self.withdrawn.push_back(id);
     }
 
     fn of_call(&self, call: CallKey) -> Vec<AskKey> {
@@ -70,10 +82,11 @@ impl Machine {
         Some(ask)
     }
 
-    /// Whether this message answers a question that is open.
+    /// Whether this answers a question that is open, or was withdrawn a moment ago: then the answer crossed the
+    /// withdrawal, and is dropped (2025-11-25 basic/utilities/cancellation, timing considerations).
     pub fn awaits(&self, fields: &Fields<'_>) -> bool {
         let id = fields.id.and_then(|raw| Id::parse(raw).ok());
-        id.is_some_and(|id| self.asks.answered(&id).is_some())
+        id.is_some_and(|id| self.asks.answered(&id).is_some() || self.asks.withdrawn.contains(&id))
     }
 
     /// Takes the client's response to a question; one that answers nothing is dropped.
@@ -84,6 +97,7 @@ impl Machine {
         now: Now,
         out: &mut Outbox,
     ) {
+        self.asks.withdrawn.retain(|withdrawn| withdrawn != id);
         if let Some(ask) = self.asks.answered(id) {
             self.settle_ask(ask, answer.map(Raw::trusted).map_err(refusal), now, out);
         }
@@ -114,7 +128,7 @@ impl Machine {
         }
     }
 
-    fn withdraw(&self, ask: AskKey, reason: &str, out: &mut Outbox) {
+    fn withdraw(&mut self, ask: AskKey, reason: &str, out: &mut Outbox) {
         let Some(open) = self.asks.open.get(&ask) else { return };
         out.frame(Route::Call(open.call), |bytes| {
             encode::notification(bytes, "notifications/cancelled", |bytes| {
@@ -124,6 +138,8 @@ impl Machine {
                 crate::wire::quote(bytes, reason);
             });
         });
+        let id = open.id.clone();
+        self.asks.note_withdrawn(id);
     }
 
     fn settle_ask(&mut self, ask: AskKey, answer: Answer, now: Now, out: &mut Outbox) {

@@ -122,7 +122,7 @@ impl Conversation {
         self.lock().machine.is_opened()
     }
 
-    /// Whether this message answers a question that is open.
+    /// Whether this message answers a question that is open, or was until a moment ago.
     pub(super) fn awaits(&self, fields: &Fields<'_>) -> bool {
         self.lock().machine.awaits(fields)
     }
