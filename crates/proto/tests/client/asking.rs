@@ -10,7 +10,7 @@ use creole_proto::model::{Ask, ListKind, Question, TaskEnd, TaskState, Tasking};
 use creole_proto::op::{Change, Event, Filter, Operation, Outcome, Payload, Reentry};
 use creole_proto::revision::Revision;
 use creole_proto::server;
-use creole_proto::wire::Raw;
+use creole_proto::wire::{Frame, Limits, Raw, scan};
 
 use super::pair::{Pair, client, everything, opening};
 use super::plain::{endpoint, tool};
@@ -47,6 +47,26 @@ fn an_inline_question_is_handed_over_and_its_answer_comes_back() {
         panic!()
     };
     assert_eq!(received, answer);
+}
+
+#[test]
+fn an_answer_that_crosses_the_withdrawal_of_its_question_is_awaited_once() {
+    let mut pair = opened(Revision::V2025_11_25);
+    pair.call(tool("t"));
+    let started = pair.started.remove(0).key;
+    pair.server.ask(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    let awaits = |pair: &Pair, id: &str| {
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"action":"cancel"}}}}"#);
+        let Ok(Frame::One(fields)) = scan(answer.as_bytes(), &Limits::default()) else { panic!() };
+        pair.server.awaits(&fields)
+    };
+    assert!(awaits(&pair, "creole-1") && !awaits(&pair, "creole-2"));
+    pair.finish(started, Outcome::Complete(Payload::Empty));
+    assert!(awaits(&pair, "creole-1"), "it was withdrawn with its call");
+    let late = br#"{"jsonrpc":"2.0","id":"creole-1","result":{"action":"cancel"}}"#;
+    pair.server.receive(late, pair.now, &mut pair.to_server);
+    assert!(pair.to_server.next_action().is_none(), "nobody waits for it");
+    assert!(!awaits(&pair, "creole-1"));
 }
 
 #[test]
