@@ -399,6 +399,7 @@ mod tests {
             id: Some("\"x\\u0041\""),
             params: Some("{ \"a\" : [ 1 ] }"),
             is_object: true,
+            inside: Inside { has_more: [true, false], ..Inside::default() },
             ..Fields::default()
         };
         assert_eq!(scan(text.as_bytes(), &Limits::default()), Ok(Frame::One(expected)));
