@@ -224,7 +224,7 @@ impl Context {
 /// The fault of questions that the client cannot answer; it tells of all that is missing at once.
 pub fn lacking(asks: &[Ask], caller: &Caller) -> Option<Fault> {
     let is_missing = |question: &&Question| {
-        !question.is_allowed(&caller.capabilities) || !is_known(question, caller.rules)
+        !question.is_allowed(&caller.capabilities) || !question.is_sayable(caller.rules)
     };
     let missing: Vec<_> = asks.iter().map(|ask| &ask.question).filter(is_missing).collect();
     if missing.is_empty() {
@@ -272,18 +272,6 @@ fn merge(into: &mut Value, from: Value) {
             }
         }
         (into, from) => *into = from,
-    }
-}
-
-/// Whether the client's revision has a message for the question at all.
-pub(crate) fn is_known(question: &Question, rules: &Rules) -> bool {
-    match question {
-        Question::Form { .. } => rules.elicitation != Elicitation::Absent,
-        Question::Url { .. } => {
-            matches!(rules.elicitation, Elicitation::FormAndNamedUrl | Elicitation::FormAndUrl)
-        }
-        Question::Sample { .. } => rules.sampling_details || !question.needs_tools(),
-        Question::Roots => true,
     }
 }
 

@@ -260,6 +260,13 @@ pub struct Relayed {
 }
 
 impl Relayed {
+    /// How long and for whom it may be kept, where its server says so.
+    pub fn cache_hints(&self) -> Option<CacheHints> {
+        let result = self.result.object()?;
+        let says = result.pick(["ttlMs", "cacheScope"]).iter().any(Option::is_some);
+        says.then(|| CacheHints::read(result, self.rules))
+    }
+
     /// Whether it tells that a tool failed.
     pub fn is_error(&self) -> bool {
         self.result.object().and_then(|result| result.get("isError")) == Some("true")

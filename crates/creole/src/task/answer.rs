@@ -13,7 +13,7 @@ use super::claims::Claim;
 use super::record::{Answers, Record};
 use super::store::{Changed, TaskKey, unknown_task};
 use super::{Shared, Tasks, check_declared};
-use crate::ask::{is_known, lowered, together};
+use crate::ask::{lowered, together};
 use crate::call::Context;
 use crate::cursor::Position;
 
@@ -154,7 +154,7 @@ impl Shared {
     fn claimed(&self, key: &TaskKey, asks: Vec<Ask>, context: &Context) -> Vec<(Claim<'_>, Ask)> {
         let caller = context.caller();
         let can = |ask: &Ask| {
-            ask.question.is_allowed(&caller.capabilities) && is_known(&ask.question, caller.rules)
+            ask.question.is_allowed(&caller.capabilities) && ask.question.is_sayable(caller.rules)
         };
         let claim = |ask: Ask| Some((self.claims.claim(key.id(), &ask.key)?, ask));
         asks.into_iter().filter(can).filter_map(claim).collect()

@@ -89,14 +89,14 @@ impl Cache {
 
     /// How long a result may be kept: never longer than the server behind says, and never for others if it says so.
     fn ttl(&self, payload: &Payload) -> Option<Duration> {
-        let Payload::Relayed(relayed) = payload else { return Some(self.settings.ttl) };
-        let [ttl, scope] = relayed.result.object()?.pick(["ttlMs", "cacheScope"]);
-        if self.settings.public && scope == Some("\"private\"") {
-            return None;
-        }
-        let said = ttl.and_then(|ttl| ttl.parse().ok()).map(Duration::from_millis);
-        Some(said.map_or(self.settings.ttl, |said| said.min(self.settings.ttl)))
-            .filter(|ttl| !ttl.is_zero())
+        let relayed = match payload {
+            Payload::Relayed(relayed) => relayed.cache_hints(),
+            _ => None,
+        };
+        let Some(said) = relayed else { return Some(self.settings.ttl) };
+        let is_for_them = said.public || !self.settings.public;
+        let ttl = Duration::from_millis(said.ttl_ms).min(self.settings.ttl);
+        Some(ttl).filter(|ttl| is_for_them && !ttl.is_zero())
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {

@@ -68,7 +68,8 @@ pub(super) async fn told(
     std::mem::take(&mut ears.0.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn somebody() -> Caller {
+/// A caller of the newest revision who can be asked nothing.
+pub(crate) fn somebody() -> Caller {
     Caller {
         rules: Revision::newest(Era::Stateless).rules(),
         capabilities: Arc::default(),

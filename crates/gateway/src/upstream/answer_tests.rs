@@ -3,14 +3,14 @@
 use creole::call::Origin;
 use creole::process::Program;
 use creole::proto::op::{Caller, Operation, Payload, Reentry};
-use creole::proto::revision::{Era, Revision};
+use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};
 use creole::transport::Memory;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::chain::testing::Nobody;
+use crate::chain::testing::{Nobody, somebody};
 
 /// A server that asks for a name in the middle of its tool and says what it was told.
 async fn serve(mut client: Memory) {
@@ -53,16 +53,7 @@ async fn serve(mut client: Memory) {
 
 async fn call(service: &Service, reentry: Option<Reentry>) -> Outcome {
     let capabilities = ClientCapabilities { elicitation_form: true, ..Default::default() };
-    let caller = Caller {
-        rules: Revision::newest(Era::Stateless).rules(),
-        capabilities: Arc::new(capabilities),
-        client: None,
-        log: None,
-        progress: false,
-        reentry,
-        beyond: None,
-        tasking: Default::default(),
-    };
+    let caller = Caller { capabilities: Arc::new(capabilities), reentry, ..somebody() };
     let operation = Operation::CallTool { name: "ask".to_owned(), arguments: None };
     let started = Started { key: CallKey(1), operation, caller };
     service.run(started, Arc::new(Nobody), Origin::alone("ann".into())).0.await

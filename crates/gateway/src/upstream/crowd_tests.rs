@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::park::MOST_OF_ONE;
 use super::*;
-use crate::chain::testing::Nobody;
+use crate::chain::testing::{Nobody, somebody};
 
 const CALLS: usize = 10_000;
 
@@ -118,17 +118,12 @@ fn questions() -> String {
 /// Calls a tool as somebody who can be asked by being left.
 async fn call(service: &Service, who: usize, tool: &str, reentry: Option<Reentry>) -> Outcome {
     let caller = Caller {
-        rules: Revision::newest(creole::proto::revision::Era::Stateless).rules(),
         capabilities: Arc::new(ClientCapabilities {
             elicitation_form: tool == "ask",
             ..ClientCapabilities::default()
         }),
-        client: None,
-        log: None,
-        progress: false,
         reentry,
-        beyond: None,
-        tasking: Default::default(),
+        ..somebody()
     };
     let operation = Operation::CallTool { name: tool.to_owned(), arguments: None };
     let started = Started { key: CallKey(1), operation, caller };

@@ -5,7 +5,6 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 
-use super::results::cache_hints;
 use crate::model::{CacheHints, Definition, ListKind};
 use crate::op::{Page, Payload};
 use crate::revision::Rules;
@@ -21,7 +20,7 @@ pub(super) fn read_page(kind: ListKind, result: Object<'_>, rules: &Rules) -> Re
         kind,
         items: items.map(Arc::new).collect(),
         next: result.string("nextCursor").ok().flatten().map(Cow::into_owned),
-        cache: cache_hints(result, rules),
+        cache: CacheHints::read(result, rules),
     })
 }
 
@@ -35,5 +34,5 @@ pub(super) fn read_skill(result: Object<'_>, rules: &Rules) -> Result<Payload, S
     let skill =
         result.get("skill").and_then(|skill| Definition::relayed(ListKind::Skills, skill, None));
     let skill = skill.ok_or("the server's answer has no `skill` with a uri")?;
-    Ok(Payload::Skill(Arc::new(skill), cache_hints(result, rules)))
+    Ok(Payload::Skill(Arc::new(skill), CacheHints::read(result, rules)))
 }

@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 use serde_json::json;
 
 use super::outbox::{Greeting, Happening, Outbox, Sending};
-use super::results::cache_hints;
 use super::{Machine, Opening, Stage};
 use crate::dialect::VersionAnswer;
 use crate::encode;
@@ -106,7 +105,7 @@ pub(super) fn read_discovery(result: Object<'_>, rules: &'static Rules) -> Greet
     let mut greeting = greeting(result, identity, rules, rules.name.to_string());
     let supported = result.array("supportedVersions").ok().flatten().unwrap_or_default();
     greeting.supported = supported.into_iter().filter_map(unquote).map(Cow::into_owned).collect();
-    greeting.card.cache = cache_hints(result, rules);
+    greeting.card.cache = CacheHints::read(result, rules);
     greeting
 }
 

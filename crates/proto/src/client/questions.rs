@@ -15,7 +15,7 @@ use crate::adapt::lower_sampled;
 use crate::encode;
 use crate::meta;
 use crate::model::{Ask, ClientCapabilities, Question};
-use crate::revision::{Asking, Elicitation, Rules};
+use crate::revision::Asking;
 use crate::wire::{FieldError, Id, Object, Raw};
 
 /// Questions that wait for answers.
@@ -151,7 +151,7 @@ impl Machine {
     fn may_be_asked(&self, question: &Question) -> bool {
         match &self.opening {
             Opening::Handshake { capabilities, .. } => {
-                question.is_allowed(capabilities) && is_sayable(question, self.rules)
+                question.is_allowed(capabilities) && question.is_sayable(self.rules)
             }
             Opening::Stateless { .. } => false,
         }
@@ -259,18 +259,6 @@ fn send_refusal(id: &Id, refusal: &Refusal, out: &mut Outbox) {
     out.frame(Sending::Response, |bytes| {
         encode::refusal(bytes, id, refusal.code, &refusal.message);
     });
-}
-
-/// Whether a revision has a way to ask this.
-fn is_sayable(question: &Question, rules: &Rules) -> bool {
-    match question {
-        Question::Form { .. } => rules.elicitation != Elicitation::Absent,
-        Question::Url { .. } => {
-            matches!(rules.elicitation, Elicitation::FormAndNamedUrl | Elicitation::FormAndUrl)
-        }
-        Question::Sample { .. } => rules.sampling_details || !question.needs_tools(),
-        Question::Roots => true,
-    }
 }
 
 /// What a server wants to be told of progress under; only a string or a number can be one.

@@ -14,9 +14,9 @@ use super::questions::read_asks;
 use super::receive::shorten;
 use super::tasks::{read_created, read_task, read_tasks};
 use crate::fault::{Fault, FaultKind};
-use crate::model::{CacheHints, Tasking};
+use crate::model::Tasking;
 use crate::op::{Filter, Outcome, Payload, Relayed, RelayedKind};
-use crate::revision::{Rules, Tasks};
+use crate::revision::Tasks;
 use crate::wire::{Object, Raw, unquote};
 
 impl Machine {
@@ -106,26 +106,6 @@ impl Machine {
         }
         Ok(Outcome::NeedInput { asks, state: state.map(Cow::into_owned) })
     }
-}
-
-/// How long a result may be kept; one that does not say is not to be kept.
-pub(super) fn cache_hints(result: Object<'_>, rules: &Rules) -> CacheHints {
-    if !rules.cache_hints {
-        return CacheHints::NONE;
-    }
-    let ttl_ms = result.get("ttlMs").and_then(whole).unwrap_or(0);
-    let scope = result.string("cacheScope").ok().flatten();
-    CacheHints { ttl_ms, public: scope.as_deref() == Some("public") }
-}
-
-/// A number of milliseconds, however it is written.
-pub(super) fn whole(raw: &str) -> Option<u64> {
-    if let Ok(number) = raw.parse() {
-        return Some(number);
-    }
-    let number: f64 = raw.parse().ok()?;
-    // A cast saturates, which is as good as any number of milliseconds.
-    (number >= 0.0).then_some(number as u64)
 }
 
 /// The part of a filter that the server honours.

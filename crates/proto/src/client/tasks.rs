@@ -9,10 +9,9 @@ use alloc::sync::Arc;
 
 use super::errors;
 use super::questions::read_asks;
-use super::results::whole;
 use crate::dialect::Dialect;
 use crate::fault::{Fault, FaultKind};
-use crate::model::{Task, TaskEnd, TaskState, ToolResult};
+use crate::model::{Task, TaskEnd, TaskState, ToolResult, milliseconds};
 use crate::op::{Outcome, Relayed, RelayedKind, TaskPage};
 use crate::revision::{Rules, Tasks};
 use crate::wire::{Object, Raw};
@@ -45,7 +44,7 @@ pub(super) fn read_task(
 ) -> Option<Task> {
     let text = |name: &str| task.string(name).ok().flatten().map(Cow::into_owned);
     let time = |name: &str| text(name).as_deref().and_then(moment).unwrap_or(0);
-    let number = |names: [&str; 2]| task.pick(names).into_iter().flatten().find_map(whole);
+    let number = |names: [&str; 2]| task.pick(names).into_iter().flatten().find_map(milliseconds);
     let message = text("statusMessage");
     let state = read_state(task, message.as_deref(), rules, dialect, most_asks)?;
     Some(Task {

@@ -41,7 +41,7 @@ pub(crate) fn write_call(
         write_task_wish(out, terms.tasking);
     }
     if matches!(operation, Operation::CallTool { .. } | Operation::GetPrompt { .. }) {
-        write_foreign(out, terms.params.as_ref(), |name| !Inside::knows(name, false));
+        write_foreign(out, terms.params.as_ref(), |name| !Inside::knows(name));
     }
     write_meta(out, terms, manner);
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ClientCapabilities;
 use crate::adapt::samples_with_tools;
+use crate::revision::{Elicitation, Rules};
 use crate::wire::Raw;
 
 /// One question, under a key that its answer comes back with.
@@ -59,6 +60,18 @@ impl Question {
         match self {
             Self::Sample { params } => params.object().is_some_and(samples_with_tools),
             _ => false,
+        }
+    }
+
+    /// Whether a revision has a way to ask this.
+    pub fn is_sayable(&self, rules: &Rules) -> bool {
+        match self {
+            Self::Form { .. } => rules.elicitation != Elicitation::Absent,
+            Self::Url { .. } => {
+                matches!(rules.elicitation, Elicitation::FormAndNamedUrl | Elicitation::FormAndUrl)
+            }
+            Self::Sample { .. } => rules.sampling_details || !self.needs_tools(),
+            Self::Roots => true,
         }
     }
 

@@ -3,6 +3,7 @@
 //! Older shapes are made when a message leaves, by rule ([`crate::adapt`]); nothing inside knows them.
 
 mod answer;
+mod cache;
 mod capabilities;
 mod completion;
 mod content;
@@ -18,6 +19,8 @@ mod skills;
 mod task;
 mod tools;
 
+pub use cache::CacheHints;
+pub(crate) use cache::milliseconds;
 pub use capabilities::{ClientCapabilities, ServerCapabilities};
 pub use completion::{Completion, CompletionRequest, Reference};
 pub use content::{Annotations, Content, Contents, Role};
@@ -47,20 +50,6 @@ pub struct Implementation {
     /// Its version; hand-written clients sometimes leave it out.
     #[serde(default)]
     pub version: String,
-}
-
-/// How long and for whom a result may be kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheHints {
-    /// Milliseconds that it may be considered fresh.
-    pub ttl_ms: u64,
-    /// Whether it may be shown to any user.
-    pub public: bool,
-}
-
-impl CacheHints {
-    /// Not to be kept, not to be shared.
-    pub const NONE: Self = Self { ttl_ms: 0, public: false };
 }
 
 /// One of the kinds of lists.

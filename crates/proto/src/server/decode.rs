@@ -8,13 +8,14 @@ use alloc::vec::Vec;
 
 use super::calls::Purpose;
 use crate::dialect::Dialect;
+use crate::encode::foreign_member;
 use crate::fault::{Fault, FaultKind};
 use crate::meta;
 use crate::method::Method;
 use crate::model::{CompletionRequest, ListKind, Tasking};
 use crate::op::{Beyond, Filter, Operation};
 use crate::wire::{
-    FieldError, Inside, Object, Problem, Raw, as_object, as_required_string, quote, unquote,
+    FieldError, Inside, Object, Problem, Raw, as_object, as_required_string, unquote,
 };
 
 /// The params of a request, and what most methods look at in them.
@@ -29,30 +30,23 @@ pub(super) fn beyond(method: Method, given: &Params<'_>) -> Option<Arc<Beyond>> 
     let [more_params, more_meta] = given.inside.has_more;
     let is_call = matches!(method, Method::CallTool | Method::GetPrompt);
     let meta = given.inside.meta.and_then(Object::new).filter(|_| more_meta);
-    let foreign = |name: &str| !Inside::knows(name, true) && !meta::is_reserved(name);
+    let params = Some(given.all).filter(|_| more_params && is_call);
     let beyond = Beyond {
-        params: Some(given.all)
-            .filter(|_| more_params && is_call)
-            .and_then(|params| only(params, |name| !Inside::knows(name, false))),
-        meta: meta.and_then(|meta| only(meta, foreign)),
+        params: params.and_then(|params| only(params, |name| !Inside::knows(name))),
+        meta: meta.and_then(|meta| only(meta, |name| !meta::is_reserved(name))),
     };
     (beyond != Beyond::default()).then(|| Arc::new(beyond))
 }
 
 /// The object with these members only, if it has any.
 fn only(object: Object<'_>, is_kept: impl Fn(&str) -> bool) -> Option<Raw> {
-    let mut out = Vec::new();
+    let mut out = Vec::from(b"{");
     for (name, value) in object.members().filter(|(name, _)| is_kept(name)) {
-        out.push(if out.is_empty() { b'{' } else { b',' });
-        quote(&mut out, &name);
-        out.push(b':');
-        out.extend_from_slice(value.as_bytes());
-    }
-    if out.is_empty() {
-        return None;
+        foreign_member(&mut out, &name, value);
     }
     out.push(b'}');
-    String::from_utf8(out).ok().map(|text| Raw::trusted(&text))
+    let text = String::from_utf8(out).ok().filter(|text| text.len() > 2)?;
+    Some(Raw::trusted(&text))
 }
 
 /// Reads the params of a method that the endpoint answers.

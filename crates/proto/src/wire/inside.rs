@@ -34,9 +34,9 @@ pub struct Inside<'a> {
 }
 
 impl<'a> Inside<'a> {
-    /// Whether this is the name of one of the members of `params`, or of its `_meta`, that are noted.
-    pub(crate) fn knows(name: &str, is_meta: bool) -> bool {
-        Self::default().slot(name.as_bytes(), is_meta).is_some()
+    /// Whether this is the name of one of the members of `params` that are noted.
+    pub(crate) fn knows(name: &str) -> bool {
+        Self::default().slot(name.as_bytes(), false).is_some()
     }
 
     /// The place of a member of `params`, or of its `_meta`.
