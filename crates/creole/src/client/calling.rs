@@ -225,7 +225,7 @@ pub struct Calling {
     /// What carries it, while it is carried by whoever waits for it.
     pub(super) carrier: Option<Carrier>,
     /// Why it was not made at all.
-    pub(super) refused: Option<Fault>,
+    pub(super) refused: Option<Box<Fault>>,
 }
 
 impl Calling {
@@ -249,7 +249,7 @@ impl Calling {
     /// The next step; to be called until the outcome, and for a subscription until its end. Cancel-safe.
     pub async fn next(&mut self) -> Step {
         if let Some(fault) = self.refused.take() {
-            return Step::Done(fault.into());
+            return Step::Done((*fault).into());
         }
         poll_fn(|context| self.poll_next(context)).await
     }

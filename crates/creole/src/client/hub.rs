@@ -146,7 +146,7 @@ impl Hub {
                 state.calls.insert(key, desk);
             });
         }
-        Calling { key, hub: Arc::clone(hub), carrier: None, refused }
+        Calling { key, hub: Arc::clone(hub), carrier: None, refused: refused.map(Box::new) }
     }
 
     /// Wakes nobody who waits for a call until they look again.

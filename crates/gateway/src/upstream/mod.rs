@@ -285,7 +285,7 @@ impl Upstream {
 impl Endpoint for Upstream {
     fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
         Box::pin(async move {
-            let mut outcome = self.answer(call).await;
+            let mut outcome = self.answer(&call).await;
             // What a program wrote at its end is for whoever runs it, and may tell secrets.
             if let Outcome::Fail(fault) = &mut outcome {
                 fault.trace = None;

@@ -6,26 +6,38 @@ use creole::call::{Call, Context};
 use creole::client::Connection;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::Mirror;
-use creole::proto::model::{ClientCapabilities, TaskSupport, Tasking};
+use creole::proto::model::{ClientCapabilities, Task, TaskSupport, Tasking};
 use creole::proto::op::{Operation, Outcome, Payload};
 use creole::proto::revision::{Asking, Era, Tasks};
 use creole::proto::wire::Raw;
 
 use super::callers::Callers;
+use super::catalogue::Callable;
 use super::kept::{Kept, Parked};
 use super::park::{self, Beginning, Resumed};
 use super::pool::{Key, Lease};
 use super::{Affinity, Upstream, affinity, broken, kept, relay, tasks, terms};
 
 impl Upstream {
-    /// Answers a call. What is rare waits on the heap, so that this future is small.
-    pub(super) async fn answer(&self, call: Call) -> Outcome {
+    /// Answers a call. What is rare waits on the heap: a future of less than a kilobyte is one that the allocator has
+    /// at hand.
+    pub(super) async fn answer(&self, call: &Call) -> Outcome {
+        let is_new = call.context.state().is_none();
+        match &call.operation {
+            Operation::Subscribe { uri } => Box::pin(self.subscribe(uri)).await,
+            _ if is_new => self.try_twice(call, None).await,
+            _ => Box::pin(self.answer_again(call)).await,
+        }
+    }
+
+    /// Answers a call that was made before, and left to be made again.
+    async fn answer_again(&self, call: &Call) -> Outcome {
         let kept = call.context.state().and_then(Kept::read);
         match &kept {
-            Some(Kept::Park(parked)) => match Box::pin(self.resume(parked, &call)).await {
+            Some(Kept::Park(parked)) => match self.resume(parked, call).await {
                 Resumed::Outcome(outcome) => return outcome,
                 Resumed::Gone => {
-                    if let Some(outcome) = Box::pin(self.take_over(parked, &call)).await {
+                    if let Some(outcome) = self.take_over(parked, call).await {
                         return outcome;
                     }
                     if !self.may_repeat(&call.operation) {
@@ -40,15 +52,21 @@ impl Upstream {
             }
             _ => {}
         }
-        if let Operation::Subscribe { uri } = &call.operation {
-            return match self.main().await {
-                Ok(connection) => Box::pin(self.watching.subscribe(uri, &connection)).await,
-                Err(fault) => fault.into(),
-            };
+        self.try_twice(call, kept.as_ref()).await
+    }
+
+    async fn subscribe(&self, uri: &str) -> Outcome {
+        match self.main().await {
+            Ok(connection) => self.watching.subscribe(uri, &connection).await,
+            Err(fault) => fault.into(),
         }
+    }
+
+    /// Passes a call on, and once more if the server would not look at it and it is known what to do about that.
+    async fn try_twice(&self, call: &Call, kept: Option<&Kept>) -> Outcome {
         for attempt in 0..2 {
             let known = self.callable();
-            match self.pass_on(&call, kept.as_ref()).await {
+            match self.pass_on(call, &known, kept).await {
                 Ok(Passed::Answered(outcome)) => return outcome,
                 // The server had forgotten the session before it looked at the call.
                 Ok(Passed::Forgotten) => {}
@@ -73,57 +91,100 @@ impl Upstream {
         broken("the server forgets its sessions").into()
     }
 
-    async fn pass_on(&self, call: &Call, kept: Option<&Kept>) -> Result<Passed, Fault> {
+    async fn pass_on(
+        &self,
+        call: &Call,
+        known: &Callable,
+        kept: Option<&Kept>,
+    ) -> Result<Passed, Fault> {
         let is_stateless = match self.dialer.is_stateless() {
-            Some(known) => known,
+            Some(is_stateless) => is_stateless,
             None => self.main().await?.greeting().rules.era == Era::Stateless,
         };
-        let capabilities = terms::capabilities(&call.context);
-        let (key, asks) = self.key(call, &capabilities, is_stateless);
-        let conversation = call.context.conversation().cloned();
         if let Some(Kept::Task { id, lane }) = kept {
-            let key = Key { lane: *lane, ..key };
-            let lease = self.pool.lease_again(key, &asks, conversation).await?;
-            let followed = self.task(call, lease, &capabilities).follow(id);
-            return Ok(Passed::Answered(Box::pin(followed).await));
+            let followed = self.go_on_with_task(call, id, *lane, is_stateless);
+            return Ok(Passed::Answered(Box::pin(followed).await?));
         }
-        let pool = &self.pool;
-        let lease = pool.lease(key.clone(), &asks, conversation.clone(), &self.parking).await?;
+        let capabilities = terms::capabilities(&call.context);
+        let lease = self.lease(call, &capabilities, is_stateless).await?;
         let (connection, lane) = (lease.connection.clone(), lease.lane);
+        let outcome = self.follow(call, known, lease, &capabilities).await;
+        match outcome {
+            Outcome::Fail(fault) => Ok(Box::pin(self.failed(fault, call, &connection)).await),
+            Outcome::Complete(Payload::TaskCreated(task)) => {
+                let made = Made { task: &task, connection, lane, is_stateless };
+                Ok(Passed::Answered(Box::pin(self.adopt(made, call, &capabilities)).await?))
+            }
+            outcome => Ok(Passed::Answered(finish(outcome, call, &connection))),
+        }
+    }
+
+    /// A conversation for a call that is made for the first time.
+    async fn lease(
+        &self,
+        call: &Call,
+        capabilities: &Arc<ClientCapabilities>,
+        is_stateless: bool,
+    ) -> Result<Lease, Fault> {
+        let (key, asks) = self.key(call, capabilities, is_stateless);
+        let conversation = call.context.conversation().cloned();
+        let lease = self.pool.lease(key, &asks, conversation, &self.parking).await?;
         if self.settings.affinity == Affinity::Request {
             lease.spoil();
         }
-        let outcome = self.follow(call, lease, &capabilities).await;
-        let is_lost = matches!(&outcome, Outcome::Fail(_))
-            && connection.is_closed().is_some_and(|closed| closed.session_lost);
-        if is_lost {
-            return Ok(Passed::Forgotten);
+        Ok(lease)
+    }
+
+    /// What is to be made of a call that failed.
+    async fn failed(&self, fault: Fault, call: &Call, connection: &Connection) -> Passed {
+        if connection.is_closed().is_some_and(|closed| closed.session_lost) {
+            return Passed::Forgotten;
         }
         let era = connection.greeting().rules.era;
-        let outcome = match outcome {
-            Outcome::Fail(fault) if Box::pin(self.dialer.has_changed(&fault, era)).await => {
-                return Ok(Passed::Changed(fault, era));
-            }
-            outcome => outcome,
-        };
-        let is_call = matches!(call.operation, Operation::CallTool { .. });
-        let outcome = match outcome {
-            Outcome::Fail(fault) if is_call && fault.kind == FaultKind::HeaderMismatch => {
-                return Ok(Passed::Mismatched(fault));
-            }
-            outcome => outcome,
-        };
-        if let Outcome::Complete(Payload::TaskCreated(task)) = &outcome {
-            let is_bound = self.settings.affinity == Affinity::Request && !is_stateless;
-            let lease = match is_bound {
-                true => Lease::alone(connection, Callers::default().join(conversation)),
-                false => pool.lease_again(Key { lane, ..key }, &asks, conversation).await?,
-            };
-            let follower = self.task(call, lease, &capabilities);
-            let adopted = tasks::Follower { is_bound, ..follower }.adopt(task);
-            return Ok(Passed::Answered(Box::pin(adopted).await));
+        if self.dialer.has_changed(&fault, era).await {
+            return Passed::Changed(fault, era);
         }
-        Ok(Passed::Answered(finish(outcome, call, &connection)))
+        let is_call = matches!(call.operation, Operation::CallTool { .. });
+        match is_call && fault.kind == FaultKind::HeaderMismatch {
+            true => Passed::Mismatched(fault),
+            false => Passed::Answered(fault.for_caller().into()),
+        }
+    }
+
+    /// Follows the task that a call became before.
+    async fn go_on_with_task(
+        &self,
+        call: &Call,
+        id: &str,
+        lane: usize,
+        is_stateless: bool,
+    ) -> Result<Outcome, Fault> {
+        let capabilities = terms::capabilities(&call.context);
+        let (key, asks) = self.key(call, &capabilities, is_stateless);
+        let conversation = call.context.conversation().cloned();
+        let lease = self.pool.lease_again(Key { lane, ..key }, &asks, conversation).await?;
+        Ok(self.task(call, lease, &capabilities).follow(id).await)
+    }
+
+    /// Follows a task that the server has just made of a call.
+    async fn adopt(
+        &self,
+        made: Made<'_>,
+        call: &Call,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> Result<Outcome, Fault> {
+        let Made { task, connection, lane, is_stateless } = made;
+        let conversation = call.context.conversation().cloned();
+        let is_bound = self.settings.affinity == Affinity::Request && !is_stateless;
+        let lease = match is_bound {
+            true => Lease::alone(connection, Callers::default().join(conversation)),
+            false => {
+                let (key, asks) = self.key(call, capabilities, is_stateless);
+                self.pool.lease_again(Key { lane, ..key }, &asks, conversation).await?
+            }
+        };
+        let follower = self.task(call, lease, capabilities);
+        Ok(tasks::Follower { is_bound, ..follower }.adopt(task).await)
     }
 
     /// Goes on with a call that its caller had to leave.
@@ -157,55 +218,65 @@ impl Upstream {
     async fn follow(
         &self,
         call: &Call,
+        known: &Callable,
         mut lease: Lease,
         capabilities: &Arc<ClientCapabilities>,
     ) -> Outcome {
-        let (operation, context) = (call.operation.clone(), &call.context);
+        let context = &call.context;
         affinity::set_level(&lease, context).await;
-        let mirrors = self.mirrors(&operation);
-        let tasking = self.tasking(&operation, context, &lease.connection);
+        let mirrors = mirrors(&call.operation, known);
+        let tasking = tasking(&call.operation, known, context, &lease.connection);
         let rules = lease.connection.greeting().rules;
+        let operation = call.operation.clone();
         let request = terms::request(operation, context, capabilities, tasking, rules);
         if call.operation.may_ask() && park::is_needed(context, &lease, capabilities) {
             let (answered, may_repeat) = (kept::answers(context), self.may_repeat(&call.operation));
             let beginning = Beginning { request, mirrors, answered, may_repeat };
             return Box::pin(self.parking.follow(beginning, lease, context)).await;
         }
-        let calling = lease.connection.begin_with(request, mirrors);
-        relay::follow(calling, &mut lease, context).await
+        let mut calling = lease.connection.begin_with(request, mirrors);
+        relay::follow(&mut calling, &mut lease, context).await
     }
+}
 
-    /// The arguments that are repeated in headers, where a server wants that.
-    fn mirrors(&self, operation: &Operation) -> Arc<[Mirror]> {
-        let Operation::CallTool { name, .. } = operation else { return Arc::default() };
-        self.callable().mirrors(name).cloned().unwrap_or_default()
-    }
+/// The arguments that are repeated in headers, where a server wants that.
+fn mirrors(operation: &Operation, known: &Callable) -> Arc<[Mirror]> {
+    let Operation::CallTool { name, .. } = operation else { return Arc::default() };
+    known.mirrors(name).cloned().unwrap_or_default()
+}
 
-    /// Whether the server may make a task of the call, which is then followed here.
-    fn tasking(
-        &self,
-        operation: &Operation,
-        context: &Context,
-        connection: &Connection,
-    ) -> Tasking {
-        let Operation::CallTool { name, .. } = operation else { return Tasking::Never };
-        let greeting = connection.greeting();
-        if !greeting.card.capabilities.tasks {
-            return Tasking::Never;
-        }
-        match (greeting.rules.tasks, self.callable().support(name)) {
-            // Whoever could have allowed it and did not is told that it has to.
-            (Tasks::Extension, _) if context.caller().rules.tasks == Tasks::Extension => {
-                context.caller().tasking
-            }
-            (Tasks::Extension, _) => Tasking::Allowed,
-            (Tasks::Wanted, TaskSupport::Required) => Tasking::Wanted { ttl_ms: None },
-            (Tasks::Wanted, TaskSupport::Optional) if context.is_task() => {
-                Tasking::Wanted { ttl_ms: None }
-            }
-            _ => Tasking::Never,
-        }
+/// Whether the server may make a task of the call, which is then followed here.
+fn tasking(
+    operation: &Operation,
+    known: &Callable,
+    context: &Context,
+    connection: &Connection,
+) -> Tasking {
+    let Operation::CallTool { name, .. } = operation else { return Tasking::Never };
+    let greeting = connection.greeting();
+    if !greeting.card.capabilities.tasks {
+        return Tasking::Never;
     }
+    match (greeting.rules.tasks, known.support(name)) {
+        // Whoever could have allowed it and did not is told that it has to.
+        (Tasks::Extension, _) if context.caller().rules.tasks == Tasks::Extension => {
+            context.caller().tasking
+        }
+        (Tasks::Extension, _) => Tasking::Allowed,
+        (Tasks::Wanted, TaskSupport::Required) => Tasking::Wanted { ttl_ms: None },
+        (Tasks::Wanted, TaskSupport::Optional) if context.is_task() => {
+            Tasking::Wanted { ttl_ms: None }
+        }
+        _ => Tasking::Never,
+    }
+}
+
+/// A task that the server made of a call, and where.
+struct Made<'a> {
+    task: &'a Task,
+    connection: Connection,
+    lane: usize,
+    is_stateless: bool,
 }
 
 /// What came of passing a call on.

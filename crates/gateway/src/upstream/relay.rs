@@ -11,47 +11,78 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::callers::Aside;
+use super::callers::{Aside, Asides};
 use super::pool::Lease;
 use super::unmet::Unmet;
 
+/// What happens next to a call.
+enum Turn {
+    Step(Step),
+    Aside(Aside),
+    /// One of the questions is answered.
+    Settled,
+}
+
 /// Follows a call to its end. What happens on the way is told to the caller, and what is asked is asked there.
-/// Dropping this cancels the call.
-pub(super) async fn follow(mut calling: Calling, lease: &mut Lease, context: &Context) -> Outcome {
-    // Most calls ask nothing.
-    let mut asking: Option<Asking> = None;
+/// Dropping the call cancels it.
+pub(super) async fn follow(calling: &mut Calling, lease: &mut Lease, context: &Context) -> Outcome {
+    // Most calls ask nothing and tell nothing: what is needed for that is on the heap.
+    let mut asking: Option<Box<Asking>> = None;
     let mut unmet = Unmet::default();
     loop {
-        tokio::select! {
-            biased;
-            step = calling.next() => match step {
-                Step::News(News::Event(event)) => context.event(event).await,
-                Step::News(News::Asked(asked)) => {
-                    asking.get_or_insert_default().ask(asked, context, lease, &mut unmet);
-                }
-                Step::News(News::NotOffered(question)) => unmet.note(question),
-                Step::News(News::Withdrawn(question)) => {
-                    asking.get_or_insert_default().withdraw(question);
-                }
-                Step::Done(outcome) => {
-                    lease.joined.answered();
-                    // What was said before the answer is told before it.
-                    while let Some(Aside::Logged(event)) = lease.joined.asides.try_recv() {
-                        context.event(event).await;
-                    }
-                    return unmet.judge(outcome, context);
-                }
-                Step::Ended(_) => return super::broken("the call ended without an answer").into(),
-            },
-            Some(aside) = lease.joined.asides.recv() => match aside {
-                Aside::Asked(asked) => {
-                    asking.get_or_insert_default().ask(asked, context, lease, &mut unmet);
-                }
-                Aside::Logged(event) => context.event(event).await,
-            },
-            () = Asking::settle(&mut asking, context), if asking.is_some() => {}
+        let turn = match &mut asking {
+            None => next(calling, &mut lease.joined.asides).await,
+            Some(asking) => Box::pin(asking.next(calling, &mut lease.joined.asides, context)).await,
+        };
+        match turn {
+            Turn::Step(Step::News(News::Event(event))) | Turn::Aside(Aside::Logged(event)) => {
+                Box::pin(context.event(event)).await;
+            }
+            Turn::Step(Step::News(News::Asked(asked))) | Turn::Aside(Aside::Asked(asked)) => {
+                asking.get_or_insert_default().ask(asked, context, lease, &mut unmet);
+            }
+            Turn::Step(Step::News(News::NotOffered(question))) => unmet.note(question),
+            Turn::Step(Step::News(News::Withdrawn(question))) => {
+                asking.get_or_insert_default().withdraw(question);
+            }
+            Turn::Step(Step::Done(outcome)) => {
+                lease.joined.answered();
+                return match lease.joined.asides.try_recv() {
+                    None => unmet.judge(outcome, context),
+                    Some(aside) => Box::pin(end(outcome, aside, unmet, lease, context)).await,
+                };
+            }
+            Turn::Step(Step::Ended(_)) => {
+                return super::broken("the call ended without an answer").into();
+            }
+            Turn::Settled => {}
         }
     }
+}
+
+/// What the call itself says, or else the server aside of it.
+async fn next(calling: &mut Calling, asides: &mut Asides) -> Turn {
+    tokio::select! {
+        biased;
+        step = calling.next() => Turn::Step(step),
+        Some(aside) = asides.recv() => Turn::Aside(aside),
+    }
+}
+
+/// Ends a call of which something was said before the answer, and is told before it.
+async fn end(
+    outcome: Outcome,
+    first: Aside,
+    unmet: Unmet,
+    lease: &mut Lease,
+    context: &Context,
+) -> Outcome {
+    let mut next = Some(first);
+    while let Some(Aside::Logged(event)) = next {
+        context.event(event).await;
+        next = lease.joined.asides.try_recv();
+    }
+    unmet.judge(outcome, context)
 }
 
 /// Questions that the caller is being asked.
@@ -65,11 +96,23 @@ struct Asking {
 }
 
 impl Asking {
+    /// The same as [`next`], while questions wait for answers.
+    async fn next(
+        &mut self,
+        calling: &mut Calling,
+        asides: &mut Asides,
+        context: &Context,
+    ) -> Turn {
+        tokio::select! {
+            biased;
+            turn = next(calling, asides) => turn,
+            () = self.settle(context) => Turn::Settled,
+        }
+    }
+
     /// Waits until one of the questions is answered, or a visit is over, of which the caller is told.
-    async fn settle(asking: &mut Option<Self>, context: &Context) {
-        let Some(Self { running, visits, notices, .. }) = asking else {
-            return std::future::pending().await;
-        };
+    async fn settle(&mut self, context: &Context) {
+        let Self { running, visits, notices, .. } = self;
         tokio::select! {
             Some(_) = running.join_next() => {}
             id = next_visited(notices) => {

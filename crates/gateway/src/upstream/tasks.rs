@@ -128,8 +128,8 @@ impl Follower<'_> {
             };
             return self.parking.follow(beginning, self.lease, self.context).await;
         }
-        let calling = self.lease.connection.begin(request);
-        relay::follow(calling, &mut self.lease, self.context).await
+        let mut calling = self.lease.connection.begin(request);
+        relay::follow(&mut calling, &mut self.lease, self.context).await
     }
 
     /// Leaves with what the task asks. Whoever can be asked while it waits is asked by [`creole::ask`], which then

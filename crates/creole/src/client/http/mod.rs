@@ -156,9 +156,8 @@ impl Inner {
     }
 
     /// A request that carries a frame, with headers that repeat what is in it.
-    fn post(&self, frame: &[u8], headers: Vec<Header>) -> Request {
-        let mut state = self.lock();
-        let State { session, posting, .. } = &mut *state;
+    fn post(&self, state: &mut State, frame: &[u8], headers: Vec<Header>) -> Request {
+        let State { session, posting, .. } = state;
         let start = match posting {
             Some((of, start)) if of == session => start,
             _ => {
@@ -172,17 +171,15 @@ impl Inner {
         };
         start.request(headers, Bytes::copy_from_slice(frame))
     }
+}
 
+impl State {
     /// Resolves when all notifications before were delivered, or will never be.
-    fn order(
-        &self,
-        is_notice: bool,
-    ) -> (Option<watch::Receiver<bool>>, Option<watch::Sender<bool>>) {
-        let mut state = self.lock();
-        let before = state.notified.clone().filter(|notified| !*notified.borrow());
+    fn order(&mut self, is_notice: bool) -> exchange::Order {
+        let before = self.notified.as_ref().filter(|notified| !*notified.borrow()).cloned();
         let own = is_notice.then(|| {
             let (sender, receiver) = watch::channel(false);
-            state.notified = Some(receiver);
+            self.notified = Some(receiver);
             sender
         });
         (before, own)
@@ -192,19 +189,21 @@ impl Inner {
 impl Link for HttpLink {
     fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>) -> Option<Carrier> {
         let inner = &self.inner;
-        if inner.lock().is_closed {
+        let mut state = inner.lock();
+        if state.is_closed {
             return None;
         }
-        let request = inner.post(frame.text, headers);
+        let request = inner.post(&mut state, frame.text, headers);
+        let is_stateless = state.agreed.is_some_and(|rules| rules.era == Era::Stateless);
         match frame.sending {
             Sending::Request(call) => {
-                let (before, _) = inner.order(false);
+                let (before, _) = state.order(false);
                 return Some(Box::pin(exchange::call(Arc::clone(inner), call, request, before)));
             }
             // There, whoever closes the stream has said it.
-            Sending::Notification { about: Some(_) } if inner.era() == Some(Era::Stateless) => {}
+            Sending::Notification { about: Some(_) } if is_stateless => {}
             Sending::Notification { about } => {
-                let order = inner.order(about.is_none());
+                let order = state.order(about.is_none());
                 tokio::spawn(exchange::tell(Arc::clone(inner), request, order));
             }
             Sending::Response => {

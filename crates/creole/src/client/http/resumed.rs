@@ -75,7 +75,7 @@ impl Link for ResumedLink {
             // The session has begun long ago.
             Sending::Notification { .. } if is_initialized(frame.text) => {}
             Sending::Notification { .. } | Sending::Response => {
-                let request = self.inner.post(frame.text, headers);
+                let request = self.inner.post(&mut self.inner.lock(), frame.text, headers);
                 tokio::spawn(exchange::tell(Arc::clone(&self.inner), request, (None, None)));
             }
         }

@@ -170,13 +170,17 @@ impl Conversation {
         self.with(COMMON, |machine, _, out| machine.refuse_scanned(fields, fault, rules, out));
     }
 
-    /// Begins a call. Most are answered at their first poll, right here; the others are returned.
-    pub(super) fn begin(self: &Arc<Self>, call: Call) -> Option<Pending> {
+    /// Begins a call. Most are answered at their first poll, right here; the others are returned. Whoever goes on with
+    /// them in the same task need not poll them again before it is woken.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        call: Call,
+        context: &mut Context<'_>,
+    ) -> Option<Pending> {
         let key = call.key;
         let outlet = Arc::clone(self) as Arc<dyn Outlet>;
         let (mut future, canceller) = self.service.run(call, outlet, self.origin.clone());
-        let mut context = Context::from_waker(Waker::noop());
-        match future.as_mut().poll(&mut context) {
+        match future.as_mut().poll(context) {
             Poll::Ready(outcome) => {
                 self.finish(key, outcome);
                 None

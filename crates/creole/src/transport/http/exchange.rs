@@ -40,6 +40,8 @@ pub(super) struct Exchange {
     /// When the stream says that it is there.
     sign: Instant,
     listening: Option<Listening>,
+    /// Whether the calls were polled in this task and nobody was woken since.
+    is_driven: bool,
     over: bool,
 }
 
@@ -49,6 +51,7 @@ impl Exchange {
         conversation: Arc<Conversation>,
         started: Vec<Call>,
         hub: impl FnOnce() -> &'a Arc<Hub>,
+        context: &mut Context<'_>,
     ) -> Option<Self> {
         // Registered before it listens, so that no change in between is missed.
         let listens = started.iter().any(|call| matches!(call.operation, Operation::Listen(_)));
@@ -56,11 +59,12 @@ impl Exchange {
         // Collected into room of its own: calls that are done are not to keep theirs.
         let mut pending = Vec::new();
         for call in started {
-            pending.extend(conversation.begin(call));
+            pending.extend(conversation.begin(call, context));
         }
         let reader = conversation.attach(COMMON, None)?;
         let sign = conversation.started() + PATIENCE;
-        Some(Self { conversation, reader, pending, timer: None, sign, listening, over: false })
+        let (timer, is_driven, over) = (None, true, false);
+        Some(Self { conversation, reader, pending, timer, sign, listening, is_driven, over })
     }
 
     /// The answer, if it is there already and nothing comes before it.
@@ -108,8 +112,11 @@ impl Exchange {
         }
     }
 
-    /// Lets the calls go on.
+    /// Lets the calls go on, unless they were just begun.
     fn drive(&mut self, context: &mut Context<'_>) {
+        if std::mem::take(&mut self.is_driven) {
+            return;
+        }
         self.conversation.drive(&mut self.pending, COMMON, context);
     }
 

@@ -7,6 +7,7 @@ pub(super) use elsewhere::Place;
 
 use std::borrow::Cow;
 use std::future::poll_fn;
+use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -193,8 +194,9 @@ impl Session {
         takes_events: bool,
     ) -> Response<Body> {
         let key = if self.single { COMMON } else { self.conversation.open_stream() };
-        let started = self.conversation.receive(scanned, key);
-        let ahead = self.begin(started);
+        let mut started = self.conversation.receive(scanned, key);
+        let mut begin = |context: &mut Context<'_>| self.begin(mem::take(&mut started), context);
+        let ahead = poll_fn(|context| Poll::Ready(begin(context))).await;
         if self.single {
             return reply::empty(202);
         }
@@ -240,10 +242,10 @@ impl Session {
     }
 
     /// Begins calls; gives back those that have to wait.
-    fn begin(&self, started: Vec<Call>) -> Ahead {
+    fn begin(&self, started: Vec<Call>, context: &mut Context<'_>) -> Ahead {
         let mut waiting = Vec::new();
         for call in started {
-            waiting.extend(self.conversation.begin(call));
+            waiting.extend(self.conversation.begin(call, context));
         }
         Ahead::new(&self.conversation, waiting)
     }
@@ -336,7 +338,7 @@ impl Events for Reading {
         if self.over {
             return Poll::Ready(None);
         }
-        let mut bytes = std::mem::take(&mut self.opening);
+        let mut bytes = mem::take(&mut self.opening);
         while bytes.len() < CHUNK {
             match self.session.conversation.poll_next(self.key, self.reader, context) {
                 Poll::Ready(Next::Event(number, event)) => {

@@ -1,6 +1,8 @@
 //! A POST: whose conversation its message belongs to, and the answer.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use creole_proto::fault::{Fault, FaultKind};
@@ -81,7 +83,9 @@ impl Endpoint {
             let message = old_sse::message(self, &head.uri, &post.principal, &body, scanned);
             return Box::pin(message).await;
         }
-        let mut response = match self.message(&post) {
+        // Calls begin with the waker of whoever waits for their answer.
+        let mut response = match poll_fn(|context| Poll::Ready(self.message(&post, context))).await
+        {
             Step::Done(response) => response,
             Step::Later(response) => response.await,
         };
@@ -91,7 +95,7 @@ impl Endpoint {
         response
     }
 
-    fn message<'a>(&'a self, post: &'a Post<'a>) -> Step<'a> {
+    fn message<'a>(&'a self, post: &'a Post<'a>, context: &mut Context<'_>) -> Step<'a> {
         let dialect = &self.shared.service.profile().dialect;
         let header = |name: &HeaderName| joined(post.headers, name);
         let (version, method, name) =
@@ -105,14 +109,14 @@ impl Endpoint {
         let Ok(frame) = &post.scanned else { return Step::Later(Box::pin(self.unread(post))) };
         match conversation(frame, &head, dialect) {
             Err(fault) => Step::Done(self.refuse(None, &fault, dialect.base_rules(), 400)),
-            Ok(Belongs::Alone) => self.checked(post, frame, &head),
-            Ok(Belongs::Sessionless) => self.alone(post, dialect.base_rules()),
+            Ok(Belongs::Alone) => self.checked(post, frame, &head, context),
+            Ok(Belongs::Sessionless) => self.alone(post, dialect.base_rules(), context),
             Ok(Belongs::Opening) => Step::Later(Box::pin(self.open(post))),
             Ok(Belongs::Session)
                 if !post.headers.contains_key(SESSION_HEADER) && wants_answer(frame) =>
             {
                 // Who has not opened a session is told so in the words of the dialect.
-                self.alone(post, self.dialect().base_rules())
+                self.alone(post, self.dialect().base_rules(), context)
             }
             Ok(Belongs::Session) => Step::Later(Box::pin(self.in_session(post, frame))),
         }
@@ -123,22 +127,32 @@ impl Endpoint {
         let scanned = post.scanned.as_ref();
         match self.session(post.headers, &post.principal).await {
             Ok(session) => session.post(scanned, post.accepted.events).await,
-            Err(_) => match self.alone(post, self.dialect().base_rules()) {
-                Step::Done(response) => response,
-                Step::Later(response) => response.await,
-            },
+            Err(_) => {
+                let rules = self.dialect().base_rules();
+                let alone = |context: &mut Context<'_>| self.alone(post, rules, context);
+                match poll_fn(|context| Poll::Ready(alone(context))).await {
+                    Step::Done(response) => response,
+                    Step::Later(response) => response.await,
+                }
+            }
         }
     }
 
     /// A request that stands alone has headers that repeat what it says.
-    fn checked<'a>(&self, post: &Post<'_>, frame: &Frame<'_>, head: &Head<'_>) -> Step<'a> {
+    fn checked<'a>(
+        &self,
+        post: &Post<'_>,
+        frame: &Frame<'_>,
+        head: &Head<'_>,
+        context: &mut Context<'_>,
+    ) -> Step<'a> {
         let rules = Revision::newest(Era::Stateless).rules();
         let Frame::One(fields) = frame else { return Step::Done(reply::empty(400)) };
         let dialect = &self.shared.service.profile().dialect;
         let checked = check_alone(fields, head, dialect)
             .and_then(|method| self.check_mirrors(method, fields, post.headers));
         match checked {
-            Ok(()) => self.alone(post, rules),
+            Ok(()) => self.alone(post, rules, context),
             Err(fault) => {
                 // What is missing in `_meta` is told with 400, other parameters with 200.
                 let status = match fault.kind {
@@ -172,7 +186,12 @@ impl Endpoint {
     }
 
     /// Serves a message that needs nothing but itself.
-    fn alone<'a>(&self, post: &Post<'_>, rules: &'static Rules) -> Step<'a> {
+    fn alone<'a>(
+        &self,
+        post: &Post<'_>,
+        rules: &'static Rules,
+        context: &mut Context<'_>,
+    ) -> Step<'a> {
         let service = self.shared.service.clone();
         let principal = Arc::clone(&post.principal);
         let origin = match rules.era {
@@ -181,9 +200,8 @@ impl Endpoint {
         };
         let conversation = Conversation::new(service, origin, Stream::passing());
         let started = conversation.receive_first(post.scanned.as_ref());
-        let Some(mut exchange) = Exchange::begin(conversation, started, || self.hub()) else {
-            return Step::Done(reply::empty(202));
-        };
+        let begun = Exchange::begin(conversation, started, || self.hub(), context);
+        let Some(mut exchange) = begun else { return Step::Done(reply::empty(202)) };
         match exchange.now(rules) {
             Some(response) => Step::Done(response),
             None => Step::Later(Box::pin(exchange.answer(post.accepted.events, rules))),

@@ -13,11 +13,14 @@ use super::super::conversation::{Conversation, Pending, StreamKey};
 pub(super) struct Ahead {
     conversation: Arc<Conversation>,
     calls: Vec<Pending>,
+    /// Whether they were polled in this task and nobody was woken since.
+    is_driven: bool,
 }
 
 impl Ahead {
+    /// Calls that were just begun in this task.
     pub(super) fn new(conversation: &Arc<Conversation>, calls: Vec<Pending>) -> Self {
-        Self { conversation: Arc::clone(conversation), calls }
+        Self { conversation: Arc::clone(conversation), calls, is_driven: true }
     }
 
     /// Whether there is none.
@@ -25,8 +28,11 @@ impl Ahead {
         self.calls.is_empty()
     }
 
-    /// Lets the calls go on; whoever does that looks at their stream right afterwards.
+    /// Lets the calls go on, unless they were just begun; whoever does that looks at their stream right afterwards.
     pub(super) fn drive(&mut self, stream: StreamKey, context: &mut Context<'_>) {
+        if std::mem::take(&mut self.is_driven) {
+            return;
+        }
         self.conversation.drive(&mut self.calls, stream, context);
     }
 }
