@@ -6,7 +6,7 @@ use creole::call::{Call, Context};
 use creole::client::Connection;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::Mirror;
-use creole::proto::model::{ClientCapabilities, Task, TaskSupport, Tasking};
+use creole::proto::model::{ClientCapabilities, TaskSupport, Tasking};
 use creole::proto::op::{Operation, Outcome, Payload};
 use creole::proto::revision::{Asking, Era, Tasks};
 use creole::proto::wire::Raw;
@@ -66,29 +66,39 @@ impl Upstream {
     async fn try_twice(&self, call: &Call, kept: Option<&Kept>) -> Outcome {
         for attempt in 0..2 {
             let known = self.callable();
-            match self.pass_on(call, &known, kept).await {
+            let untouched = match self.pass_on(call, &known, kept).await {
                 Ok(Passed::Answered(outcome)) => return outcome,
-                // The server had forgotten the session before it looked at the call.
-                Ok(Passed::Forgotten) => {}
-                // So had one that turned out to be of another era.
-                Ok(Passed::Changed(fault, was)) => {
-                    if attempt > 0 {
-                        return fault.for_caller().into();
-                    }
-                    if self.pool.leave(was) {
-                        self.changed.send_replace(());
-                    }
-                }
-                // It was refused before it was carried out (2026-07-28 basic/transports/streamable-http, client behavior).
-                Ok(Passed::Mismatched(fault)) => {
-                    if attempt > 0 || !Box::pin(self.learn_again(&known)).await {
-                        return fault.for_caller().into();
-                    }
-                }
+                Ok(Passed::Untouched(why)) => why,
                 Err(fault) => return fault.into(),
+            };
+            if let Err(fault) = Box::pin(self.mend(untouched, attempt > 0, &known)).await {
+                return fault.for_caller().into();
             }
         }
         broken("the server forgets its sessions").into()
+    }
+
+    /// Does something about it that a server would not look at a call, if that is possible and was not done before.
+    async fn mend(
+        &self,
+        why: Untouched,
+        is_mended: bool,
+        known: &Arc<Callable>,
+    ) -> Result<(), Fault> {
+        match why {
+            Untouched::Forgotten => Ok(()),
+            Untouched::Changed(fault, _) | Untouched::Mismatched(fault) if is_mended => Err(fault),
+            Untouched::Changed(_, was) => {
+                if self.pool.leave(was) {
+                    self.changed.send_replace(());
+                }
+                Ok(())
+            }
+            Untouched::Mismatched(fault) => match self.learn_again(known).await {
+                true => Ok(()),
+                false => Err(fault),
+            },
+        }
     }
 
     async fn pass_on(
@@ -106,47 +116,89 @@ impl Upstream {
             return Ok(Passed::Answered(Box::pin(followed).await?));
         }
         let capabilities = terms::capabilities(&call.context);
-        let lease = self.lease(call, &capabilities, is_stateless).await?;
-        let (connection, lane) = (lease.connection.clone(), lease.lane);
-        let outcome = self.follow(call, known, lease, &capabilities).await;
-        match outcome {
-            Outcome::Fail(fault) => Ok(Box::pin(self.failed(fault, call, &connection)).await),
-            Outcome::Complete(Payload::TaskCreated(task)) => {
-                let made = Made { task: &task, connection, lane, is_stateless };
-                Ok(Passed::Answered(Box::pin(self.adopt(made, call, &capabilities)).await?))
+        let carried = self.carry(call, known, &capabilities, is_stateless).await?;
+        match carried.outcome {
+            Outcome::Fail(_) | Outcome::Complete(Payload::TaskCreated(_)) => {
+                Box::pin(self.look_into(carried, call, &capabilities, is_stateless)).await
             }
-            outcome => Ok(Passed::Answered(finish(outcome, call, &connection))),
+            outcome => Ok(Passed::Answered(finish(outcome, call, &carried.connection))),
         }
     }
 
-    /// A conversation for a call that is made for the first time.
-    async fn lease(
+    /// Makes a call in a conversation that it belongs into, and follows it to its end.
+    async fn carry(
         &self,
         call: &Call,
+        known: &Callable,
         capabilities: &Arc<ClientCapabilities>,
         is_stateless: bool,
-    ) -> Result<Lease, Fault> {
+    ) -> Result<Carried, Fault> {
+        let context = &call.context;
         let (key, asks) = self.key(call, capabilities, is_stateless);
-        let conversation = call.context.conversation().cloned();
-        let lease = self.pool.lease(key, &asks, conversation, &self.parking).await?;
+        let conversation = context.conversation().cloned();
+        let mut lease = self.pool.lease(key, &asks, conversation, &self.parking).await?;
         if self.settings.affinity == Affinity::Request {
             lease.spoil();
         }
-        Ok(lease)
+        affinity::set_level(&lease, context).await;
+        let (connection, lane) = (lease.connection.clone(), lease.lane);
+        let mirrors = mirrors(&call.operation, known);
+        let tasking = tasking(&call.operation, known, context, &connection);
+        let rules = connection.greeting().rules;
+        let operation = call.operation.clone();
+        let request = terms::request(operation, context, capabilities, tasking, rules);
+        if call.operation.may_ask() && park::is_needed(context, &lease, capabilities) {
+            let (answered, may_repeat) = (kept::answers(context), self.may_repeat(&call.operation));
+            let beginning = Beginning { request, mirrors, answered, may_repeat };
+            let outcome = Box::pin(self.parking.follow(beginning, lease, context)).await;
+            return Ok(Carried { outcome, connection, lane });
+        }
+        let mut calling = connection.begin_with(request, mirrors);
+        let outcome = relay::follow(&mut calling, &mut lease, context).await;
+        Ok(Carried { outcome, connection, lane })
+    }
+
+    /// What is to be made of a call that failed, or that the server made a task of.
+    async fn look_into(
+        &self,
+        carried: Carried,
+        call: &Call,
+        capabilities: &Arc<ClientCapabilities>,
+        is_stateless: bool,
+    ) -> Result<Passed, Fault> {
+        let Carried { outcome, connection, lane } = carried;
+        let answered = match outcome {
+            Outcome::Fail(fault) => return Ok(self.failed(fault, call, &connection).await),
+            Outcome::Complete(Payload::TaskCreated(task)) => {
+                let is_bound = self.settings.affinity == Affinity::Request && !is_stateless;
+                let conversation = call.context.conversation().cloned();
+                let lease = match is_bound {
+                    true => Lease::alone(connection, Callers::default().join(conversation)),
+                    false => {
+                        let (key, asks) = self.key(call, capabilities, is_stateless);
+                        self.pool.lease_again(Key { lane, ..key }, &asks, conversation).await?
+                    }
+                };
+                let follower = self.task(call, lease, capabilities);
+                tasks::Follower { is_bound, ..follower }.adopt(&task).await
+            }
+            outcome => finish(outcome, call, &connection),
+        };
+        Ok(Passed::Answered(answered))
     }
 
     /// What is to be made of a call that failed.
     async fn failed(&self, fault: Fault, call: &Call, connection: &Connection) -> Passed {
         if connection.is_closed().is_some_and(|closed| closed.session_lost) {
-            return Passed::Forgotten;
+            return Passed::Untouched(Untouched::Forgotten);
         }
         let era = connection.greeting().rules.era;
         if self.dialer.has_changed(&fault, era).await {
-            return Passed::Changed(fault, era);
+            return Passed::Untouched(Untouched::Changed(fault, era));
         }
         let is_call = matches!(call.operation, Operation::CallTool { .. });
         match is_call && fault.kind == FaultKind::HeaderMismatch {
-            true => Passed::Mismatched(fault),
+            true => Passed::Untouched(Untouched::Mismatched(fault)),
             false => Passed::Answered(fault.for_caller().into()),
         }
     }
@@ -164,27 +216,6 @@ impl Upstream {
         let conversation = call.context.conversation().cloned();
         let lease = self.pool.lease_again(Key { lane, ..key }, &asks, conversation).await?;
         Ok(self.task(call, lease, &capabilities).follow(id).await)
-    }
-
-    /// Follows a task that the server has just made of a call.
-    async fn adopt(
-        &self,
-        made: Made<'_>,
-        call: &Call,
-        capabilities: &Arc<ClientCapabilities>,
-    ) -> Result<Outcome, Fault> {
-        let Made { task, connection, lane, is_stateless } = made;
-        let conversation = call.context.conversation().cloned();
-        let is_bound = self.settings.affinity == Affinity::Request && !is_stateless;
-        let lease = match is_bound {
-            true => Lease::alone(connection, Callers::default().join(conversation)),
-            false => {
-                let (key, asks) = self.key(call, capabilities, is_stateless);
-                self.pool.lease_again(Key { lane, ..key }, &asks, conversation).await?
-            }
-        };
-        let follower = self.task(call, lease, capabilities);
-        Ok(tasks::Follower { is_bound, ..follower }.adopt(task).await)
     }
 
     /// Goes on with a call that its caller had to leave.
@@ -213,29 +244,6 @@ impl Upstream {
     ) -> tasks::Follower<'a> {
         let (parking, context) = (&self.parking, &call.context);
         tasks::Follower { parking, lease, context, capabilities, is_bound: false }
-    }
-
-    async fn follow(
-        &self,
-        call: &Call,
-        known: &Callable,
-        mut lease: Lease,
-        capabilities: &Arc<ClientCapabilities>,
-    ) -> Outcome {
-        let context = &call.context;
-        affinity::set_level(&lease, context).await;
-        let mirrors = mirrors(&call.operation, known);
-        let tasking = tasking(&call.operation, known, context, &lease.connection);
-        let rules = lease.connection.greeting().rules;
-        let operation = call.operation.clone();
-        let request = terms::request(operation, context, capabilities, tasking, rules);
-        if call.operation.may_ask() && park::is_needed(context, &lease, capabilities) {
-            let (answered, may_repeat) = (kept::answers(context), self.may_repeat(&call.operation));
-            let beginning = Beginning { request, mirrors, answered, may_repeat };
-            return Box::pin(self.parking.follow(beginning, lease, context)).await;
-        }
-        let mut calling = lease.connection.begin_with(request, mirrors);
-        relay::follow(&mut calling, &mut lease, context).await
     }
 }
 
@@ -271,22 +279,27 @@ fn tasking(
     }
 }
 
-/// A task that the server made of a call, and where.
-struct Made<'a> {
-    task: &'a Task,
+/// What came of a call, and where it was made.
+struct Carried {
+    outcome: Outcome,
     connection: Connection,
     lane: usize,
-    is_stateless: bool,
 }
 
 /// What came of passing a call on.
 enum Passed {
     Answered(Outcome),
-    /// The session was gone before the call was looked at.
+    Untouched(Untouched),
+}
+
+/// Why a server has not looked at a call.
+enum Untouched {
+    /// It had forgotten the session before that.
     Forgotten,
-    /// The server is not of this era any more, and has not looked at the call.
+    /// It is not of this era any more.
     Changed(Fault, Era),
-    /// The headers of the call were not those that the tool's schema wants.
+    /// The headers of the call were not those that the tool's schema wants, so it was refused before it was carried
+    /// out (2026-07-28 basic/transports/streamable-http, client behavior).
     Mismatched(Fault),
 }
 
