@@ -6,8 +6,8 @@ use std::time::Duration;
 use creole::call::{Call, Context};
 use creole::chain::{BoxFuture, Middleware, Next};
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::ListKind;
-use creole::proto::op::{Operation, Outcome};
+use creole::proto::model::{CacheHints, ListKind};
+use creole::proto::op::{Operation, Outcome, Page, Payload};
 use creole::{Registry, Source, WeakRegistry};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -184,8 +184,18 @@ impl Federation {
         fetching.join_all().await;
     }
 
-    fn is_stale(&self, kind: ListKind) -> bool {
-        self.upstreams().iter().any(|upstream| upstream.is_stale(kind))
+    /// Says how long a list may be kept: as long as each that it is made of. What is behind may be another caller's, so
+    /// it is for this caller alone.
+    fn date(&self, page: &mut Page) {
+        let left = self.upstreams().iter().filter_map(|upstream| upstream.left(page.kind)).min();
+        let left = match self.absent().next() {
+            None => left,
+            Some(_) => Some(Duration::ZERO),
+        };
+        let Some(left) = left.and_then(|left| u64::try_from(left.as_millis()).ok()) else { return };
+        let has_own = self.behind.get().is_some_and(|behind| behind.has_own);
+        let ttl_ms = if has_own { left.min(page.cache.ttl_ms) } else { left };
+        page.cache = CacheHints { ttl_ms, public: false };
     }
 
     /// Looks what the servers list for this caller, where nobody has yet.
@@ -290,14 +300,19 @@ impl Awaken {
     fn pass<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let federation = &self.federation;
         match call.operation {
-            // Further pages belong to the list that the first one came from.
-            Operation::List(kind, None)
-                if federation.is_stale(kind) || federation.is_unseen(kind, &call.context) =>
-            {
+            Operation::List(kind, ref cursor) => {
+                // Further pages belong to the list that the first one came from.
+                let is_first = cursor.is_none();
                 Box::pin(async move {
-                    federation.refresh(kind).await;
-                    federation.look_for(kind, &call.context).await;
-                    next.call(call).await
+                    if is_first {
+                        federation.refresh(kind).await;
+                        federation.look_for(kind, &call.context).await;
+                    }
+                    let mut outcome = next.call(call).await;
+                    if let Outcome::Complete(Payload::Page(page)) = &mut outcome {
+                        federation.date(page);
+                    }
+                    outcome
                 })
             }
             Operation::CallTool { .. } if federation.is_unseen(ListKind::Tools, &call.context) => {

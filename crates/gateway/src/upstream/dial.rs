@@ -223,7 +223,7 @@ impl Dialer {
 
     #[cfg(test)]
     async fn connect_in(&self, tongue: &Tongue, offer: &Offer) -> Result<Connection, Fault> {
-        match inside::connect(self.name(), &tongue.profile, offer) {
+        match inside::connect(self, &tongue.profile, offer) {
             Some(connecting) => connecting.await,
             None => tongue.client.connect(offer).await,
         }
@@ -288,20 +288,23 @@ pub(super) mod inside {
         servers.get_or_insert_default().insert(name.to_owned(), serve);
     }
 
-    /// Opens a conversation with the server of this name, if it is in this process.
+    /// Opens a conversation with the server, if it is in this process.
     pub(super) fn connect(
-        name: &str,
+        dialer: &super::Dialer,
         profile: &Arc<Profile>,
         offer: &Offer,
     ) -> Option<BoxFuture<'static, Result<Connection, Fault>>> {
         let servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let serve = Arc::clone(servers.as_ref()?.get(name)?);
+        let name = dialer.name().to_owned();
+        let serve = Arc::clone(servers.as_ref()?.get(&name)?);
         let capabilities = Arc::clone(&offer.capabilities);
-        let opening =
-            Opening::Handshake { propose: Revision::newest(Era::Handshake).rules(), capabilities };
+        let newest = |era| Revision::newest(era).rules();
+        let opening = match dialer.is_stateless() {
+            Some(true) => Opening::Stateless { rules: newest(Era::Stateless) },
+            _ => Opening::Handshake { propose: newest(Era::Handshake), capabilities },
+        };
         let (on_question, on_log) = (offer.on_question.clone(), offer.on_log.clone());
         let setup = Setup { on_question, on_log, ..Setup::new(Arc::clone(profile), opening) };
-        let name = name.to_owned();
         Some(Box::pin(async move {
             let (ours, theirs) = memory();
             serve(theirs);

@@ -22,6 +22,7 @@ pub(super) struct Freshness(Mutex<HashMap<&'static str, Known>>);
 
 struct Known {
     fetched: Instant,
+    /// How long it may be kept, as the server says.
     life: Duration,
     digest: u64,
     /// When it is fetched again, if it could not be.
@@ -31,7 +32,7 @@ struct Known {
 impl Known {
     fn is_stale(&self) -> bool {
         let is_rested = self.again.is_none_or(|again| again <= Instant::now());
-        is_rested && self.fetched.elapsed() >= self.life
+        is_rested && self.fetched.elapsed() >= self.life.max(SHORTEST)
     }
 }
 
@@ -44,7 +45,7 @@ impl Freshness {
         cache: CacheHints,
     ) -> bool {
         let digest = digest(items);
-        let life = Duration::from_millis(cache.ttl_ms).max(SHORTEST);
+        let life = Duration::from_millis(cache.ttl_ms);
         let known = Known { fetched: Instant::now(), life, digest, again: None };
         let before = self.lock().insert(kind.member(), known);
         before.is_none_or(|before| before.digest != digest)
@@ -60,6 +61,15 @@ impl Freshness {
     /// Whether a list is older than its server said it may become.
     pub(super) fn is_stale(&self, kind: ListKind) -> bool {
         self.lock().get(kind.member()).is_some_and(Known::is_stale)
+    }
+
+    /// How long a list may be kept from now on, if the server has it. One of whose changes the server tells is as good
+    /// as new.
+    pub(super) fn left(&self, kind: ListKind, is_told: bool) -> Option<Duration> {
+        let all = self.lock();
+        let known = all.get(kind.member())?;
+        let age = if is_told { Duration::ZERO } else { known.fetched.elapsed() };
+        Some(known.life.saturating_sub(age))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<&'static str, Known>> {

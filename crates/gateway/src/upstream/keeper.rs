@@ -121,6 +121,11 @@ impl Upstream {
         !self.is_told.load(Ordering::Acquire) && self.fresh.is_stale(kind)
     }
 
+    /// How long a list may be kept from now on, if the server has it and was reached.
+    pub(crate) fn left(&self, kind: ListKind) -> Option<Duration> {
+        self.fresh.left(kind, self.is_told.load(Ordering::Acquire))
+    }
+
     /// Fetches a list again that has become too old; whoever asks for it waits for that, but not long.
     pub(crate) async fn refresh(self: &Arc<Self>, kind: ListKind) {
         let again = async {

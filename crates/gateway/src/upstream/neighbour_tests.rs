@@ -4,8 +4,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use creole::process::Program;
-use creole::proto::model::ListKind;
+use creole::proto::model::{CacheHints, ListKind};
 use creole::proto::op::{Operation, Payload};
+use creole::proto::revision::{Era, Revision};
 use creole::transport::Memory;
 use creole::{Server, Service, Tool};
 use serde_json::{Value, json};
@@ -190,4 +191,46 @@ async fn a_server_that_hangs_delays_lists_once_and_then_rests() {
     }
     sleep(Duration::from_secs(10)).await;
     assert_eq!(took().await, keeper::REFRESH, "it is tried again after a rest");
+}
+
+/// A server whose lists say how long they may be kept.
+fn dated(method: &str) -> Option<Value> {
+    let mut result = match method {
+        "server/discover" => {
+            json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})
+        }
+        other => usual(other)?,
+    };
+    result["resultType"] = json!("complete");
+    (result["ttlMs"], result["cacheScope"]) = (json!(60_000), json!("public"));
+    Some(result)
+}
+
+async fn aged(client: Memory) {
+    serve(client, dated).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_may_be_kept_as_long_as_each_that_it_is_made_of_and_by_its_caller_alone() {
+    dial::inside::add("aged_dated", aged);
+    dial::inside::add("aged_living", living);
+    let speak = Speak::Revision(Revision::newest(Era::Stateless).rules());
+    let dated = Settings { speak, ..settings("aged_dated") };
+    for (servers, expected) in [
+        (vec![dated.clone()], [60_000, 50_000, 60_000]),
+        (vec![dated, settings("aged_living")], [0, 0, 0]),
+    ] {
+        let (federation, count) = (Federation::default(), servers.len());
+        let service = Server::new("front").with(federation.layer()).start();
+        federation.begin(servers, &service.registry(), false);
+        for (wait, left) in [0, 10, 60].into_iter().zip(expected) {
+            sleep(Duration::from_secs(wait)).await;
+            let list = Operation::List(ListKind::Tools, None);
+            let Outcome::Complete(Payload::Page(page)) = ask(&service, "a", list).await else {
+                panic!("no list")
+            };
+            assert_eq!(page.items.iter().count(), count);
+            assert_eq!(page.cache, CacheHints { ttl_ms: left, public: false });
+        }
+    }
 }
