@@ -20,7 +20,7 @@ use super::sample::{Driver, Era};
 pub(super) const USAGE: &str = "\
 usage: cargo xtask bench http [--quick] [--repetitions N] [--creole PATH]
   --quick           about 2 minutes instead of about 9, with more noise and fewer idle clients
-  --repetitions N   take the medians of N repetitions, 1 to 100 (5, with --quick 3)
+  --repetitions N   take the medians of N repetitions, 1 to 100 (15, with --quick 3)
   --creole PATH     measure this binary as `PATH serve --http` instead of building creole";
 
 /// How much is measured.
@@ -37,7 +37,7 @@ pub(super) struct Plan {
 impl Plan {
     fn of(options: &Options) -> Self {
         let (repetitions, idle_repetitions, idle, warmup, measure) =
-            if options.quick { (3, 1, 2_000, 50, 250) } else { (5, 2, 10_000, 150, 1_000) };
+            if options.quick { (3, 1, 2_000, 50, 250) } else { (15, 2, 10_000, 100, 300) };
         let repetitions = options.repetitions.unwrap_or(repetitions);
         Self {
             repetitions,
