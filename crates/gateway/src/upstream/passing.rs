@@ -65,13 +65,12 @@ impl Upstream {
     /// Passes a call on, and once more if the server would not look at it and it is known what to do about that.
     async fn try_twice(&self, call: &Call, kept: Option<&Kept>) -> Outcome {
         for attempt in 0..2 {
-            let known = self.callable();
-            let untouched = match self.pass_on(call, &known, kept).await {
+            let untouched = match self.pass_on(call, kept).await {
                 Ok(Passed::Answered(outcome)) => return outcome,
                 Ok(Passed::Untouched(why)) => why,
                 Err(fault) => return fault.into(),
             };
-            if let Err(fault) = Box::pin(self.mend(untouched, attempt > 0, &known)).await {
+            if let Err(fault) = Box::pin(self.mend(untouched, attempt > 0)).await {
                 return fault.for_caller().into();
             }
         }
@@ -79,34 +78,26 @@ impl Upstream {
     }
 
     /// Does something about it that a server would not look at a call, if that is possible and was not done before.
-    async fn mend(
-        &self,
-        why: Untouched,
-        is_mended: bool,
-        known: &Arc<Callable>,
-    ) -> Result<(), Fault> {
+    async fn mend(&self, why: Untouched, is_mended: bool) -> Result<(), Fault> {
         match why {
             Untouched::Forgotten => Ok(()),
-            Untouched::Changed(fault, _) | Untouched::Mismatched(fault) if is_mended => Err(fault),
+            Untouched::Changed(fault, _) | Untouched::Mismatched(fault, _) if is_mended => {
+                Err(fault)
+            }
             Untouched::Changed(_, was) => {
                 if self.pool.leave(was) {
                     self.changed.send_replace(());
                 }
                 Ok(())
             }
-            Untouched::Mismatched(fault) => match self.learn_again(known).await {
+            Untouched::Mismatched(fault, known) => match self.learn_again(&known).await {
                 true => Ok(()),
                 false => Err(fault),
             },
         }
     }
 
-    async fn pass_on(
-        &self,
-        call: &Call,
-        known: &Callable,
-        kept: Option<&Kept>,
-    ) -> Result<Passed, Fault> {
+    async fn pass_on(&self, call: &Call, kept: Option<&Kept>) -> Result<Passed, Fault> {
         let is_stateless = match self.dialer.is_stateless() {
             Some(is_stateless) => is_stateless,
             None => self.main().await?.greeting().rules.era == Era::Stateless,
@@ -116,7 +107,7 @@ impl Upstream {
             return Ok(Passed::Answered(Box::pin(followed).await?));
         }
         let capabilities = terms::capabilities(&call.context);
-        let carried = self.carry(call, known, &capabilities, is_stateless).await?;
+        let carried = self.carry(call, &capabilities, is_stateless).await?;
         match carried.outcome {
             Outcome::Fail(_) | Outcome::Complete(Payload::TaskCreated(_)) => {
                 Box::pin(self.look_into(carried, call, &capabilities, is_stateless)).await
@@ -129,7 +120,6 @@ impl Upstream {
     async fn carry(
         &self,
         call: &Call,
-        known: &Callable,
         capabilities: &Arc<ClientCapabilities>,
         is_stateless: bool,
     ) -> Result<Carried, Fault> {
@@ -142,8 +132,10 @@ impl Upstream {
         }
         affinity::set_level(&lease, context).await;
         let (connection, lane) = (lease.connection.clone(), lease.lane);
-        let mirrors = mirrors(&call.operation, known);
-        let tasking = tasking(&call.operation, known, context, &connection);
+        // Not before: what the server has may have been learned while the conversation was opened.
+        let known = self.callable();
+        let mirrors = mirrors(&call.operation, &known);
+        let tasking = tasking(&call.operation, &known, context, &connection);
         let rules = connection.greeting().rules;
         let operation = call.operation.clone();
         let request = terms::request(operation, context, capabilities, tasking, rules);
@@ -151,11 +143,11 @@ impl Upstream {
             let (answered, may_repeat) = (kept::answers(context), self.may_repeat(&call.operation));
             let beginning = Beginning { request, mirrors, answered, may_repeat };
             let outcome = Box::pin(self.parking.follow(beginning, lease, context)).await;
-            return Ok(Carried { outcome, connection, lane });
+            return Ok(Carried { outcome, connection, lane, known });
         }
         let mut calling = connection.begin_with(request, mirrors);
         let outcome = relay::follow(&mut calling, &mut lease, context).await;
-        Ok(Carried { outcome, connection, lane })
+        Ok(Carried { outcome, connection, lane, known })
     }
 
     /// What is to be made of a call that failed, or that the server made a task of.
@@ -166,9 +158,9 @@ impl Upstream {
         capabilities: &Arc<ClientCapabilities>,
         is_stateless: bool,
     ) -> Result<Passed, Fault> {
-        let Carried { outcome, connection, lane } = carried;
+        let Carried { outcome, connection, lane, known } = carried;
         let answered = match outcome {
-            Outcome::Fail(fault) => return Ok(self.failed(fault, call, &connection).await),
+            Outcome::Fail(fault) => return Ok(self.failed(fault, call, &connection, known).await),
             Outcome::Complete(Payload::TaskCreated(task)) => {
                 let is_bound = self.settings.affinity == Affinity::Request && !is_stateless;
                 let conversation = call.context.conversation().cloned();
@@ -188,7 +180,13 @@ impl Upstream {
     }
 
     /// What is to be made of a call that failed.
-    async fn failed(&self, fault: Fault, call: &Call, connection: &Connection) -> Passed {
+    async fn failed(
+        &self,
+        fault: Fault,
+        call: &Call,
+        connection: &Connection,
+        known: Arc<Callable>,
+    ) -> Passed {
         if connection.is_closed().is_some_and(|closed| closed.session_lost) {
             return Passed::Untouched(Untouched::Forgotten);
         }
@@ -198,7 +196,7 @@ impl Upstream {
         }
         let is_call = matches!(call.operation, Operation::CallTool { .. });
         match is_call && fault.kind == FaultKind::HeaderMismatch {
-            true => Passed::Untouched(Untouched::Mismatched(fault)),
+            true => Passed::Untouched(Untouched::Mismatched(fault, known)),
             false => Passed::Answered(fault.for_caller().into()),
         }
     }
@@ -284,6 +282,8 @@ struct Carried {
     outcome: Outcome,
     connection: Connection,
     lane: usize,
+    /// What was known of the server's tools.
+    known: Arc<Callable>,
 }
 
 /// What came of passing a call on.
@@ -298,9 +298,9 @@ enum Untouched {
     Forgotten,
     /// It is not of this era any more.
     Changed(Fault, Era),
-    /// The headers of the call were not those that the tool's schema wants, so it was refused before it was carried
-    /// out (2026-07-28 basic/transports/streamable-http, client behavior).
-    Mismatched(Fault),
+    /// The headers of the call were not those that the tool's schema wants, as far as that was known, so it was refused
+    /// before it was carried out (2026-07-28 basic/transports/streamable-http, client behavior).
+    Mismatched(Fault, Arc<Callable>),
 }
 
 /// What the caller is told, given what the server did.
@@ -331,4 +331,22 @@ fn declined(context: &Context) -> Option<Fault> {
     };
     let is_declined = context.answers().any(|(_, answer)| !accepted(answer));
     is_declined.then(|| Fault::new(FaultKind::InputRefused, "the page was not visited"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The largest piece of memory that glibc keeps at hand for each thread.
+    const AT_HAND: usize = 1032;
+
+    #[test]
+    fn the_future_of_a_call_is_one_that_the_allocator_has_at_hand() {
+        fn size<'a, F>(_: fn(&'a Upstream, &'a Call) -> F) -> usize {
+            size_of::<F>()
+        }
+        // Around it are the call, the server, and how far it has come.
+        let around = size_of::<Call>() + 2 * size_of::<usize>();
+        assert!(size(Upstream::answer) + around <= AT_HAND, "{}", size(Upstream::answer) + around);
+    }
 }
