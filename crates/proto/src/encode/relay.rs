@@ -5,7 +5,6 @@ use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::ptr;
 
 use super::result::{Target, write_related_task};
 use super::{foreign_member, raw_member};
@@ -131,12 +130,8 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// The blocks; where data is not known and no block tells it in words, one more. Between peers of one revision none
-    /// needs to change.
+    /// The blocks; where data is not known and no block tells it in words, one more.
     fn content<'b>(&self, blocks: &'b str) -> Cow<'b, str> {
-        if ptr::eq(self.source, self.target.rules) {
-            return Cow::Borrowed(blocks);
-        }
         let Some(listed) = elements(blocks) else { return Cow::Borrowed(blocks) };
         let rules = self.target.rules;
         let is_unknown = rules.structured == Structured::Absent;
