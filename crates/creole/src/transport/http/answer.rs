@@ -8,8 +8,8 @@ use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, X_CONTEN
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use http_body::Body;
-use hyper::body::Incoming;
 
+use super::incoming::Incoming;
 use crate::auth::Principal;
 use crate::chain::BoxFuture;
 

@@ -6,8 +6,8 @@ use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::Arc;
 
+use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,9 +17,11 @@ use tokio::time::{Instant, sleep_until};
 use super::answer::{Answer, Peer, Refusal};
 use super::drain::{Stage, Watch};
 use super::handover::{Handover, is_to_be_left};
+use super::incoming::Incoming;
 use super::opening::{Opening, Version};
 use super::outgoing::Outgoing;
 use super::pace::Pace;
+use super::plain::{End, plain};
 use super::router::Router;
 use super::speaker::Overseer;
 use super::versions::{One, Protocol, Two};
@@ -68,16 +70,26 @@ where
     let mut opening = Opening::new(Wire::new(stream, Arc::clone(&pace)));
     let opened = overseer.listen(&mut opening).await?;
     let (version, wire) = whole(opened)??;
+    let wire = match version {
+        Version::Two => wire,
+        Version::One => {
+            let mut plain = plain(wire, Arc::clone(&router), Arc::clone(&pace), peer);
+            match whole(overseer.listen(&mut plain).await?)? {
+                End::Over => return None,
+                End::Lasting(lasting) => return Some(Box::pin(lasting.run(watch, place))),
+                End::Other(wire) => wire,
+            }
+        }
+    };
     let wire = TokioIo::new(wire);
     let handover = Handover::new();
     let (requests, left) = (Arc::clone(&pace), Arc::clone(&handover));
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (router, left, running) = (Arc::clone(&router), Arc::clone(&left), requests.begin());
+    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let (router, left, requests) =
+            (Arc::clone(&router), Arc::clone(&left), Arc::clone(&requests));
         let (mut head, body) = request.into_parts();
         async move {
-            let answered = CatchPanic(pin!(router.answer(&mut head, body, peer))).await;
-            // The request counts as running until its answer is complete.
-            let response = answered.unwrap_or_else(broken_down).map(|body| body.holding(running));
+            let response = answered(&router, &requests, &mut head, body.into(), peer).await;
             if !is_to_be_left(&head, &response) {
                 return Ok::<_, Infallible>(response);
             }
@@ -95,6 +107,19 @@ where
     whole(overseer.listen(&mut one).await?)?;
     let lasting = one.taken_over()?;
     Some(Box::pin(lasting.run(watch, place)))
+}
+
+/// The answer to a request, which counts as running until that is complete.
+pub(super) async fn answered<A: Answer>(
+    router: &Router<A>,
+    pace: &Arc<Pace>,
+    head: &mut Parts,
+    body: Incoming,
+    peer: Peer,
+) -> Response<Outgoing<A::Body>> {
+    let running = pace.begin();
+    let answered = CatchPanic(pin!(router.answer(head, body, peer))).await;
+    answered.unwrap_or_else(broken_down).map(|body| body.holding(running))
 }
 
 /// What came of something on a connection, unless that broke off.

@@ -21,13 +21,13 @@ use creole_proto::wire::{Fields, Limits};
 use http::header::{ACCEPT, ALLOW, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response};
-use hyper::body::Incoming;
 use tokio::sync::watch;
 
 use super::answer::Answer;
 use super::body::BodyLimits;
 use super::conversation::{COMMON, Conversation, First};
 use super::hub::Hub;
+use super::incoming::Incoming;
 use super::old_sse;
 use super::reply::{self, Body};
 use super::session::{Place, Session};

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use http::header::{ALLOW, AUTHORIZATION, CONNECTION, HOST, ORIGIN};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
-use hyper::body::Incoming;
 
 use super::answer::{Admission, Answer, Gate, Peer, Refusal};
 use super::cors;
 use super::drain::{Drain, Stage};
+use super::incoming::Incoming;
 use super::limits::{FIELDS, TARGET};
 use super::outgoing::Outgoing;
 use creole_proto::http::guard::{self, Guard};

@@ -7,5 +7,5 @@ mod framing;
 mod guards;
 mod lasting;
 mod multiplexed;
-mod support;
+pub(super) mod support;
 mod waiting;

@@ -12,7 +12,6 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use http_body::{Body, Frame};
-use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
@@ -22,24 +21,24 @@ use tokio::time::{sleep, timeout};
 use super::super::body::{self, BodyLimits};
 use super::super::handover::Lasts;
 use super::super::{
-    Admission, Answer, Drain, Gate, Guard, Limits, Listener, Peer, Refusal, Route, Router,
-    tls::Certificates,
+    Admission, Answer, Drain, Gate, Guard, Incoming, Limits, Listener, Peer, Refusal, Route,
+    Router, tls::Certificates,
 };
 use crate::auth::Principal;
 
 /// Long enough for any machine; reached only by tests that fail.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(in crate::transport::http) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Gives the body back. The header `x-do` asks for something else.
 #[derive(Clone, Default)]
-pub(super) struct Echo {
+pub(in crate::transport::http) struct Echo {
     /// The bodies of the requests that arrived, or their method where they have none.
-    pub(super) seen: Arc<Mutex<Vec<String>>>,
+    pub(in crate::transport::http) seen: Arc<Mutex<Vec<String>>>,
     /// What requests that wait are waiting for.
-    pub(super) release: Arc<Notify>,
-    pub(super) limits: BodyLimits,
+    pub(in crate::transport::http) release: Arc<Notify>,
+    pub(in crate::transport::http) limits: BodyLimits,
     /// Where the parts of answers that last come from.
-    pub(super) lasting: Arc<Mutex<Vec<mpsc::Sender<Bytes>>>>,
+    pub(in crate::transport::http) lasting: Arc<Mutex<Vec<mpsc::Sender<Bytes>>>>,
 }
 
 impl Answer for Echo {
@@ -73,7 +72,7 @@ impl Answer for Echo {
 }
 
 impl Echo {
-    pub(super) fn seen(&self) -> Vec<String> {
+    pub(in crate::transport::http) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -85,7 +84,7 @@ impl Echo {
     }
 
     /// Waits for an answer that lasts; gives what its parts are sent by.
-    pub(super) async fn begun(&self) -> mpsc::Sender<Bytes> {
+    pub(in crate::transport::http) async fn begun(&self) -> mpsc::Sender<Bytes> {
         let begun = async {
             loop {
                 if let Some(sender) = self.lasting.lock().unwrap().pop() {
@@ -105,7 +104,7 @@ fn lasting(body: Pieces) -> Response<Pieces> {
 }
 
 /// A body in parts.
-pub(super) struct Pieces(mpsc::Receiver<Bytes>);
+pub(in crate::transport::http) struct Pieces(mpsc::Receiver<Bytes>);
 
 impl From<Bytes> for Pieces {
     fn from(bytes: Bytes) -> Self {
@@ -157,18 +156,18 @@ impl Gate for Yes {
 }
 
 /// A server that runs.
-pub(super) struct Running {
-    pub(super) address: SocketAddr,
-    pub(super) echo: Echo,
-    pub(super) drain: Drain,
-    pub(super) ended: JoinHandle<()>,
+pub(in crate::transport::http) struct Running {
+    pub(in crate::transport::http) address: SocketAddr,
+    pub(in crate::transport::http) echo: Echo,
+    pub(in crate::transport::http) drain: Drain,
+    pub(in crate::transport::http) ended: JoinHandle<()>,
 }
 
-pub(super) async fn start(limits: Limits) -> Running {
+pub(in crate::transport::http) async fn start(limits: Limits) -> Running {
     start_with(limits, Echo::default(), None).await
 }
 
-pub(super) async fn start_with(
+pub(in crate::transport::http) async fn start_with(
     limits: Limits,
     echo: Echo,
     certificates: Option<Arc<Certificates>>,
@@ -188,26 +187,26 @@ pub(super) async fn start_with(
 }
 
 impl Running {
-    pub(super) async fn connect(&self) -> TcpStream {
+    pub(in crate::transport::http) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
     }
 
     /// Sends bytes and reads until the server closes.
-    pub(super) async fn exchange(&self, bytes: impl AsRef<[u8]>) -> String {
+    pub(in crate::transport::http) async fn exchange(&self, bytes: impl AsRef<[u8]>) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes.as_ref()).await.unwrap();
         to_end(&mut stream).await
     }
 
     /// Sends bytes and reads one answer, with a body that has a length.
-    pub(super) async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
+    pub(in crate::transport::http) async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes.as_ref()).await.unwrap();
         one(&mut stream).await
     }
 
     /// Ends the server.
-    pub(super) async fn stop(self) {
+    pub(in crate::transport::http) async fn stop(self) {
         self.drain.begin();
         self.drain.end();
         timeout(PATIENCE, self.ended).await.expect("the server ends").unwrap();
@@ -215,7 +214,7 @@ impl Running {
 }
 
 /// Reads until the server closes, and fails if it does not.
-pub(super) async fn to_end(stream: &mut TcpStream) -> String {
+pub(in crate::transport::http) async fn to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     // A connection that is cut also is closed.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("the server closes");
@@ -223,7 +222,7 @@ pub(super) async fn to_end(stream: &mut TcpStream) -> String {
 }
 
 /// Reads one answer, when no other one follows.
-pub(super) async fn one(stream: &mut TcpStream) -> String {
+pub(in crate::transport::http) async fn one(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let read = async {
         while !is_complete(&bytes) {
@@ -248,12 +247,12 @@ fn is_complete(bytes: &[u8]) -> bool {
 }
 
 /// A request with a body to the usual path.
-pub(super) fn post(body: &str) -> String {
+pub(in crate::transport::http) fn post(body: &str) -> String {
     with("", body)
 }
 
 /// The same, with further headers.
-pub(super) fn with(headers: &str, body: &str) -> String {
+pub(in crate::transport::http) fn with(headers: &str, body: &str) -> String {
     format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {}\r\n\r\n{body}",
         body.len()
@@ -261,6 +260,6 @@ pub(super) fn with(headers: &str, body: &str) -> String {
 }
 
 /// The number in the first line of an answer.
-pub(super) fn status(answer: &str) -> u16 {
+pub(in crate::transport::http) fn status(answer: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
 }

@@ -1,0 +1,165 @@
+//! The body of a request, wherever it comes from.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming as Read;
+
+/// The body of a request.
+#[derive(Debug)]
+pub struct Incoming(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    /// It came with its head.
+    Whole(Bytes),
+    /// It comes while the request is answered.
+    Fed(Arc<Feed>),
+    /// hyper reads it.
+    Read(Read),
+}
+
+impl From<Bytes> for Incoming {
+    fn from(whole: Bytes) -> Self {
+        Self(Kind::Whole(whole))
+    }
+}
+
+impl From<Arc<Feed>> for Incoming {
+    fn from(feed: Arc<Feed>) -> Self {
+        Self(Kind::Fed(feed))
+    }
+}
+
+impl From<Read> for Incoming {
+    fn from(read: Read) -> Self {
+        Self(Kind::Read(read))
+    }
+}
+
+impl Body for Incoming {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let piece = match &mut self.0 {
+            Kind::Whole(whole) if whole.is_empty() => Poll::Ready(None),
+            Kind::Whole(whole) => Poll::Ready(Some(std::mem::take(whole))),
+            Kind::Fed(feed) => feed.poll_piece(context),
+            Kind::Read(read) => return Pin::new(read).poll_frame(context),
+        };
+        piece.map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(whole) => whole.is_empty(),
+            Kind::Fed(feed) => feed.left() == 0,
+            Kind::Read(read) => read.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(whole) => SizeHint::with_exact(whole.len() as u64),
+            Kind::Fed(feed) => SizeHint::with_exact(feed.left()),
+            Kind::Read(read) => read.size_hint(),
+        }
+    }
+}
+
+/// The rest of a body, between the connection that it comes on and whoever reads it. The connection reads no more
+/// than is asked for.
+#[derive(Debug)]
+pub(super) struct Feed(Mutex<Fed>);
+
+#[derive(Debug)]
+struct Fed {
+    /// What has come and was not taken.
+    come: Bytes,
+    /// How many bytes are still to come.
+    missing: u64,
+    /// Who waits for them.
+    reader: Option<Waker>,
+}
+
+impl Feed {
+    /// A body of which this much came, and that much is missing.
+    pub(super) fn new(come: Bytes, missing: u64) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Fed { come, missing, reader: None })))
+    }
+
+    /// How many bytes are wanted now.
+    pub(super) fn wanted(&self) -> u64 {
+        let fed = self.lock();
+        if fed.reader.is_some() { fed.missing } else { 0 }
+    }
+
+    /// How many bytes are still to come.
+    pub(super) fn missing(&self) -> u64 {
+        self.lock().missing
+    }
+
+    /// Puts what has come; it must have been [wanted](Self::wanted).
+    pub(super) fn put(&self, piece: Bytes) {
+        let mut fed = self.lock();
+        fed.missing = fed.missing.saturating_sub(piece.len() as u64);
+        fed.come = piece;
+        if let Some(reader) = fed.reader.take() {
+            reader.wake();
+        }
+    }
+
+    fn left(&self) -> u64 {
+        let fed = self.lock();
+        fed.come.len() as u64 + fed.missing
+    }
+
+    fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let mut fed = self.lock();
+        if !fed.come.is_empty() {
+            return Poll::Ready(Some(std::mem::take(&mut fed.come)));
+        }
+        if fed.missing == 0 {
+            return Poll::Ready(None);
+        }
+        fed.reader = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Fed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_is_fed_asks_for_more_when_it_has_none_and_ends_with_the_last_byte() {
+        let feed = Feed::new(Bytes::from_static(b"ab"), 3);
+        let mut body = Incoming::from(Arc::clone(&feed));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut next = |body: &mut Incoming| match Pin::new(body).poll_frame(&mut context) {
+            Poll::Pending => None,
+            Poll::Ready(piece) => Some(piece.map(|frame| frame.unwrap().into_data().unwrap())),
+        };
+        assert_eq!((feed.wanted(), body.size_hint().exact()), (0, Some(5)));
+        assert_eq!(next(&mut body), Some(Some("ab".into())));
+        assert_eq!((feed.wanted(), feed.missing()), (0, 3));
+        assert_eq!(next(&mut body), None);
+        assert_eq!(feed.wanted(), 3);
+        feed.put(Bytes::from_static(b"cde"));
+        assert_eq!((feed.wanted(), feed.missing(), body.is_end_stream()), (0, 0, false));
+        assert_eq!(next(&mut body), Some(Some("cde".into())));
+        assert!(body.is_end_stream());
+        assert_eq!(next(&mut body), Some(None));
+    }
+}

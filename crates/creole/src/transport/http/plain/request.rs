@@ -1,0 +1,152 @@
+//! A request as nearly all clients write it: a POST of HTTP/1.1 that tells the length of its body, and nothing that
+//! needs a rule of its own.
+
+use std::mem::MaybeUninit;
+
+use bytes::Bytes;
+use http::Method;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
+    UPGRADE,
+};
+use http::request::Parts;
+use httparse::{Header, Status};
+
+/// The most headers that are read here.
+const MOST_HEADERS: usize = 48;
+
+/// What bytes are that begin a connection, or follow a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The head of a plain request: where it ends, and how long its body is.
+    Request(usize, u64),
+    /// A part of a head.
+    Part,
+    /// Anything else.
+    Other,
+}
+
+/// Looks at what was read. The head of a plain request takes the place of another, whose room it uses.
+pub(super) fn read(bytes: &Bytes, head: &mut Parts) -> Found {
+    let mut fields = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut parsed = httparse::Request::new(&mut []);
+    match parsed.parse_with_uninit_headers(bytes, &mut fields) {
+        Ok(Status::Complete(end)) => match take(bytes, &parsed, head) {
+            Some(length) => Found::Request(end, length),
+            None => Found::Other,
+        },
+        Ok(Status::Partial) => Found::Part,
+        Err(_) => Found::Other,
+    }
+}
+
+/// Takes a head, if it is plain; gives the length of its body.
+fn take(bytes: &Bytes, parsed: &httparse::Request<'_, '_>, head: &mut Parts) -> Option<u64> {
+    if (parsed.method, parsed.version) != (Some("POST"), Some(1)) {
+        return None;
+    }
+    let target = parsed.path.filter(|target| target.starts_with('/'))?;
+    if head.uri.path_and_query().is_none_or(|last| last.as_str() != target) {
+        head.uri = target.parse().ok()?;
+    }
+    head.method = Method::POST;
+    head.extensions.clear();
+    head.headers.clear();
+    for header in parsed.headers.iter() {
+        let (name, value) = field(bytes, header)?;
+        head.headers.append(name, value);
+    }
+    length(&head.headers)
+}
+
+/// A header, unless it has a say in how requests are read.
+fn field(bytes: &Bytes, header: &Header<'_>) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_bytes(header.name.as_bytes()).ok()?;
+    let is_plain = match name {
+        TRANSFER_ENCODING | EXPECT | UPGRADE => false,
+        CONNECTION => header.value.eq_ignore_ascii_case(b"keep-alive"),
+        _ => true,
+    };
+    let value = HeaderValue::from_maybe_shared(bytes.slice_ref(header.value)).ok()?;
+    is_plain.then_some((name, value))
+}
+
+/// The length that is told, once and in digits.
+fn length(headers: &HeaderMap) -> Option<u64> {
+    let mut told = headers.get_all(CONTENT_LENGTH).iter();
+    let (Some(length), None) = (told.next(), told.next()) else { return None };
+    let digits = length.to_str().ok().filter(|text| text.bytes().all(|it| it.is_ascii_digit()))?;
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn found(text: &str) -> (Found, Parts) {
+        let (mut head, ()) = Request::new(()).into_parts();
+        let found = read(&Bytes::copy_from_slice(text.as_bytes()), &mut head);
+        (found, head)
+    }
+
+    fn with(lines: &str) -> String {
+        format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n")
+    }
+
+    #[test]
+    fn a_post_with_a_length_is_read() {
+        let text =
+            with("Content-Length: 4\r\nAccept: a\r\nAccept: b\r\nConnection: Keep-Alive\r\n");
+        let (found, head) = found(&format!("{text}bodyPOST"));
+        assert_eq!(found, Found::Request(text.len(), 4));
+        assert_eq!((head.method, head.uri.path()), (Method::POST, "/mcp"));
+        assert_eq!(head.headers.get_all("accept").iter().count(), 2);
+        assert_eq!(head.headers["host"], "localhost");
+    }
+
+    #[test]
+    fn nothing_of_a_request_is_left_in_the_next() {
+        let (_, mut head) = found(&with("Content-Length: 4\r\nAuthorization: a\r\n"));
+        head.extensions.insert("somebody");
+        let next = "POST /mcp?a HTTP/1.1\r\nContent-Length: 0\r\n\r\n";
+        let found = read(&Bytes::from_static(next.as_bytes()), &mut head);
+        assert_eq!(found, Found::Request(next.len(), 0));
+        assert_eq!((head.uri.query(), head.headers.len()), (Some("a"), 1));
+        assert!(head.extensions.is_empty());
+    }
+
+    #[test]
+    fn anything_else_is_left_to_others() {
+        for lines in [
+            "",
+            "Content-Length: 4\r\nContent-Length: 4\r\n",
+            "Content-Length: +4\r\n",
+            "Content-Length: \r\n",
+            "Content-Length: 99999999999999999999\r\n",
+            "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+            "Content-Length: 4\r\nExpect: 100-continue\r\n",
+            "Content-Length: 4\r\nUpgrade: h2c\r\n",
+            "Content-Length: 4\r\nConnection: close\r\n",
+            "Content-Length: 4\r\nX: a\0b\r\n",
+            "Content-Length : 4\r\n",
+            &"X: y\r\n".repeat(60),
+        ] {
+            assert!(found(&with(lines)).0 == Found::Other, "{lines:?}");
+        }
+        for first in
+            ["GET / HTTP/1.1", "POST / HTTP/1.0", "POST http://a/ HTTP/1.1", "POST * HTTP/1.1"]
+        {
+            let text = format!("{first}\r\nContent-Length: 0\r\n\r\n");
+            assert!(found(&text).0 == Found::Other, "{first}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_whole_may_become_a_request() {
+        let text = with("Content-Length: 4\r\n");
+        for cut in 1..text.len() {
+            assert!(found(&text[..cut]).0 == Found::Part, "{cut}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What is plain is answered here, and what is not is given on with every byte.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use http::Method;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::super::tests::support::{Echo, PATIENCE, Pieces, post, with};
+use super::super::{Drain, Guard, Limits, Route};
+use super::*;
+
+type Spoken = JoinHandle<io::Result<End<DuplexStream, Pieces>>>;
+
+/// A client of a connection, and who speaks on it.
+fn speak() -> (DuplexStream, Echo, Spoken, Arc<AtomicBool>) {
+    let (client, server) = duplex(64 * 1024);
+    let echo = Echo::default();
+    let route = Route::new("/mcp", &[Method::POST, Method::GET], echo.clone());
+    let router = Router::new(Guard::loopback(), Drain::new()).route(route);
+    let pace = Pace::new(Limits::default());
+    let wire = Wire::new(server, Arc::clone(&pace));
+    let peer = Peer(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+    let Plain { talk, concluded } = plain(wire, Arc::new(router), pace, peer);
+    (client, echo, tokio::spawn(talk), concluded)
+}
+
+/// How it ended.
+async fn end(spoken: Spoken) -> End<DuplexStream, Pieces> {
+    timeout(PATIENCE, spoken).await.expect("an end").unwrap().unwrap()
+}
+
+/// Reads until this was read.
+async fn until(client: &mut DuplexStream, last: &str) -> String {
+    let mut bytes = Vec::new();
+    let read = async {
+        while !bytes.ends_with(last.as_bytes()) {
+            assert_ne!(client.read_buf(&mut bytes).await.unwrap(), 0, "{last:?} comes");
+        }
+    };
+    timeout(PATIENCE, read).await.expect("it comes");
+    String::from_utf8(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn requests_are_answered_in_their_order_until_the_client_ends() {
+    let (mut client, echo, spoken, _) = speak();
+    client.write_all(format!("{}{}", post("one"), post("two")).as_bytes()).await.unwrap();
+    let both = until(&mut client, "two\r\n0\r\n\r\n").await;
+    assert_eq!(both.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{both}");
+    client.write_all(format!("\r\n{}", post("three")).as_bytes()).await.unwrap();
+    until(&mut client, "three\r\n0\r\n\r\n").await;
+    client.shutdown().await.unwrap();
+    assert!(matches!(end(spoken).await, End::Over));
+    assert_eq!(echo.seen(), ["one", "two", "three"]);
+}
+
+#[tokio::test]
+async fn a_request_may_come_in_parts() {
+    let (mut client, echo, spoken, _) = speak();
+    let text = post(&"x".repeat(100_000));
+    let head = text.find("\r\n\r\n").unwrap() + 4;
+    for part in [&text[..20], &text[20..head - 2], &text[head - 2..head], &text[head..head + 1]] {
+        client.write_all(part.as_bytes()).await.unwrap();
+        sleep(Duration::from_millis(5)).await;
+    }
+    let rest = async {
+        client.write_all(&text.as_bytes()[head + 1..]).await.unwrap();
+        until(&mut client, "x\r\n0\r\n\r\n").await
+    };
+    let answer = timeout(PATIENCE, rest).await.unwrap();
+    assert!(answer.len() > 100_000, "{}", answer.len());
+    client.write_all(post("next").as_bytes()).await.unwrap();
+    until(&mut client, "next\r\n0\r\n\r\n").await;
+    assert_eq!(echo.seen().len(), 2);
+    drop(client);
+    assert!(matches!(end(spoken).await, End::Over));
+}
+
+#[tokio::test]
+async fn what_is_not_plain_is_given_on_with_all_that_follows() {
+    let get = "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let chunked =
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+    let last = with("Connection: close\r\n", "last");
+    let crumbs = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
+    for other in [get, chunked, &last, crumbs] {
+        let (mut client, echo, spoken, _) = speak();
+        client.write_all(post("one").as_bytes()).await.unwrap();
+        until(&mut client, "one\r\n0\r\n\r\n").await;
+        let all = format!("{other}{}", if other == crumbs { "" } else { get });
+        match other == crumbs {
+            false => client.write_all(all.as_bytes()).await.unwrap(),
+            true => {
+                for byte in all.as_bytes().chunks(4) {
+                    client.write_all(byte).await.unwrap();
+                    sleep(Duration::from_millis(2)).await;
+                }
+            }
+        }
+        let End::Other(mut wire) = end(spoken).await else { panic!("{other} is not plain") };
+        client.shutdown().await.unwrap();
+        let mut given = String::new();
+        wire.read_to_string(&mut given).await.unwrap();
+        assert_eq!(given, all);
+        assert_eq!(echo.seen(), ["one"]);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_takes_its_request_along() {
+    let (mut client, echo, spoken, _) = speak();
+    client.write_all(with("X-Do: wait\r\n", "waits").as_bytes()).await.unwrap();
+    while echo.seen().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    drop(client);
+    let ended = timeout(PATIENCE, spoken).await.expect("it is noticed").unwrap();
+    assert!(ended.is_err(), "nobody is there to be answered");
+}
+
+#[tokio::test]
+async fn what_is_sent_during_a_request_is_answered_behind_it() {
+    let (mut client, echo, _spoken, _) = speak();
+    client.write_all(with("X-Do: wait\r\n", "one").as_bytes()).await.unwrap();
+    client.write_all(post("two").as_bytes()).await.unwrap();
+    sleep(Duration::from_millis(20)).await;
+    assert_eq!(echo.seen(), ["one"]);
+    echo.release.notify_one();
+    let both = until(&mut client, "two\r\n0\r\n\r\n").await;
+    assert_eq!(both.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{both}");
+}
+
+#[tokio::test]
+async fn whoever_is_told_to_end_answers_what_runs_and_says_that_it_is_the_last() {
+    let (mut client, echo, spoken, concluded) = speak();
+    client.write_all(with("X-Do: wait\r\n", "one").as_bytes()).await.unwrap();
+    while echo.seen().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    concluded.store(true, Ordering::Release);
+    echo.release.notify_one();
+    let answer = until(&mut client, "one\r\n0\r\n\r\n").await;
+    assert!(answer.contains("connection: close\r\n"), "{answer}");
+    assert!(matches!(end(spoken).await, End::Over));
+}
