@@ -3,8 +3,7 @@
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 
 use super::secret::{Lent, Secret};
 
@@ -16,17 +15,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-
-/// The one `Authorization` header of a request. Of two, nobody could tell which one another program on
-/// the way has checked, so they are as good as none.
-#[must_use]
-pub fn authorization(headers: &HeaderMap) -> Option<&HeaderValue> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    match (values.next(), values.next()) {
-        (Some(only), None) => Some(only),
-        _ => None,
-    }
-}
 
 /// What a caller offers.
 #[derive(Debug)]
@@ -138,15 +126,5 @@ mod tests {
         }
         assert_eq!(read(&[b"Bearer ".as_slice(), &[b'a'; 64 * 1024]].concat()), "key:");
         assert!(matches!(Offer::read(None), Offer::Nothing));
-    }
-
-    #[test]
-    fn two_headers_are_as_good_as_none() {
-        let mut headers = HeaderMap::new();
-        assert_eq!(authorization(&headers), None);
-        headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer a"));
-        assert_eq!(authorization(&headers).unwrap(), "Bearer a");
-        headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer b"));
-        assert_eq!(authorization(&headers), None);
     }
 }

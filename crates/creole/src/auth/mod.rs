@@ -39,7 +39,6 @@ pub use edit::CredentialText;
 pub use error::AuthError;
 pub use expiry::{Expiry, NotAMoment};
 pub use file::{Kind, text_of};
-pub use header::authorization;
 pub use keys::{Key, NewKey};
 pub(crate) use principal::LOCAL;
 pub use principal::{Principal, Requirement};

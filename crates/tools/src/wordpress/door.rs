@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use creole::auth::{Principal, authorization};
-use creole::transport::http::{HeaderValue, Parts, Peer, Refusal, StatusCode};
+use creole::auth::Principal;
+use creole::transport::http::{Head, HeaderValue, Peer, Refusal, StatusCode};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::json;
 
@@ -19,10 +19,10 @@ impl Site {
     ///
     /// # Errors
     /// What its sender is told.
-    pub async fn identified(&self, head: &mut Parts, peer: Peer) -> Result<Principal, Refusal> {
-        let proof = authorization(&head.headers).and_then(Proof::of);
+    pub async fn identified(&self, head: &mut Head, peer: Peer) -> Result<Principal, Refusal> {
+        let proof = head.headers.only(AUTHORIZATION.as_str()).as_ref().and_then(Proof::of);
         // Nobody behind this needs the secret in the request.
-        head.headers.remove(AUTHORIZATION);
+        head.headers.remove(AUTHORIZATION.as_str());
         let proof = proof.ok_or_else(unauthorized)?;
         let address = peer.0.ip();
         let is_known = self.shared.visitors.knows(&proof);

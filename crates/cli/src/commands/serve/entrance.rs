@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use creole::transport::http::{Admission, Gate, Parts, Peer};
+use creole::transport::http::{Admission, Gate, Head, Peer};
 use creole_tools::wordpress::Site;
 
 /// Where callers sign in; clones are the same.
@@ -21,7 +21,7 @@ impl Entrance {
 }
 
 impl Gate for Entrance {
-    fn admit<'a>(&'a self, head: &'a mut Parts, peer: Peer) -> Admission<'a> {
+    fn admit<'a>(&'a self, head: &'a mut Head, peer: Peer) -> Admission<'a> {
         let site = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         Admission::Later(Box::pin(async move { site.identified(head, peer).await }))
     }

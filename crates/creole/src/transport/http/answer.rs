@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
-use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use http_body::Body;
 
 use super::incoming::Incoming;
+use super::request::Head;
 use crate::auth::Principal;
 use crate::chain::BoxFuture;
 
@@ -24,7 +24,7 @@ pub trait Answer: Send + Sync + 'static {
     /// `caller` is who the gate in front says it is, where there is one.
     fn answer(
         &self,
-        head: &mut Parts,
+        head: &mut Head,
         body: Incoming,
         caller: Option<Principal>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
@@ -36,7 +36,7 @@ pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Decides whether a caller may pass, after path and method and before anything of the body is read.
 pub trait Gate: Send + Sync + 'static {
     /// Lets the request pass and says whose it is, or says why not.
-    fn admit<'a>(&'a self, head: &'a mut Parts, peer: Peer) -> Admission<'a>;
+    fn admit<'a>(&'a self, head: &'a mut Head, peer: Peer) -> Admission<'a>;
 }
 
 /// What a [`Gate`] decides. What is known at once need not be waited for.

@@ -6,7 +6,6 @@ use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::Arc;
 
-use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -22,6 +21,7 @@ use super::opening::{Opening, Version};
 use super::outgoing::Outgoing;
 use super::pace::Pace;
 use super::plain::{End, plain};
+use super::request::Head;
 use super::router::Router;
 use super::speaker::Overseer;
 use super::versions::{One, Protocol, Two};
@@ -87,7 +87,8 @@ where
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let (router, left, requests) =
             (Arc::clone(&router), Arc::clone(&left), Arc::clone(&requests));
-        let (mut head, body) = request.into_parts();
+        let (head, body) = request.into_parts();
+        let mut head = Head::from(head);
         async move {
             let response = answered(&router, &requests, &mut head, body.into(), peer).await;
             if !is_to_be_left(&head, &response) {
@@ -113,7 +114,7 @@ where
 pub(super) async fn answered<A: Answer>(
     router: &Router<A>,
     pace: &Arc<Pace>,
-    head: &mut Parts,
+    head: &mut Head,
     body: Incoming,
     peer: Peer,
 ) -> Response<Outgoing<A::Body>> {

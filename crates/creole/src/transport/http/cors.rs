@@ -11,6 +11,8 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
+use super::request::Headers;
+
 /// What pages may send.
 const SENT: &[&str] = &[
     "accept",
@@ -30,14 +32,14 @@ const READ: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, retr
 const REMEMBERED: &str = "600";
 
 /// Whether a request asks what pages may do.
-pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
-    method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+pub(super) fn is_preflight(method: &Method, headers: &Headers) -> bool {
+    method == Method::OPTIONS && headers.contains(ACCESS_CONTROL_REQUEST_METHOD.as_str())
 }
 
 /// What a page of this origin may do.
 pub(super) fn preflight<B: From<Bytes>>(
     origin: &HeaderValue,
-    asked: &HeaderMap,
+    asked: &Headers,
     methods: &HeaderValue,
 ) -> Response<B> {
     let mut response = Response::new(B::from(Bytes::new()));
@@ -60,8 +62,8 @@ pub(super) fn allow(origin: &HeaderValue, headers: &mut HeaderMap) {
 }
 
 /// Those of the headers that were asked for which a page may send.
-fn allowed_headers(asked: &HeaderMap) -> Option<HeaderValue> {
-    let asked = asked.get(ACCESS_CONTROL_REQUEST_HEADERS)?.to_str().ok()?;
+fn allowed_headers(asked: &Headers) -> Option<HeaderValue> {
+    let asked = std::str::from_utf8(asked.get(ACCESS_CONTROL_REQUEST_HEADERS.as_str())?).ok()?;
     let known = |name: &&str| {
         let begins =
             |start: &str| name.get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start));

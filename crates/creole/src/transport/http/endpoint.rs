@@ -18,8 +18,7 @@ use creole_proto::http::accepted;
 use creole_proto::http::head::{LAST_EVENT, SESSION};
 use creole_proto::revision::Rules;
 use creole_proto::wire::{Fields, Limits};
-use http::header::{ACCEPT, ALLOW, HeaderMap, HeaderName, HeaderValue};
-use http::request::Parts;
+use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use tokio::sync::watch;
 
@@ -30,6 +29,7 @@ use super::hub::Hub;
 use super::incoming::Incoming;
 use super::old_sse;
 use super::reply::{self, Body};
+use super::request::{Head, Headers};
 use super::session::{Place, Session};
 use super::sessions::Sessions;
 use super::stream::Stream;
@@ -128,14 +128,14 @@ impl Endpoint {
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
-        let (mut head, body) = request.into_parts();
+        let (head, body) = request.into_parts();
         let caller = head.extensions.get::<Principal>().cloned();
-        self.answer_to(&mut head, body, caller).await
+        self.answer_to(&mut head.into(), body, caller).await
     }
 
     async fn answer_to<B>(
         &self,
-        head: &mut Parts,
+        head: &mut Head,
         body: B,
         caller: Option<Principal>,
     ) -> Response<Body>
@@ -224,18 +224,18 @@ impl Endpoint {
         self.refuse(None, &Fault::new(FaultKind::InvalidRequest, why), rules, status)
     }
 
-    async fn get(&self, headers: &HeaderMap, principal: &str) -> Response<Body> {
+    async fn get(&self, headers: &Headers, principal: &str) -> Response<Body> {
         if self.is_sessionless() {
             return self.not_allowed(false);
         }
-        if !accepted(joined(headers, &ACCEPT).as_deref()).events {
+        if !accepted(joined(headers, ACCEPT.as_str()).as_deref()).events {
             return reply::refusal(406, "the stream is text/event-stream");
         }
         let session = match self.session(headers, principal).await {
             Ok(session) => session,
             Err(refused) => return self.refused(refused),
         };
-        let last = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok());
+        let last = headers.get(LAST_EVENT).and_then(|value| std::str::from_utf8(value).ok());
         let last = last.and_then(Place::parse);
         if let (Some(last), Some(_)) = (last, self.peers()) {
             let draining = self.shared.draining.subscribe();
@@ -246,7 +246,7 @@ impl Endpoint {
         session.get(last)
     }
 
-    async fn delete(&self, headers: &HeaderMap, principal: &str) -> Response<Body> {
+    async fn delete(&self, headers: &Headers, principal: &str) -> Response<Body> {
         if self.is_sessionless() {
             return self.not_allowed(false);
         }
@@ -260,9 +260,9 @@ impl Endpoint {
     }
 
     /// The session that the request names.
-    async fn session(&self, headers: &HeaderMap, principal: &str) -> Result<Arc<Session>, Refused> {
-        let id = headers.get(SESSION_HEADER).ok_or(Refused::Unnamed)?;
-        let id = id.to_str().map_err(|_| Refused::Unknown)?;
+    async fn session(&self, headers: &Headers, principal: &str) -> Result<Arc<Session>, Refused> {
+        let id = headers.get(SESSION).ok_or(Refused::Unnamed)?;
+        let id = std::str::from_utf8(id).map_err(|_| Refused::Unknown)?;
         let sessions = &self.shared.sessions;
         let session = match sessions.live(id, principal) {
             Some(found) => found,
@@ -324,12 +324,8 @@ impl Endpoint {
 }
 
 /// A header as it was sent; one that was sent several times is a list (RFC 9110, 5.3).
-fn joined<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
-    if headers.len() == headers.keys_len() {
-        // Nothing was sent twice, as in most requests.
-        return headers.get(name).map(|value| Cow::Borrowed(value.as_bytes()));
-    }
-    let mut values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+fn joined<'a>(headers: &'a Headers, name: &'a str) -> Option<Cow<'a, [u8]>> {
+    let mut values = headers.all(name);
     let first = values.next()?;
     let Some(second) = values.next() else { return Some(Cow::Borrowed(first)) };
     let all: Vec<_> = [first, second].into_iter().chain(values).collect();
@@ -360,7 +356,7 @@ impl Answer for Endpoint {
 
     fn answer(
         &self,
-        head: &mut Parts,
+        head: &mut Head,
         body: Incoming,
         caller: Option<Principal>,
     ) -> impl Future<Output = Response<Body>> {

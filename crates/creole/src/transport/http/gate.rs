@@ -1,29 +1,30 @@
 //! Asks callers who they are before anything of their request is read.
 
 use http::header::AUTHORIZATION;
-use http::request::Parts;
 
 use super::answer::{Admission, Gate, Peer, Refusal};
-use crate::auth::{Authenticator, Principal, Verdict, authorization};
+use super::request::Head;
+use crate::auth::{Authenticator, Principal, Verdict};
 
 impl Gate for Authenticator {
-    fn admit<'a>(&'a self, head: &'a mut Parts, peer: Peer) -> Admission<'a> {
+    fn admit<'a>(&'a self, head: &'a mut Head, peer: Peer) -> Admission<'a> {
         let address = Some(peer.0.ip());
-        match self.authenticate_now(authorization(&head.headers), address) {
+        let proof = head.headers.only(AUTHORIZATION.as_str());
+        match self.authenticate_now(proof.as_ref(), address) {
             Some(verdict) => Admission::Now(pass(head, verdict)),
             None => Admission::Later(Box::pin(async move {
-                let verdict = self.authenticate(authorization(&head.headers), address).await;
+                let verdict = self.authenticate(proof.as_ref(), address).await;
                 pass(head, verdict)
             })),
         }
     }
 }
 
-fn pass(head: &mut Parts, verdict: Verdict) -> Result<Principal, Refusal> {
+fn pass(head: &mut Head, verdict: Verdict) -> Result<Principal, Refusal> {
     match verdict {
         Verdict::Granted(principal) => {
             // Nobody behind this needs the secret.
-            head.headers.remove(AUTHORIZATION);
+            head.headers.remove(AUTHORIZATION.as_str());
             Ok(principal)
         }
         Verdict::Refused(challenge) => {

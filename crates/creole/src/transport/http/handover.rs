@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::header::EXPECT;
-use http::request::Parts;
 use http::{Method, Response, Version};
+
+use super::request::Head;
 
 /// A mark in the extensions of a response that may go on for as long as its client wants.
 #[derive(Clone, Copy, Debug)]
@@ -45,11 +46,11 @@ impl<B> Handover<B> {
 
 /// Whether a response is written without hyper. HTTP/2 has other requests beside it; the rules of `HEAD` and of
 /// `Expect` are left to hyper.
-pub(super) fn is_to_be_left<B>(request: &Parts, response: &Response<B>) -> bool {
+pub(super) fn is_to_be_left<B>(request: &Head, response: &Response<B>) -> bool {
     response.extensions().get::<Lasts>().is_some()
         && matches!(request.version, Version::HTTP_10 | Version::HTTP_11)
         && request.method != Method::HEAD
-        && !request.headers.contains_key(EXPECT)
+        && !request.headers.contains(EXPECT.as_str())
 }
 
 #[cfg(test)]
@@ -68,7 +69,7 @@ mod tests {
         *multiplexed.version_mut() = Version::HTTP_2;
         let mut response = Response::new(());
         let is_left = |request: Request<()>, response: &Response<()>| {
-            is_to_be_left(&request.into_parts().0, response)
+            is_to_be_left(&request.into_parts().0.into(), response)
         };
         assert!(!is_left(plain(), &response));
         response.extensions_mut().insert(Lasts);

@@ -30,6 +30,7 @@ mod outgoing;
 mod pace;
 mod plain;
 mod reply;
+mod request;
 mod router;
 mod sending;
 mod session;
@@ -50,11 +51,11 @@ pub use limits::Limits;
 pub use listener::Listener;
 pub use outgoing::Outgoing;
 pub use reply::Body;
+pub use request::{Head, Headers};
 pub use router::{Route, Router};
 
 pub use creole_proto::http::guard::Guard;
 // Whoever writes an answer or a gate names these, and should not have to name their crates and versions.
-pub use http::request::Parts;
 pub use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 
 #[cfg(test)]

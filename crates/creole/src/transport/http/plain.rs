@@ -16,9 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::Request;
 use http::header::{CONNECTION, HeaderMap};
-use http::request::Parts;
 use http_body::Body;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -30,6 +28,7 @@ use super::incoming::{Feed, Incoming};
 use super::lasting::Lasting;
 use super::limits::HEAD;
 use super::pace::Pace;
+use super::request::Head;
 use super::router::Router;
 use super::sending::Sending;
 use super::speaker::Speaker;
@@ -96,7 +95,7 @@ where
     T: AsyncRead + AsyncWrite + Unpin,
     A: Answer,
 {
-    let (mut head, ()) = Request::new(()).into_parts();
+    let mut head = Head::default();
     let mut room = Vec::new();
     loop {
         let (end, length) = match line.next(&mut head).await? {
@@ -130,7 +129,7 @@ where
             break;
         }
         room = sending.into_room();
-        head.headers = parts.headers;
+        head.headers.rest(parts.headers);
     }
     poll_fn(|context| Pin::new(&mut line.wire).poll_shutdown(context)).await?;
     Ok(End::Over)
@@ -165,7 +164,7 @@ where
     }
 
     /// Waits for what comes next: a request, whose head is taken, or something else; nothing at the end.
-    async fn next(&mut self, head: &mut Parts) -> io::Result<Option<Found>> {
+    async fn next(&mut self, head: &mut Head) -> io::Result<Option<Found>> {
         for _ in 0..PARTS {
             if !self.unread.is_empty() {
                 match request::read(&self.unread, head) {

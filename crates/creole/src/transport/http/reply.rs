@@ -6,14 +6,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 
 use super::handover::Lasts;
-
-/// The room for headers that a connection keeps: that of most requests.
-const USUAL_HEADERS: usize = 32;
+use super::request::Headers;
 
 /// The body of a response.
 pub struct Body(Kind);
@@ -87,16 +85,14 @@ pub(super) fn is_json(response: &Response<Body>) -> bool {
     matches!(response.body().0, Kind::Json(_))
 }
 
-/// Says in the headers of a JSON document what it is. They take the room of the request's, which nobody needs any more:
-/// hyper reads the next head into what it wrote the last one from, so most connections make room for headers once.
-pub(super) fn complete(mut response: Response<Body>, request: &mut HeaderMap) -> Response<Body> {
+/// Says in the headers of a JSON document what it is. They take the room of the request's.
+pub(super) fn complete(mut response: Response<Body>, request: &mut Headers) -> Response<Body> {
     if !is_json(&response) {
         return response;
     }
     let headers = response.headers_mut();
-    if headers.is_empty() && request.capacity() <= USUAL_HEADERS {
-        *headers = std::mem::take(request);
-        headers.clear();
+    if headers.is_empty() {
+        *headers = request.take_room();
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

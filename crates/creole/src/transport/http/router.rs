@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use http::header::{ALLOW, AUTHORIZATION, CONNECTION, HOST, ORIGIN};
-use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 
 use super::answer::{Admission, Answer, Gate, Peer, Refusal};
@@ -15,6 +14,7 @@ use super::drain::{Drain, Stage};
 use super::incoming::Incoming;
 use super::limits::{FIELDS, TARGET};
 use super::outgoing::Outgoing;
+use super::request::Head;
 use creole_proto::http::guard::{self, Guard};
 
 /// Says that the process runs.
@@ -79,7 +79,7 @@ impl<A: Answer> Router<A> {
     /// Answers a request.
     pub(super) async fn answer(
         &self,
-        head: &mut Parts,
+        head: &mut Head,
         body: Incoming,
         peer: Peer,
     ) -> Response<Outgoing<A::Body>> {
@@ -103,14 +103,14 @@ impl<A: Answer> Router<A> {
     }
 
     /// The checks that hold for every path; gives the origin back if there is one.
-    fn let_in(&self, head: &Parts) -> Result<Option<HeaderValue>, Refusal> {
-        let Parts { headers, uri, version, .. } = head;
+    fn let_in(&self, head: &Head) -> Result<Option<HeaderValue>, Refusal> {
+        let Head { headers, uri, version, .. } = head;
         let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
         if target > TARGET {
             let said = format!("the request's target is longer than {TARGET} bytes");
             return Err(Refusal::new(StatusCode::URI_TOO_LONG, said).closing());
         }
-        if headers.len() > FIELDS {
+        if headers.count() > FIELDS {
             let said = format!("the request has more than {FIELDS} headers");
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
             return Err(Refusal::new(status, said).closing());
@@ -119,15 +119,16 @@ impl<A: Answer> Router<A> {
             Refusal::new(StatusCode::FORBIDDEN, refusal.to_string()).closing()
         };
         let named = uri.authority().map(http::uri::Authority::as_str);
-        let hosts = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
+        let hosts = headers.all(HOST.as_str());
         let header_needed = *version < Version::HTTP_2;
         let port = self.guard.host(named, hosts, header_needed).map_err(forbidden)?;
-        let origins = headers.get_all(ORIGIN).iter().map(HeaderValue::as_bytes);
+        let origins = headers.all(ORIGIN.as_str());
         let origin = self.guard.origin(origins, port).map_err(forbidden)?;
-        Ok(origin.and_then(|_| headers.get(ORIGIN)).cloned())
+        let origin = origin.and_then(|_| headers.get(ORIGIN.as_str()));
+        Ok(origin.and_then(|origin| HeaderValue::from_bytes(origin).ok()))
     }
 
-    fn find(&self, head: &Parts) -> Place<'_, A> {
+    fn find(&self, head: &Head) -> Place<'_, A> {
         match head.uri.path() {
             HEALTH => Place::Health,
             READY => Place::Ready,
@@ -168,7 +169,7 @@ enum Place<'a, A> {
 impl<A: Answer> Route<A> {
     async fn serve(
         &self,
-        head: &mut Parts,
+        head: &mut Head,
         body: Incoming,
         origin: Option<&HeaderValue>,
         peer: Peer,
@@ -191,14 +192,14 @@ impl<A: Answer> Route<A> {
     /// The checks of this path; nothing where there is no gate.
     fn admit<'a>(
         &'a self,
-        head: &'a mut Parts,
+        head: &'a mut Head,
         peer: Peer,
     ) -> Result<Option<Admission<'a>>, Refusal> {
         if !self.methods.contains(&head.method) {
             return Err(not_allowed(&head.method, &self.allow));
         }
         let Some(gate) = &self.gate else { return Ok(None) };
-        if head.headers.get_all(AUTHORIZATION).iter().nth(1).is_some() {
+        if head.headers.all(AUTHORIZATION.as_str()).nth(1).is_some() {
             // Which of them counts would be a matter of taste.
             let said = "the request has more than one `Authorization` header; send one";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, said));
@@ -208,7 +209,7 @@ impl<A: Answer> Route<A> {
 }
 
 /// How the process is, for those who ask by a method that only asks.
-fn status<B: From<bytes::Bytes>>(head: &Parts, status: StatusCode, said: &str) -> Response<B> {
+fn status<B: From<bytes::Bytes>>(head: &Head, status: StatusCode, said: &str) -> Response<B> {
     let methods = [Method::GET, Method::HEAD];
     let refusal = if methods.contains(&head.method) {
         Refusal::new(status, said)

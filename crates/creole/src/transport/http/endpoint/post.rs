@@ -6,14 +6,13 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::head::{METHOD, NAME, VERSION};
+use creole_proto::http::head::{METHOD, NAME, SESSION, VERSION};
 use creole_proto::http::{Accepted, Conversation as Belongs, Head, accepted, is_json};
 use creole_proto::http::{check_alone, conversation, status};
 use creole_proto::method::Method as Mcp;
 use creole_proto::revision::{Era, Revision, Rules};
 use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use http::request::Parts;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 
 use super::super::answer::Refusal;
@@ -22,19 +21,16 @@ use super::super::conversation::Conversation;
 use super::super::exchange::Exchange;
 use super::super::old_sse;
 use super::super::reply::{self, Body};
+use super::super::request::{Head as RequestHead, Headers};
 use super::super::stream::Stream;
 use super::{Endpoint, Refused, SESSION_HEADER, joined};
 use crate::call::Origin;
 use crate::chain::BoxFuture;
 use crate::telemetry;
 
-const VERSION_HEADER: HeaderName = HeaderName::from_static(VERSION);
-const METHOD_HEADER: HeaderName = HeaderName::from_static(METHOD);
-const NAME_HEADER: HeaderName = HeaderName::from_static(NAME);
-
 /// A POST whose body was read.
 struct Post<'a> {
-    headers: &'a HeaderMap,
+    headers: &'a Headers,
     accepted: Accepted,
     principal: Arc<str>,
     scanned: Result<Frame<'a>, ScanError>,
@@ -52,7 +48,7 @@ enum Step<'a> {
 impl Endpoint {
     pub(super) async fn post<B>(
         &self,
-        head: &Parts,
+        head: &RequestHead,
         body: B,
         principal: Arc<str>,
         is_old: bool,
@@ -61,10 +57,10 @@ impl Endpoint {
         B: http_body::Body<Data = Bytes> + Unpin,
     {
         let headers = &head.headers;
-        if !is_json(headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes)) {
+        if !is_json(headers.get(CONTENT_TYPE.as_str())) {
             return reply::refusal(415, "the body must be application/json in UTF-8");
         }
-        let mut accepted = accepted(joined(headers, &ACCEPT).as_deref());
+        let mut accepted = accepted(joined(headers, ACCEPT.as_str()).as_deref());
         if !accepted.json && !accepted.events {
             return reply::refusal(406, "answers are application/json or text/event-stream");
         }
@@ -97,14 +93,13 @@ impl Endpoint {
 
     fn message<'a>(&'a self, post: &'a Post<'a>, context: &mut Context<'_>) -> Step<'a> {
         let dialect = &self.shared.service.profile().dialect;
-        let header = |name: &HeaderName| joined(post.headers, name);
-        let (version, method, name) =
-            (header(&VERSION_HEADER), header(&METHOD_HEADER), header(&NAME_HEADER));
+        let header = |name| joined(post.headers, name);
+        let (version, method, name) = (header(VERSION), header(METHOD), header(NAME));
         let head = Head {
             version: version.as_deref(),
             method: method.as_deref(),
             name: name.as_deref(),
-            has_session: post.headers.contains_key(SESSION_HEADER),
+            has_session: post.headers.contains(SESSION),
         };
         let Ok(frame) = &post.scanned else { return Step::Later(Box::pin(self.unread(post))) };
         match conversation(frame, &head, dialect) {
@@ -112,9 +107,7 @@ impl Endpoint {
             Ok(Belongs::Alone) => self.checked(post, frame, &head, context),
             Ok(Belongs::Sessionless) => self.alone(post, dialect.base_rules(), context),
             Ok(Belongs::Opening) => Step::Later(Box::pin(self.open(post))),
-            Ok(Belongs::Session)
-                if !post.headers.contains_key(SESSION_HEADER) && wants_answer(frame) =>
-            {
+            Ok(Belongs::Session) if !post.headers.contains(SESSION) && wants_answer(frame) => {
                 // Who has not opened a session is told so in the words of the dialect.
                 self.alone(post, self.dialect().base_rules(), context)
             }
@@ -169,7 +162,7 @@ impl Endpoint {
         &self,
         method: Option<Mcp>,
         fields: &Fields<'_>,
-        headers: &HeaderMap,
+        headers: &Headers,
     ) -> Result<(), Fault> {
         if method != Some(Mcp::CallTool) {
             return Ok(());
@@ -178,9 +171,7 @@ impl Endpoint {
         let Some(mirrors) = self.shared.service.registry().mirrors(&tool) else { return Ok(()) };
         let arguments = fields.inside.arguments.and_then(Object::new).unwrap_or(Object::EMPTY);
         for mirror in mirrors.iter() {
-            let name = HeaderName::from_bytes(mirror.header.as_bytes()).ok();
-            let value = name.as_ref().and_then(|name| joined(headers, name));
-            mirror.check(arguments, value.as_deref())?;
+            mirror.check(arguments, joined(headers, &mirror.header).as_deref())?;
         }
         Ok(())
     }

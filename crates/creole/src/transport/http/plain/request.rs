@@ -5,12 +5,10 @@ use std::mem::MaybeUninit;
 
 use bytes::Bytes;
 use http::Method;
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
-    UPGRADE,
-};
-use http::request::Parts;
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderName, TRANSFER_ENCODING, UPGRADE};
 use httparse::{Header, Status};
+
+use crate::transport::http::request::Head;
 
 /// The most headers that are read here.
 const MOST_HEADERS: usize = 48;
@@ -27,7 +25,7 @@ pub(super) enum Found {
 }
 
 /// Looks at what was read. The head of a plain request takes the place of another, whose room it uses.
-pub(super) fn read(bytes: &Bytes, head: &mut Parts) -> Found {
+pub(super) fn read(bytes: &Bytes, head: &mut Head) -> Found {
     let mut fields = [const { MaybeUninit::uninit() }; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut []);
     match parsed.parse_with_uninit_headers(bytes, &mut fields) {
@@ -41,7 +39,7 @@ pub(super) fn read(bytes: &Bytes, head: &mut Parts) -> Found {
 }
 
 /// Takes a head, if it is plain; gives the length of its body.
-fn take(bytes: &Bytes, parsed: &httparse::Request<'_, '_>, head: &mut Parts) -> Option<u64> {
+fn take(bytes: &Bytes, parsed: &httparse::Request<'_, '_>, head: &mut Head) -> Option<u64> {
     if (parsed.method, parsed.version) != (Some("POST"), Some(1)) {
         return None;
     }
@@ -50,42 +48,37 @@ fn take(bytes: &Bytes, parsed: &httparse::Request<'_, '_>, head: &mut Parts) -> 
         head.uri = target.parse().ok()?;
     }
     head.method = Method::POST;
-    head.extensions.clear();
-    head.headers.clear();
-    for header in parsed.headers.iter() {
-        let (name, value) = field(bytes, header)?;
-        head.headers.append(name, value);
+    let lines = head.headers.written(bytes.clone());
+    let mut length = None;
+    for Header { name, value } in parsed.headers.iter() {
+        let is = |other: HeaderName| name.eq_ignore_ascii_case(other.as_str());
+        if is(CONTENT_LENGTH) {
+            let is_first = length.replace(digits(value)?).is_none();
+            is_first.then_some(())?;
+        }
+        // These have a say in how requests are read.
+        let is_other = is(CONNECTION) && !value.eq_ignore_ascii_case(b"keep-alive");
+        if is_other || is(TRANSFER_ENCODING) || is(EXPECT) || is(UPGRADE) {
+            return None;
+        }
+        lines.add(name.as_bytes(), value);
     }
-    length(&head.headers)
+    length
 }
 
-/// A header, unless it has a say in how requests are read.
-fn field(bytes: &Bytes, header: &Header<'_>) -> Option<(HeaderName, HeaderValue)> {
-    let name = HeaderName::from_bytes(header.name.as_bytes()).ok()?;
-    let is_plain = match name {
-        TRANSFER_ENCODING | EXPECT | UPGRADE => false,
-        CONNECTION => header.value.eq_ignore_ascii_case(b"keep-alive"),
-        _ => true,
-    };
-    let value = HeaderValue::from_maybe_shared(bytes.slice_ref(header.value)).ok()?;
-    is_plain.then_some((name, value))
-}
-
-/// The length that is told, once and in digits.
-fn length(headers: &HeaderMap) -> Option<u64> {
-    let mut told = headers.get_all(CONTENT_LENGTH).iter();
-    let (Some(length), None) = (told.next(), told.next()) else { return None };
-    let digits = length.to_str().ok().filter(|text| text.bytes().all(|it| it.is_ascii_digit()))?;
-    digits.parse().ok()
+/// A length, which is nothing but digits.
+fn digits(value: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(value).ok()?;
+    text.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
+    text.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::Request;
 
-    fn found(text: &str) -> (Found, Parts) {
-        let (mut head, ()) = Request::new(()).into_parts();
+    fn found(text: &str) -> (Found, Head) {
+        let mut head = Head::default();
         let found = read(&Bytes::copy_from_slice(text.as_bytes()), &mut head);
         (found, head)
     }
@@ -101,19 +94,17 @@ mod tests {
         let (found, head) = found(&format!("{text}bodyPOST"));
         assert_eq!(found, Found::Request(text.len(), 4));
         assert_eq!((head.method, head.uri.path()), (Method::POST, "/mcp"));
-        assert_eq!(head.headers.get_all("accept").iter().count(), 2);
-        assert_eq!(head.headers["host"], "localhost");
+        assert_eq!(head.headers.all("accept").count(), 2);
+        assert_eq!(head.headers.get("host"), Some(&b"localhost"[..]));
     }
 
     #[test]
     fn nothing_of_a_request_is_left_in_the_next() {
         let (_, mut head) = found(&with("Content-Length: 4\r\nAuthorization: a\r\n"));
-        head.extensions.insert("somebody");
         let next = "POST /mcp?a HTTP/1.1\r\nContent-Length: 0\r\n\r\n";
         let found = read(&Bytes::from_static(next.as_bytes()), &mut head);
         assert_eq!(found, Found::Request(next.len(), 0));
-        assert_eq!((head.uri.query(), head.headers.len()), (Some("a"), 1));
-        assert!(head.extensions.is_empty());
+        assert_eq!((head.uri.query(), head.headers.count()), (Some("a"), 1));
     }
 
     #[test]

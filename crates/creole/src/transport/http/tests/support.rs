@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
-use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use http_body::{Body, Frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::super::body::{self, BodyLimits};
 use super::super::handover::Lasts;
 use super::super::{
-    Admission, Answer, Drain, Gate, Guard, Incoming, Limits, Listener, Peer, Refusal, Route,
+    Admission, Answer, Drain, Gate, Guard, Head, Incoming, Limits, Listener, Peer, Refusal, Route,
     Router, tls::Certificates,
 };
 use crate::auth::Principal;
@@ -46,11 +45,11 @@ impl Answer for Echo {
 
     async fn answer(
         &self,
-        head: &mut Parts,
+        head: &mut Head,
         body: Incoming,
         _: Option<Principal>,
     ) -> Response<Pieces> {
-        let todo = head.headers.get("x-do").map(|value| value.to_str().unwrap().to_owned());
+        let todo = head.headers.get("x-do").map(|value| String::from_utf8(value.to_vec()).unwrap());
         let bytes = match body::read(body, &self.limits).await {
             Ok(bytes) => bytes,
             Err(unread) => return Refusal::from(unread).into_response(),
@@ -145,10 +144,10 @@ impl Body for Pieces {
 struct Yes;
 
 impl Gate for Yes {
-    fn admit<'a>(&'a self, head: &'a mut Parts, _: Peer) -> Admission<'a> {
+    fn admit<'a>(&'a self, head: &'a mut Head, _: Peer) -> Admission<'a> {
         Admission::Later(Box::pin(async move {
-            match head.headers.get(AUTHORIZATION) {
-                Some(value) if value == "yes" => Ok(Principal::local()),
+            match head.headers.get(AUTHORIZATION.as_str()) {
+                Some(b"yes") => Ok(Principal::local()),
                 _ => Err(Refusal::new(StatusCode::UNAUTHORIZED, "say yes")),
             }
         }))
