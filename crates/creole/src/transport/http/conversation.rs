@@ -194,8 +194,11 @@ impl Conversation {
 
     /// Reports what came of a call.
     pub(super) fn finish(&self, key: CallKey, outcome: Outcome) {
-        self.with(COMMON, |machine, now, out| machine.finish(key, outcome, now, out));
+        let now = self.started.elapsed();
         let mut inner = self.lock();
+        let Inner { machine, outbox, .. } = &mut *inner;
+        machine.finish(key, outcome, now, outbox);
+        inner.obey(&self.service, COMMON);
         if !inner.machine.is_open(key) {
             inner.calls.retain(|open| open.key != key);
         }

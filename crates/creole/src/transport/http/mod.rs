@@ -51,7 +51,7 @@ pub use limits::Limits;
 pub use listener::Listener;
 pub use outgoing::Outgoing;
 pub use reply::Body;
-pub use request::{Head, Headers};
+pub use request::{Head, Headers, Values};
 pub use router::{Route, Router};
 
 pub use creole_proto::http::guard::Guard;

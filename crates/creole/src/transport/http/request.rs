@@ -1,8 +1,10 @@
 //! The head of a request, as those see it who answer it.
 
 use std::ops::Range;
+use std::slice;
 
 use bytes::Bytes;
+use http::header::ValueIter;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 
@@ -59,20 +61,16 @@ impl From<HeaderMap> for Headers {
 
 impl Headers {
     /// The values of a header, whose name is given in lower case.
-    pub fn all(&self, name: &str) -> impl Iterator<Item = &[u8]> {
-        let (lines, map) = match &self.lines {
-            Some(lines) => (Some(lines.named(name)), None),
-            None => (None, Some(self.map.get_all(name).iter().map(HeaderValue::as_bytes))),
-        };
-        lines.into_iter().flatten().chain(map.into_iter().flatten())
+    pub fn all<'a>(&'a self, name: &'a str) -> Values<'a> {
+        Values(match &self.lines {
+            Some(lines) => Source::Lines(name, &lines.text, lines.fields.iter()),
+            None => Source::Map(self.map.get_all(name).iter()),
+        })
     }
 
     /// The first value of a header, whose name is given in lower case.
-    pub fn get(&self, name: &str) -> Option<&[u8]> {
-        match &self.lines {
-            Some(lines) => lines.named(name).next(),
-            None => self.map.get(name).map(HeaderValue::as_bytes),
-        }
+    pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
+        self.all(name).next()
     }
 
     /// The value of a header that was sent once. Of two, nobody could tell which one another program on the way has
@@ -99,9 +97,7 @@ impl Headers {
     pub fn remove(&mut self, name: &str) {
         match &mut self.lines {
             Some(Lines { text, fields }) => {
-                fields.retain(|field| {
-                    !text[field.name.clone()].eq_ignore_ascii_case(name.as_bytes())
-                });
+                fields.retain(|field| !field.is_named(name, text));
             }
             None => _ = self.map.remove(name),
         }
@@ -139,12 +135,36 @@ impl Lines {
         });
         self.fields.push(Field { name, value });
     }
+}
 
-    fn named(&self, name: &str) -> impl Iterator<Item = &[u8]> {
-        let text = &self.text;
-        let is_named =
-            move |field: &&Field| text[field.name.clone()].eq_ignore_ascii_case(name.as_bytes());
-        self.fields.iter().filter(is_named).map(|field| &text[field.value.clone()])
+/// The values of a header.
+#[derive(Debug)]
+pub struct Values<'a>(Source<'a>);
+
+#[derive(Debug)]
+enum Source<'a> {
+    Lines(&'a str, &'a [u8], slice::Iter<'a, Field>),
+    Map(ValueIter<'a, HeaderValue>),
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        match &mut self.0 {
+            Source::Lines(name, text, fields) => {
+                let field = fields.find(|field| field.is_named(name, text))?;
+                Some(&text[field.value.clone()])
+            }
+            Source::Map(values) => values.next().map(HeaderValue::as_bytes),
+        }
+    }
+}
+
+impl Field {
+    fn is_named(&self, name: &str, text: &[u8]) -> bool {
+        self.name.len() == name.len()
+            && text[self.name.clone()].eq_ignore_ascii_case(name.as_bytes())
     }
 }
 
