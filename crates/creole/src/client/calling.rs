@@ -153,10 +153,16 @@ impl Desk {
         }
     }
 
-    /// It is the call's turn to be sent.
-    pub(super) fn release(&mut self) {
+    /// Leaves the rest of the way to the caller, who is woken by what carries it.
+    pub(super) fn carry_on(&mut self, carrier: Carrier) {
+        self.carrier = Some(carrier);
+    }
+
+    /// It is the call's turn to be sent: by whoever says so, unless nobody waits for it yet.
+    pub(super) fn release(&mut self) -> Option<(Carrier, Waker)> {
         self.is_held = false;
-        self.wake();
+        let waker = self.waker.clone()?;
+        self.carrier.take().map(|carrier| (carrier, waker))
     }
 
     /// Wakes nobody until somebody looks again.
@@ -255,25 +261,19 @@ impl Calling {
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Step> {
-        if self.carrier.is_some() {
-            // What comes is looked for right afterwards.
-            self.hub.hush(self.key);
-            self.drive(context);
-        }
         loop {
-            match ready!(self.hub.poll_found(self.key, context)) {
-                Found::Step(step) => return Poll::Ready(step),
-                Found::Carrier(carrier) => {
-                    self.carrier = Some(carrier);
-                    self.drive(context);
+            if let Some(carrier) = &mut self.carrier {
+                // What comes is looked for right afterwards.
+                self.hub.hush(self.key);
+                if carrier.as_mut().poll(context).is_ready() {
+                    self.carrier = None;
                 }
             }
+            match ready!(self.hub.poll_found(self.key, context)) {
+                Found::Step(step) => return Poll::Ready(step),
+                Found::Carrier(carrier) => self.carrier = Some(carrier),
+            }
         }
-    }
-
-    /// Carries the call on.
-    fn drive(&mut self, context: &mut Context<'_>) {
-        self.carrier.take_if(|carrier| carrier.as_mut().poll(context).is_ready());
     }
 
     /// What the call comes to; `on_news` is told what happens on the way. Cancel-safe.
