@@ -53,6 +53,11 @@ pub fn is_text(block: &str) -> bool {
     Object::new(block).and_then(kind).as_deref() == Some("text")
 }
 
+/// Whether a peer knows every block that any revision has.
+pub fn knows_all_blocks(rules: &Rules) -> bool {
+    rules.audio && rules.resource_links
+}
+
 fn is_known(block: &str, rules: &Rules) -> bool {
     match Object::new(block).and_then(kind).as_deref() {
         Some("audio") => rules.audio,

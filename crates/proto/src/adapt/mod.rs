@@ -7,7 +7,7 @@ mod form;
 mod sampling;
 mod schema;
 
-pub use blocks::{is_text, lower_raw_block, lower_raw_blocks};
+pub use blocks::{is_text, knows_all_blocks, lower_raw_block, lower_raw_blocks};
 pub use content::{lower_blocks, lower_structured};
 pub use foreign::{lower_output, lower_schema, sound_schema};
 pub use form::{Lowered, lower_form};

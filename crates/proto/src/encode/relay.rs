@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::result::{Target, write_related_task};
 use super::{foreign_member, raw_member};
-use crate::adapt::{is_text, lower_raw_block, lower_raw_blocks};
+use crate::adapt::{is_text, knows_all_blocks, lower_raw_block, lower_raw_blocks};
 use crate::dialect::IsError;
 use crate::meta;
 use crate::op::{Relayed, RelayedKind};
@@ -132,9 +132,12 @@ impl<'a> Relay<'a> {
 
     /// The blocks; where data is not known and no block tells it in words, one more.
     fn content<'b>(&self, blocks: &'b str) -> Cow<'b, str> {
-        let Some(listed) = elements(blocks) else { return Cow::Borrowed(blocks) };
         let rules = self.target.rules;
         let is_unknown = rules.structured == Structured::Absent;
+        if !is_unknown && knows_all_blocks(rules) {
+            return Cow::Borrowed(blocks);
+        }
+        let Some(listed) = elements(blocks) else { return Cow::Borrowed(blocks) };
         let data = is_unknown.then(|| self.result.get("structuredContent")).flatten();
         let more = data.filter(|_| !listed.iter().any(|block| is_text(block)));
         lower_raw_blocks(&listed, more, rules).map_or(Cow::Borrowed(blocks), Cow::Owned)
@@ -191,6 +194,9 @@ fn structured<'a>(value: &'a str, rules: &Rules) -> Option<Cow<'a, str>> {
 
 /// The messages of a prompt, each with one block.
 fn messages<'a>(value: &'a str, rules: &Rules) -> Cow<'a, str> {
+    if knows_all_blocks(rules) {
+        return Cow::Borrowed(value);
+    }
     let mut is_changed = false;
     let mut out = Vec::from(b"[");
     for (position, message) in elements(value).unwrap_or_default().into_iter().enumerate() {

@@ -235,10 +235,13 @@ impl<'a> Items<'a> {
     /// What the next key says. One without escapes ends at its first quote.
     fn next_key(&mut self) -> Option<Cow<'a, str>> {
         let before = self.clone();
+        let bytes = self.text.as_bytes();
         let start = self.next_start(b',')? + 1;
-        let end = start + plain_run(self.text.as_bytes().get(start..)?);
-        let quotes = [start - 1, end].map(|place| self.text.as_bytes().get(place));
-        if quotes == [Some(&b'"'); 2] {
+        if bytes.get(start - 1) != Some(&b'"') {
+            return self.stop();
+        }
+        let end = start + plain_run(bytes.get(start..)?);
+        if bytes.get(end) == Some(&b'"') {
             self.at = end + 1;
             return self.text.get(start..end).map(Cow::Borrowed);
         }
