@@ -58,7 +58,7 @@ pub(super) fn write(
     }
     match framing {
         // What has no body by its status has no length either (RFC 9110, 8.6).
-        Framing::Length(0) if parts.status == StatusCode::NO_CONTENT => {}
+        Framing::Length(0) if has_no_body(parts.status) => {}
         Framing::Length(length) => {
             // Writing to a vector cannot fail.
             let _ = write!(out, "content-length: {length}\r\n");
@@ -68,6 +68,10 @@ pub(super) fn write(
     }
     date::write(out);
     out.extend_from_slice(b"\r\n");
+}
+
+fn has_no_body(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The head of a request, as those see it who answer it.
 
+use std::fmt;
 use std::ops::Range;
 use std::slice;
 
@@ -32,7 +33,7 @@ impl From<Parts> for Head {
 
 /// The headers of a request: as they were written, where only a few of them are ever looked at, or as others have read
 /// them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Headers {
     /// Those that others have read. Otherwise room for those of the response.
     map: HeaderMap,
@@ -40,14 +41,13 @@ pub struct Headers {
 }
 
 /// Headers as they were written.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Lines {
     text: Bytes,
     fields: Vec<Field>,
 }
 
 /// Where a name and its value are in the text.
-#[derive(Debug)]
 struct Field {
     name: Range<usize>,
     value: Range<usize>,
@@ -126,6 +126,13 @@ impl Headers {
     }
 }
 
+/// Tells no more than how many there are: some are secrets.
+impl fmt::Debug for Headers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Headers").field("count", &self.count()).finish_non_exhaustive()
+    }
+}
+
 impl Lines {
     /// Adds a header, both parts of which are in the text.
     pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
@@ -138,13 +145,17 @@ impl Lines {
 }
 
 /// The values of a header.
-#[derive(Debug)]
 pub struct Values<'a>(Source<'a>);
 
-#[derive(Debug)]
 enum Source<'a> {
     Lines(&'a str, &'a [u8], slice::Iter<'a, Field>),
     Map(ValueIter<'a, HeaderValue>),
+}
+
+impl fmt::Debug for Values<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Values")
+    }
 }
 
 impl<'a> Iterator for Values<'a> {
@@ -214,6 +225,13 @@ mod tests {
             assert_eq!(headers.only("authorization").unwrap(), "Bearer a");
             assert_eq!(headers.only("accept"), None);
             assert_eq!(headers.only("origin"), None);
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_told() {
+        for headers in both() {
+            assert_eq!(format!("{headers:?}"), "Headers { count: 4, .. }");
         }
     }
 

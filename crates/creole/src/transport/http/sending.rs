@@ -64,7 +64,8 @@ where
         mut room: Vec<u8>,
     ) -> (Self, Parts) {
         let (parts, body) = response.into_parts();
-        let framing = Framing::of(version, body.size_hint().exact());
+        let length = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
+        let framing = Framing::of(version, length);
         room.clear();
         head::write(&mut room, version, &parts, framing, is_last);
         (Self { body: Some(body), framing, head: room, out: Out::default() }, parts)
@@ -138,7 +139,7 @@ where
                 *left = rest.ok_or_else(|| io::Error::other("a body is longer than announced"))?;
             }
             Framing::Chunks => {
-                write!(self.out.front, "{:x}\r\n", piece.len())?;
+                write!(self.out.front, "{:X}\r\n", piece.len())?;
                 self.out.back = b"\r\n";
             }
             Framing::Close => {}

@@ -1,5 +1,6 @@
 //! The listener from outside: bytes over loopback sockets go in, answers are read back.
 
+mod alike;
 mod bodies;
 mod draining;
 mod encrypted;
