@@ -77,7 +77,7 @@ where
             match whole(overseer.listen(&mut plain).await?)? {
                 End::Over => return None,
                 End::Lasting(lasting) => return Some(Box::pin(lasting.run(watch, place))),
-                End::Other(wire) => wire,
+                End::Other(wire) => *wire,
             }
         }
     };

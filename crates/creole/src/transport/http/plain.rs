@@ -48,7 +48,7 @@ pub(super) enum End<T, B> {
     /// A response is left that lasts.
     Lasting(Box<Lasting<T, B>>),
     /// What comes next is not plain.
-    Other(Wire<T>),
+    Other(Box<Wire<T>>),
 }
 
 /// Somebody who answers the plain requests of a connection.
@@ -158,9 +158,9 @@ where
     }
 
     /// The wire, with what was read ahead.
-    fn give_back(mut self) -> Wire<T> {
+    fn give_back(mut self) -> Box<Wire<T>> {
         self.wire.give_back(self.unread);
-        self.wire
+        Box::new(self.wire)
     }
 
     /// Waits for what comes next: a request, whose head is taken, or something else; nothing at the end.

@@ -1,10 +1,17 @@
-//! A file that only grows, and begins anew when it is large.
+//! A file that only grows, and begins anew when it is large. Several may write to one file, also from other processes:
+//! each holds a lock while it does, and looks whether the file was put aside meanwhile.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::AuditSettings;
+
+/// How long another may write before it is waited for no longer, and how often it is looked whether it is done.
+const PATIENCE: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The file, and those before it.
 pub(super) struct Journal {
@@ -28,6 +35,7 @@ impl Journal {
     /// Writes lines. What cannot be written is told in the log: calls go on without it.
     pub(super) fn write(&mut self, lines: impl Iterator<Item = String>) {
         let mut block = Vec::new();
+        self.tell(Self::hold);
         for line in lines {
             block.extend_from_slice(line.as_bytes());
             block.push(b'\n');
@@ -38,6 +46,20 @@ impl Journal {
         }
         if !block.is_empty() {
             self.tell(|journal| journal.append(&block));
+        }
+        // Where there are no locks there is nothing to give back.
+        _ = self.file.unlock();
+    }
+
+    /// Keeps others from writing, and goes on in the file that they began if they put ours aside.
+    fn hold(&mut self) -> io::Result<()> {
+        loop {
+            lock(&self.file);
+            if is_at(&self.file, &self.path) {
+                self.bytes = self.file.metadata()?.len();
+                return Ok(());
+            }
+            self.file = open(&self.path)?;
         }
     }
 
@@ -68,9 +90,34 @@ impl Journal {
             _ => fs::rename(&self.path, numbered(&self.path, 1))?,
         }
         self.file = open(&self.path)?;
-        self.bytes = 0;
-        Ok(())
+        self.hold()
     }
+}
+
+/// Waits until nobody else holds the file. One who never lets it go is not waited for: lines written at the same time
+/// stay whole, since each block is appended at once.
+fn lock(file: &File) {
+    let mut left = PATIENCE;
+    while let Err(TryLockError::WouldBlock) = file.try_lock() {
+        let Some(less) = left.checked_sub(LOOK) else { return };
+        left = less;
+        sleep(LOOK);
+    }
+}
+
+/// Whether the file is still the one at that path.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+
+    let place = |about: io::Result<fs::Metadata>| about.map(|it| (it.dev(), it.ino())).ok();
+    place(file.metadata()) == place(fs::metadata(path))
+}
+
+/// Files that are open cannot be put aside here.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
 }
 
 fn numbered(path: &Path, number: u32) -> PathBuf {

@@ -85,6 +85,55 @@ fn a_large_file_is_put_aside_and_the_oldest_goes() {
 }
 
 #[test]
+fn two_that_write_to_one_file_lose_nothing_and_put_it_aside_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { max_bytes: 1000, keep: 100, ..settings(folder.path()) };
+    let writers: Vec<_> = ["a", "b"]
+        .map(|name| {
+            let settings = settings.clone();
+            std::thread::spawn(move || {
+                let mut journal = Journal::open(&settings).unwrap();
+                for number in 0..200 {
+                    let lines = (0..3).map(|part| format!("{name} {number} {part}"));
+                    journal.write(lines);
+                }
+            })
+        })
+        .into();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    let mut found = Vec::new();
+    for file in fs::read_dir(folder.path()).unwrap() {
+        let path = file.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.len() < 1100, "{} has {} bytes", path.display(), text.len());
+        if path != settings.file {
+            assert!(text.len() >= 1000, "{} has {} bytes", path.display(), text.len());
+        }
+        found.extend(text.lines().map(str::to_owned));
+    }
+    found.sort();
+    let all = |name| (0..200).flat_map(move |number| (0..3).map(move |part| (name, number, part)));
+    let mut wanted: Vec<_> = all("a")
+        .chain(all("b"))
+        .map(|(name, number, part)| format!("{name} {number} {part}"))
+        .collect();
+    wanted.sort();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn a_file_that_was_put_aside_by_hand_is_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(folder.path());
+    let mut journal = Journal::open(&settings).unwrap();
+    journal.write(["1".to_owned()].into_iter());
+    fs::rename(&settings.file, folder.path().join("aside")).unwrap();
+    journal.write(["2".to_owned()].into_iter());
+    assert_eq!(fs::read_to_string(&settings.file).unwrap(), "2\n");
+    assert_eq!(fs::read_to_string(folder.path().join("aside")).unwrap(), "1\n");
+}
+
+#[test]
 fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("none/audit.log");
