@@ -1,18 +1,16 @@
-//! The endpoint of the library `creole` with many tools: `cargo xtask bench http` asks it for its
-//! list, and calls one of them.
+//! The library `creole` with many tools, on the listener that `creole serve` has:
+//! `cargo xtask bench http` asks it for its list, and calls one of them.
 //!
 //! `--tools N` lists N tools on one page; without it there is one, `echo`. Other arguments are
 //! ignored.
 
-use std::convert::Infallible;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 
-use creole::transport::http::{Endpoint, Settings};
+use creole::transport::http::{
+    Drain, Endpoint, Guard, Limits, Listener, Method, Route, Router, Settings,
+};
 use creole::{Server, Tool};
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
 /// More than the benchmark opens.
@@ -48,21 +46,12 @@ fn server(count: usize) -> Server {
 async fn serve(server: Server) -> io::Result<()> {
     let settings = Settings { max_sessions: SESSIONS, ..Settings::default() };
     let endpoint = Endpoint::new(server.start(), settings);
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    let address = listener.local_addr()?;
+    let methods = [Method::GET, Method::POST, Method::DELETE];
+    let router = Router::new(Guard::loopback(), Drain::new());
+    let router = router.route(Route::new("/mcp", &methods, endpoint));
+    let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), Limits::default()).await?;
+    let address = listener.address()?;
     writeln!(io::stderr(), "creole: `creole-many-tools` listens on http://{address}/mcp")?;
-    loop {
-        let (stream, _) = listener.accept().await?;
-        stream.set_nodelay(true)?;
-        let endpoint = endpoint.clone();
-        tokio::spawn(async move {
-            let service = service_fn(move |request| {
-                let endpoint = endpoint.clone();
-                async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
-            });
-            let http = hyper::server::conn::http1::Builder::new();
-            // A client that goes away is no matter here.
-            let _ = http.serve_connection(TokioIo::new(stream), service).await;
-        });
-    }
+    listener.serve(router).await;
+    Ok(())
 }

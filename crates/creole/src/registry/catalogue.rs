@@ -367,7 +367,8 @@ impl<T> Catalogue<T> {
         let start = after.map_or(0, |position| self.resume(position));
         let rest = self.entries.get(start..).unwrap_or_default();
         let shown = || rest.iter().enumerate().filter(|(_, entry)| entry.is_seen_by(viewer));
-        let has_more = shown().nth(size).is_some();
+        // Mostly one page has room for all, and nobody needs to be counted.
+        let has_more = rest.len() > size && shown().nth(size).is_some();
         let last = if has_more { shown().nth(size - 1) } else { None };
         let next = last.map(|(index, entry)| {
             let after = entry.definition.name().to_owned();
