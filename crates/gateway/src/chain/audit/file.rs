@@ -13,6 +13,10 @@ use super::AuditSettings;
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(5);
 
+/// How often the file at the path is opened before one is taken that may be another: some file systems number one file
+/// in two ways.
+const TRIES: usize = 8;
+
 /// The file, and those before it.
 pub(super) struct Journal {
     path: PathBuf,
@@ -53,14 +57,16 @@ impl Journal {
 
     /// Keeps others from writing, and goes on in the file that they began if they put ours aside.
     fn hold(&mut self) -> io::Result<()> {
-        loop {
-            lock(&self.file);
+        lock(&self.file);
+        for _ in 0..TRIES {
             if is_at(&self.file, &self.path) {
-                self.bytes = self.file.metadata()?.len();
-                return Ok(());
+                break;
             }
             self.file = open(&self.path)?;
+            lock(&self.file);
         }
+        self.bytes = self.file.metadata()?.len();
+        Ok(())
     }
 
     fn tell(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) {

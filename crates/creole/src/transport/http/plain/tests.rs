@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::super::tests::support::{Echo, PATIENCE, Pieces, post, with};
+use super::super::tests::support::{Echo, PATIENCE, Pieces, post, until, with};
 use super::super::{Drain, Guard, Limits, Route};
 use super::*;
 
@@ -32,16 +32,11 @@ async fn end(spoken: Spoken) -> End<DuplexStream, Pieces> {
     timeout(PATIENCE, spoken).await.expect("an end").unwrap().unwrap()
 }
 
-/// Reads until this was read.
-async fn until(client: &mut DuplexStream, last: &str) -> String {
-    let mut bytes = Vec::new();
-    let read = async {
-        while !bytes.ends_with(last.as_bytes()) {
-            assert_ne!(client.read_buf(&mut bytes).await.unwrap(), 0, "{last:?} comes");
-        }
-    };
-    timeout(PATIENCE, read).await.expect("it comes");
-    String::from_utf8(bytes).unwrap()
+/// Waits until a request has come.
+async fn arrived(echo: &Echo) {
+    while echo.seen().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]
@@ -113,9 +108,7 @@ async fn what_is_not_plain_is_given_on_with_all_that_follows() {
 async fn a_client_that_leaves_takes_its_request_along() {
     let (mut client, echo, spoken, _) = speak();
     client.write_all(with("X-Do: wait\r\n", "waits").as_bytes()).await.unwrap();
-    while echo.seen().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    arrived(&echo).await;
     drop(client);
     let ended = timeout(PATIENCE, spoken).await.expect("it is noticed").unwrap();
     assert!(ended.is_err(), "nobody is there to be answered");
@@ -137,9 +130,7 @@ async fn what_is_sent_during_a_request_is_answered_behind_it() {
 async fn whoever_is_told_to_end_answers_what_runs_and_says_that_it_is_the_last() {
     let (mut client, echo, spoken, concluded) = speak();
     client.write_all(with("X-Do: wait\r\n", "one").as_bytes()).await.unwrap();
-    while echo.seen().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    arrived(&echo).await;
     concluded.store(true, Ordering::Release);
     echo.release.notify_one();
     let answer = until(&mut client, "one\r\n0\r\n\r\n").await;

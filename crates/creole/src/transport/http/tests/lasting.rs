@@ -16,7 +16,7 @@ use super::super::pace::Pace;
 use super::super::socket::Socket;
 use super::super::versions::Protocol;
 use super::super::{Body, Drain, Guard, Limits, Peer, Router};
-use super::support::{Echo, PATIENCE, Running, one, post, start, status, to_end, with};
+use super::support::{Echo, PATIENCE, Running, one, post, start, status, to_end, until, with};
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -36,18 +36,6 @@ async fn listen(server: &Running) -> (TcpStream, Sender<Bytes>) {
 
 async fn say(sender: &Sender<Bytes>, text: &'static str) {
     sender.send(Bytes::from_static(text.as_bytes())).await.unwrap();
-}
-
-/// Reads until this was read.
-async fn until(stream: &mut TcpStream, end: &str) -> String {
-    let mut bytes = Vec::new();
-    let read = async {
-        while !bytes.ends_with(end.as_bytes()) {
-            assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0, "{end:?} comes");
-        }
-    };
-    timeout(PATIENCE, read).await.expect("it comes");
-    String::from_utf8(bytes).unwrap()
 }
 
 async fn assert_given_up(sender: &Sender<Bytes>) {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{Method, Response, StatusCode};
 use http_body::{Body, Frame};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -218,6 +218,21 @@ pub(in crate::transport::http) async fn to_end(stream: &mut TcpStream) -> String
     // A connection that is cut also is closed.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("the server closes");
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads until this was read.
+pub(in crate::transport::http) async fn until(
+    stream: &mut (impl AsyncRead + Unpin),
+    end: &str,
+) -> String {
+    let mut bytes = Vec::new();
+    let read = async {
+        while !bytes.ends_with(end.as_bytes()) {
+            assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0, "{end:?} comes");
+        }
+    };
+    timeout(PATIENCE, read).await.expect("it comes");
+    String::from_utf8(bytes).unwrap()
 }
 
 /// Reads one answer, when no other one follows.
