@@ -172,7 +172,7 @@ fn result_is_read(operation: Operation, result: &str) -> Result<(), String> {
     };
     let whole: Value = serde_json::from_str(result).unwrap();
     let is_kept = match (&payload, &operation) {
-        (Payload::Relayed(relayed), _) => relayed.result.as_str() == result,
+        (Payload::Relayed(relayed), _) => relayed.result().as_str() == result,
         (Payload::Page(page), Operation::List(kind, _)) => {
             let items = page.items.iter().map(|item| item.text(newest().rules()));
             let items: Vec<Value> = items.map(|item| serde_json::from_str(item).unwrap()).collect();

@@ -250,16 +250,48 @@ pub enum Payload {
 /// What another server answered, as it wrote it: most of it reaches the client untouched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Relayed {
-    /// The whole result: an object.
-    pub result: Raw,
+    result: Raw,
     /// The rules of the server that wrote it.
     #[serde(with = "by_name")]
     pub rules: &'static Rules,
     /// What kind of result it is.
     pub kind: RelayedKind,
+    /// Whether it is known to have all that its rules want, and nothing that was only for us.
+    #[serde(skip)]
+    is_whole: bool,
 }
 
 impl Relayed {
+    /// A result, which is an object.
+    pub fn new(result: Raw, rules: &'static Rules, kind: RelayedKind) -> Self {
+        Self { result, rules, kind, is_whole: false }
+    }
+
+    /// The same, of which it is known whether it is [whole](Self::is_whole).
+    pub(crate) fn known(self, is_whole: bool) -> Self {
+        Self { is_whole, ..self }
+    }
+
+    /// The whole result: an object.
+    pub fn result(&self) -> &Raw {
+        &self.result
+    }
+
+    /// The whole result: an object.
+    pub fn into_result(self) -> Raw {
+        self.result
+    }
+
+    /// Puts another result in the place of what the server wrote.
+    pub fn set_result(&mut self, result: Raw) {
+        (self.result, self.is_whole) = (result, false);
+    }
+
+    /// Whether it is known that a peer of the same rules can be given it as it is.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
     /// How long and for whom it may be kept, where its server says so.
     pub fn cache_hints(&self) -> Option<CacheHints> {
         let result = self.result.object()?;

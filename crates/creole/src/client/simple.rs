@@ -302,7 +302,7 @@ impl Client {
 
     async fn raw(&self, operation: Operation) -> Result<Raw, Fault> {
         match self.call(operation).await? {
-            Payload::Relayed(relayed) => Ok(relayed.result),
+            Payload::Relayed(relayed) => Ok(relayed.into_result()),
             _ => Err(internal("the server's answer is of another kind")),
         }
     }

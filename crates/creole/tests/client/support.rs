@@ -149,7 +149,7 @@ pub(crate) fn tool(name: &str, arguments: Value) -> Request {
 /// The first text of a tool's result.
 pub(crate) fn text(outcome: Outcome) -> String {
     let Outcome::Complete(Payload::Relayed(relayed)) = outcome else { panic!("{outcome:?}") };
-    let result: Value = relayed.result.decode().unwrap();
+    let result: Value = relayed.result().decode().unwrap();
     result["content"][0]["text"].as_str().unwrap().to_owned()
 }
 

@@ -80,9 +80,9 @@ impl Redactor {
             };
             redacted.map_or(Edit::Keep, Edit::Set)
         };
-        let redacted = members(relayed.result.as_str(), change);
+        let redacted = members(relayed.result().as_str(), change);
         if let Some(result) = redacted.and_then(|text| Raw::parse(&text).ok()) {
-            relayed.result = result;
+            relayed.set_result(result);
         }
     }
 

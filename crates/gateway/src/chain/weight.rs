@@ -1,7 +1,7 @@
 //! How large results are, and whether they tell of a failure.
 
 use creole_proto::model::{Content, Contents, PromptMessage, ToolResult};
-use creole_proto::op::{Payload, Relayed};
+use creole_proto::op::Payload;
 use creole_proto::wire::Raw;
 
 /// The bytes of a result that carries something of a tool's, a resource's or a prompt's; without what the wire
@@ -15,7 +15,7 @@ pub(super) fn weight(payload: &Payload) -> Option<usize> {
             let said = |message: &PromptMessage| weight_of_block(&message.content);
             words + result.messages.iter().map(said).sum::<usize>()
         }
-        Payload::Relayed(Relayed { result, .. }) => result.as_str().len(),
+        Payload::Relayed(relayed) => relayed.result().as_str().len(),
         _ => return None,
     })
 }
@@ -24,10 +24,7 @@ pub(super) fn weight(payload: &Payload) -> Option<usize> {
 pub(super) fn is_error(payload: &Payload) -> bool {
     match payload {
         Payload::Tool(result) => result.is_error,
-        Payload::Relayed(Relayed { result, .. }) => {
-            let said = result.object().and_then(|result| result.bool("isError").ok()?);
-            said.unwrap_or(false)
-        }
+        Payload::Relayed(relayed) => relayed.is_error(),
         _ => false,
     }
 }

@@ -84,5 +84,5 @@ async fn what_is_no_answer_is_refused_and_the_right_one_still_counts() {
     }
     let answered = again(json!({"action": "accept", "content": {"name": "Ann"}})).await;
     let Outcome::Complete(Payload::Relayed(relayed)) = answered else { panic!("{answered:?}") };
-    assert!(relayed.result.as_str().contains("Ann"), "{}", relayed.result.as_str());
+    assert!(relayed.result().as_str().contains("Ann"), "{}", relayed.result().as_str());
 }

@@ -142,7 +142,7 @@ fn asked(outcome: Outcome) -> (Vec<Ask>, String) {
 #[track_caller]
 fn assert_said(outcome: &Outcome, text: &str) {
     let Outcome::Complete(Payload::Relayed(relayed)) = outcome else { panic!("{outcome:?}") };
-    assert!(relayed.result.as_str().contains(text), "{outcome:?}");
+    assert!(relayed.result().as_str().contains(text), "{outcome:?}");
 }
 
 /// A plain call, which reaches the server once and waits for nothing.

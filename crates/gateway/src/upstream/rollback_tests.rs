@@ -132,7 +132,7 @@ async fn serve(place: Arc<Place>) -> SocketAddr {
 
 async fn said(service: &Service) -> String {
     match call(service, "ann", "t", "{}").await {
-        Outcome::Complete(Payload::Relayed(relayed)) => relayed.result.as_str().to_owned(),
+        Outcome::Complete(Payload::Relayed(relayed)) => relayed.result().as_str().to_owned(),
         other => panic!("{other:?}"),
     }
 }

@@ -56,9 +56,7 @@ fn is_failure(outcome: &Outcome) -> bool {
             fault.kind,
             FaultKind::BackendUnavailable | FaultKind::Timeout | FaultKind::Busy
         ),
-        Outcome::Complete(Payload::Relayed(relayed)) => {
-            relayed.result.object().and_then(|result| result.get("isError")) == Some("true")
-        }
+        Outcome::Complete(Payload::Relayed(relayed)) => relayed.is_error(),
         _ => false,
     }
 }

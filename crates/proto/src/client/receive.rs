@@ -11,7 +11,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::op::Outcome;
 use crate::revision::Era;
 use crate::server::Now;
-use crate::wire::{self, Fields, Frame, Object, unquote};
+use crate::wire::{self, Fields, Frame, Object, Told, unquote};
 
 /// The longest part of a server's own text that is repeated.
 const LONGEST_ECHO: usize = 128;
@@ -126,7 +126,7 @@ impl Machine {
             return self.finish(call, Fault::new(FaultKind::Internal, detail).into(), out);
         }
         match (result, error) {
-            (Some(result), _) => self.take_result(call, result, out),
+            (Some(result), _) => self.take_result(call, result, fields.told, out),
             (None, Some(error)) => self.take_error(call, error, out),
             (None, None) => {}
         }
@@ -157,7 +157,7 @@ impl Machine {
         }
     }
 
-    fn take_result(&mut self, call: CallKey, result: &str, out: &mut Outbox) {
+    fn take_result(&mut self, call: CallKey, result: &str, told: Told, out: &mut Outbox) {
         let Some(pending) = self.calls.get(call) else { return };
         let Some(result) = Object::new(result) else {
             let detail = "the server's result is no object";
@@ -170,7 +170,7 @@ impl Machine {
             }
             Expect::Listen => self.end_listener(call, out),
             _ => {
-                let outcome = self.read_result(pending, result);
+                let outcome = self.read_result(pending, result, told);
                 self.finish(call, outcome, out);
             }
         }

@@ -13,16 +13,17 @@ use super::open::read_discovery;
 use super::questions::read_asks;
 use super::receive::shorten;
 use super::tasks::{read_created, read_task, read_tasks};
+use crate::encode::is_whole;
 use crate::fault::{Fault, FaultKind};
 use crate::model::Tasking;
 use crate::op::{Filter, Outcome, Payload, Relayed, RelayedKind};
 use crate::revision::Tasks;
-use crate::wire::{Object, Raw, unquote};
+use crate::wire::{Object, Raw, Told, unquote};
 
 impl Machine {
     /// Reads what a call came to.
-    pub(super) fn read_result(&self, pending: &Pending, result: Object<'_>) -> Outcome {
-        match self.read_kind(pending, result) {
+    pub(super) fn read_result(&self, pending: &Pending, result: Object<'_>, told: Told) -> Outcome {
+        match self.read_kind(pending, result, told) {
             Ok(outcome) => outcome,
             Err(detail) => Fault::new(FaultKind::Internal, detail).about(&pending.subject).into(),
         }
@@ -30,13 +31,18 @@ impl Machine {
 
     /// A result says what kind it is of; one that does not is complete, and a kind that is unknown is invalid
     /// (2026-07-28 basic, results).
-    fn read_kind(&self, pending: &Pending, result: Object<'_>) -> Result<Outcome, String> {
-        if !self.rules.result_type {
-            return self.read_complete(pending, result);
+    fn read_kind(
+        &self,
+        pending: &Pending,
+        result: Object<'_>,
+        told: Told,
+    ) -> Result<Outcome, String> {
+        if !self.rules.result_type || !told.kind {
+            return self.read_complete(pending, result, told);
         }
         let kind = result.string("resultType").ok().flatten().unwrap_or(Cow::Borrowed("complete"));
         match kind.as_ref() {
-            "complete" => self.read_complete(pending, result),
+            "complete" => self.read_complete(pending, result, told),
             "input_required" if pending.expect.may_ask() => self.read_need(pending, result),
             "task" if pending.expect == Expect::Tool && pending.capabilities.tasks => {
                 self.read_created(result)
@@ -45,7 +51,12 @@ impl Machine {
         }
     }
 
-    fn read_complete(&self, pending: &Pending, result: Object<'_>) -> Result<Outcome, String> {
+    fn read_complete(
+        &self,
+        pending: &Pending,
+        result: Object<'_>,
+        told: Told,
+    ) -> Result<Outcome, String> {
         let task = || {
             let (rules, dialect) = (self.rules, &self.profile.dialect);
             let task = read_task(result, rules, dialect, self.profile.limits.questions);
@@ -59,10 +70,10 @@ impl Machine {
             Expect::Directory => Payload::Directory(read_directory(result, self.rules)?),
             Expect::Skill => read_skill(result, self.rules)?,
             Expect::Tool if self.is_task(pending, result) => return self.read_created(result),
-            Expect::Tool | Expect::TaskResult => self.relayed(RelayedKind::Tool, result),
-            Expect::Contents => self.relayed(RelayedKind::Contents, result),
-            Expect::Prompt => self.relayed(RelayedKind::Prompt, result),
-            Expect::Other => self.relayed(RelayedKind::Other, result),
+            Expect::Tool | Expect::TaskResult => self.relayed(RelayedKind::Tool, result, told),
+            Expect::Contents => self.relayed(RelayedKind::Contents, result, told),
+            Expect::Prompt => self.relayed(RelayedKind::Prompt, result, told),
+            Expect::Other => self.relayed(RelayedKind::Other, result, told),
             Expect::Task => task()?,
             Expect::CancelledTask => task().unwrap_or(Payload::Empty),
             Expect::Tasks => Payload::Tasks(read_tasks(result, self.rules, &self.profile.dialect)),
@@ -70,12 +81,13 @@ impl Machine {
         Ok(Outcome::Complete(payload))
     }
 
-    fn relayed(&self, kind: RelayedKind, result: Object<'_>) -> Payload {
+    fn relayed(&self, kind: RelayedKind, result: Object<'_>, told: Told) -> Payload {
         let result = match &self.shared {
             Some(message) => Raw::within(message, result.text()),
             None => Raw::trusted(result.text()),
         };
-        Payload::Relayed(Relayed { result, rules: self.rules, kind })
+        let is_whole = is_whole(kind, told, self.rules);
+        Payload::Relayed(Relayed::new(result, self.rules, kind).known(is_whole))
     }
 
     /// Whether the answer is the task that was asked for (2025-11-25 basic/utilities/tasks, creating tasks).

@@ -90,7 +90,7 @@ fn read_state(
                 None => TaskEnd::Result(ToolResult::default()),
                 Some(result) => {
                     let (result, kind) = (Raw::trusted(result.text()), RelayedKind::Tool);
-                    TaskEnd::Relayed(Relayed { result, rules, kind })
+                    TaskEnd::Relayed(Relayed::new(result, rules, kind))
                 }
             })
         }

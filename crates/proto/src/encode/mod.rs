@@ -13,7 +13,7 @@ pub(crate) use frame::{
     call, keep_on_one_line, notification, refusal, request, response, write_error,
 };
 pub(crate) use question::{input_required, params as question_params};
-pub(crate) use relay::{relayed_failure, write_relayed};
+pub(crate) use relay::{is_whole, relayed_failure, write_relayed};
 pub(crate) use result::{Target, write_filter, write_meta, write_result};
 pub(crate) use task::write_task;
 

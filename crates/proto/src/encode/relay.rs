@@ -13,11 +13,17 @@ use crate::dialect::IsError;
 use crate::meta;
 use crate::op::{Relayed, RelayedKind};
 use crate::revision::{Rules, Structured, Tasks};
-use crate::wire::{Object, elements, unquote};
+use crate::wire::{Object, Told, elements, unquote};
 
 /// Writes the whole result.
 pub(crate) fn write_relayed(out: &mut Vec<u8>, relayed: Relayed, target: &Target<'_>) {
-    let Some(members) = edited(&relayed, target) else { return relayed.result.append_to(out) };
+    if stays(&relayed, target) {
+        debug_assert!(edited(&relayed, target).is_none(), "{relayed:?}");
+        return relayed.into_result().append_to(out);
+    }
+    let Some(members) = edited(&relayed, target) else {
+        return relayed.into_result().append_to(out);
+    };
     out.push(b'{');
     for (name, value) in members {
         foreign_member(out, &name, &value);
@@ -25,12 +31,38 @@ pub(crate) fn write_relayed(out: &mut Vec<u8>, relayed: Relayed, target: &Target
     out.push(b'}');
 }
 
+/// Whether a result has all that its own rules want, and nothing that concerned only us and the server.
+pub(crate) fn is_whole(kind: RelayedKind, told: Told, rules: &Rules) -> bool {
+    let is_dated = told.age && told.scope;
+    let is_fit = match rules.structured {
+        Structured::Absent => !told.data,
+        Structured::Object => !told.bare_data,
+        Structured::Any => true,
+    };
+    is_fit
+        && knows_all_blocks(rules)
+        && !told.odd_meta
+        && (told.content || kind != RelayedKind::Tool)
+        && (is_dated || kind != RelayedKind::Contents || !rules.cache_hints)
+        && (told.kind || !rules.result_type)
+        && (told.server || !rules.identity_in_results)
+        && (!told.task || rules.tasks != Tasks::Wanted)
+}
+
+/// Whether it is known without a look at the result that the peer gets it as the server wrote it.
+fn stays(relayed: &Relayed, target: &Target<'_>) -> bool {
+    relayed.is_whole()
+        && core::ptr::eq(relayed.rules, target.rules)
+        && target.dialect.is_error == IsError::WhenTrue
+        && target.related_task.is_none()
+}
+
 /// A member of a result: its name, and its value as JSON.
 type Member<'a> = (Cow<'a, str>, Cow<'a, str>);
 
 /// The members that the peer gets, if they are not those that the server wrote.
 fn edited<'a>(relayed: &'a Relayed, target: &'a Target<'a>) -> Option<Vec<Member<'a>>> {
-    let result = relayed.result.object().unwrap_or(Object::EMPTY);
+    let result = relayed.result().object().unwrap_or(Object::EMPTY);
     let members = Vec::with_capacity(8);
     let mut relay = Relay { source: relayed.rules, target, result, members, is_changed: false };
     for (name, value) in result.members() {
@@ -42,7 +74,7 @@ fn edited<'a>(relayed: &'a Relayed, target: &'a Target<'a>) -> Option<Vec<Member
 
 /// What a tool's result tells of a failure, if it tells of one: its texts, joined.
 pub(crate) fn relayed_failure(relayed: &Relayed) -> Option<String> {
-    let result = relayed.result.object()?;
+    let result = relayed.result().object()?;
     if relayed.kind != RelayedKind::Tool || result.get("isError") != Some("true") {
         return None;
     }

@@ -33,6 +33,21 @@ pub struct Inside<'a> {
     pub has_more: [bool; 2],
 }
 
+/// Keeps what the scan shows it of an object and its `_meta`.
+pub(super) trait Note<'a> {
+    /// Takes a member; the raw text is that of its value.
+    fn note(&mut self, name: &[u8], value: &'a str, is_meta: bool);
+}
+
+impl<'a> Note<'a> for Inside<'a> {
+    fn note(&mut self, name: &[u8], value: &'a str, is_meta: bool) {
+        match self.slot(name, is_meta) {
+            Some(slot) => _ = slot.get_or_insert(value),
+            None => self.has_more[usize::from(is_meta)] = true,
+        }
+    }
+}
+
 impl<'a> Inside<'a> {
     /// Whether this is the name of one of the members of `params` that are noted.
     pub(crate) fn knows(name: &str) -> bool {
@@ -40,7 +55,7 @@ impl<'a> Inside<'a> {
     }
 
     /// The place of a member of `params`, or of its `_meta`.
-    pub(super) fn slot(&mut self, key: &[u8], is_meta: bool) -> Option<&mut Option<&'a str>> {
+    fn slot(&mut self, key: &[u8], is_meta: bool) -> Option<&mut Option<&'a str>> {
         let is = |name: &str| key == name.as_bytes();
         match is_meta {
             false if is("name") => Some(&mut self.name),

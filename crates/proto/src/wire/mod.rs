@@ -12,6 +12,7 @@ pub mod object;
 pub mod raw;
 pub mod scan;
 pub mod text;
+pub mod told;
 
 mod cursor;
 mod nesting;
@@ -30,3 +31,4 @@ pub use object::{
 pub use raw::{Raw, RawError};
 pub use scan::{Fields, Frame, Limits, Reason, ScanError, scan};
 pub use text::{one_line, quote, unquote};
+pub use told::Told;

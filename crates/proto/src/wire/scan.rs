@@ -7,8 +7,9 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::cursor::{Cursor, Refused, Text};
-use super::inside::Inside;
+use super::inside::{Inside, Note};
 use super::nesting::{Nesting, Shape};
+use super::told::Told;
 
 /// Checks `bytes` and finds the members JSON-RPC knows.
 ///
@@ -70,6 +71,8 @@ pub struct Fields<'a> {
     pub repeated: bool,
     /// What most methods look at inside of `params`, found on the way.
     pub inside: Inside<'a>,
+    /// Which members `result` has, found on the way.
+    pub told: Told,
 }
 
 /// Why bytes were refused, and where.
@@ -229,9 +232,10 @@ impl<'a> Scanner<'a> {
         let mut more = self.enter(Shape::Object)?;
         while more {
             let name = self.key()?.value();
-            let value = match *name == *b"params" && self.cursor.peek() == b'{' {
-                true => self.noted(&mut fields.inside, false)?,
-                false => self.value()?,
+            let value = match &*name {
+                b"params" if self.cursor.peek() == b'{' => self.noted(&mut fields.inside, false)?,
+                b"result" if self.cursor.peek() == b'{' => self.noted(&mut fields.told, false)?,
+                _ => self.value()?,
             };
             ids += usize::from(*name == *b"id");
             if let Some(slot) = fields.slot(&name) {
@@ -246,20 +250,17 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Passes `params` or its `_meta`, notes the members that most methods look at, and returns the text.
-    fn noted(&mut self, inside: &mut Inside<'a>, is_meta: bool) -> Result<&'a str, Refused> {
+    /// Passes `params`, `result` or its `_meta`, has the members noted, and returns the text.
+    fn noted(&mut self, notes: &mut impl Note<'a>, is_meta: bool) -> Result<&'a str, Refused> {
         let start = self.cursor.at();
         let mut more = self.enter(Shape::Object)?;
         while more {
             let name = self.key()?.value();
             let value = match !is_meta && *name == *b"_meta" && self.cursor.peek() == b'{' {
-                true => self.noted(inside, true)?,
+                true => self.noted(notes, true)?,
                 false => self.value()?,
             };
-            match inside.slot(&name, is_meta) {
-                Some(slot) => _ = slot.get_or_insert(value),
-                None => inside.has_more[usize::from(is_meta)] = true,
-            }
+            notes.note(&name, value, is_meta);
             more = self.next_or_leave(Shape::Object)?;
         }
         Ok(self.cursor.since(start))

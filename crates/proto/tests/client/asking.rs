@@ -393,7 +393,7 @@ fn what_a_task_came_to_is_kept_as_it_was_written() {
         panic!()
     };
     let TaskState::Ended(TaskEnd::Relayed(relayed)) = &task.state else { panic!("{task:?}") };
-    assert_eq!(relayed.result.as_str(), end);
+    assert_eq!(relayed.result().as_str(), end);
 }
 
 #[test]

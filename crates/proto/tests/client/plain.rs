@@ -77,7 +77,7 @@ fn a_tool_answers_in_every_revision_and_its_arguments_arrive_as_they_were_writte
         let Some(Outcome::Complete(Payload::Relayed(relayed))) = pair.outcome(key) else {
             panic!("{revision:?}: {:?}", pair.happened);
         };
-        assert!(relayed.result.as_str().contains(r#"{\"b\":1.0, \"a\":1e400}"#), "{relayed:?}");
+        assert!(relayed.result().as_str().contains(r#"{\"b\":1.0, \"a\":1e400}"#), "{relayed:?}");
         assert_eq!(relayed.rules.revision, revision);
     }
 }

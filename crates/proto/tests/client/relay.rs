@@ -9,7 +9,7 @@ use creole_proto::op::{Operation, Outcome, Payload};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::server;
 use proptest::prelude::{ProptestConfig, proptest};
-use proptest::sample::select;
+use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
 use super::pair::{Pair, client, opening};
@@ -224,6 +224,51 @@ proptest! {
         let outcome = heard("spec", revision, tool("t"), &format!(r#""result":{result}"#));
         let said = told_raw("spec", revision, tool("t"), outcome);
         assert!(said.ends_with(&format!("\"result\":{result}}}\n")), "{said}\n{result}");
+    }
+}
+
+/// Members of results that some peers want, and others do not.
+const MEMBERS: [&str; 13] = [
+    r#""resultType":"complete""#,
+    r#""content":[{"type":"text","text":"a"}]"#,
+    r#""content":[{"type":"audio","data":"","mimeType":"a/b"}]"#,
+    r#""structuredContent":{"a":1}"#,
+    r#""structuredContent":[1]"#,
+    r#""isError":true"#,
+    r#""ttlMs":5"#,
+    r#""cacheScope":"public""#,
+    r#""contents":[]"#,
+    r#""messages":[]"#,
+    r#""_meta":[1]"#,
+    r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"them"},"a":1}"#,
+    r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"},"a":1}"#,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_the_scan_saw_of_a_result_changes_nothing_but_the_time_it_takes(
+        source in select(&ALL[..]),
+        target in select(&ALL[..]),
+        kind in 0..3_usize,
+        members in subsequence(&MEMBERS[..], 0..MEMBERS.len()),
+    ) {
+        let name = |member: &&str| member.split(':').next().unwrap_or_default().to_owned();
+        let mut members = members;
+        members.dedup_by_key(|member| name(member));
+        let request = || Request::new(match kind {
+            0 => Operation::CallTool { name: "t".into(), arguments: None },
+            1 => Operation::ReadResource { uri: "a:b".into() },
+            _ => Operation::GetPrompt { name: "p".into(), arguments: None },
+        });
+        let result = format!(r#""result":{{{}}}"#, members.join(","));
+        let seen = heard("spec", source, request(), &result);
+        let Outcome::Complete(Payload::Relayed(mut relayed)) = seen.clone() else { return Ok(()) };
+        relayed.set_result(relayed.result().clone());
+        let unseen = Outcome::Complete(Payload::Relayed(relayed));
+        let said = |outcome| told_raw("spec", target, request(), outcome);
+        assert_eq!(said(seen), said(unseen), "{result}");
     }
 }
 

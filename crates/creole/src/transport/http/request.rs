@@ -174,8 +174,12 @@ impl<'a> Iterator for Values<'a> {
 
 impl Field {
     fn is_named(&self, name: &str, text: &[u8]) -> bool {
-        self.name.len() == name.len()
-            && text[self.name.clone()].eq_ignore_ascii_case(name.as_bytes())
+        if self.name.len() != name.len() {
+            return false;
+        }
+        let (written, name) = (&text[self.name.clone()], name.as_bytes());
+        // Most write names in lower case.
+        written == name || written.eq_ignore_ascii_case(name)
     }
 }
 

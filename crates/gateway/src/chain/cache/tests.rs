@@ -58,11 +58,7 @@ async fn the_oldest_go_when_there_is_no_room() {
 
 fn relayed(result: &str) -> Payload {
     let rules = Revision::newest(Era::Stateless).rules();
-    Payload::Relayed(Relayed {
-        result: Raw::parse(result).unwrap(),
-        rules,
-        kind: RelayedKind::Contents,
-    })
+    Payload::Relayed(Relayed::new(Raw::parse(result).unwrap(), rules, RelayedKind::Contents))
 }
 
 fn cache(public: bool) -> Cache {

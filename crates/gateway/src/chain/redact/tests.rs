@@ -92,13 +92,13 @@ async fn facts_of_faults_lose_what_matches() {
 fn what_another_server_answered_stays_as_it_was_but_for_the_secrets() {
     let result = r#"{"content":[{"type":"text","text":"sk-1"},{"type":"image","data":"sk-9","mimeType":"a/b"}], "structuredContent":{"user":{"email":"x"},"data":"sk-7"},"_meta":{ "n": 1.0 }}"#;
     let rules = Revision::newest(Era::Handshake).rules();
-    let relayed = Relayed { result: Raw::parse(result).unwrap(), rules, kind: RelayedKind::Tool };
+    let relayed = Relayed::new(Raw::parse(result).unwrap(), rules, RelayedKind::Tool);
     let mut payload = Payload::Relayed(relayed);
     redactor().payload(&mut payload);
     let Payload::Relayed(relayed) = payload else { panic!() };
-    let text = relayed.result.as_str();
+    let text = relayed.result().as_str();
     assert!(text.ends_with(r#""_meta":{ "n": 1.0 }}"#), "{text}");
-    let value: Value = relayed.result.decode().unwrap();
+    let value: Value = relayed.result().decode().unwrap();
     assert_eq!(value["content"][0]["text"], "[redacted]");
     assert_eq!(value["content"][1]["data"], "sk-9");
     assert_eq!(value["structuredContent"]["user"]["email"], "[redacted]");

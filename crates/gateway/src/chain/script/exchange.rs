@@ -145,7 +145,7 @@ fn shown(payload: &Payload) -> Option<Value> {
         Payload::Prompt(result) => {
             json!({ "description": result.description, "messages": result.messages })
         }
-        Payload::Relayed(relayed) => relayed.result.decode().ok()?,
+        Payload::Relayed(relayed) => relayed.result().decode().ok()?,
         _ => return None,
     })
 }
@@ -168,7 +168,7 @@ pub(super) fn returned(
         _ => (RelayedKind::Prompt, prompt(value)?),
     };
     let rules = Revision::newest(Era::Stateless).rules();
-    Ok(Outcome::Complete(Payload::Relayed(Relayed { result: Raw::of(&result), rules, kind })))
+    Ok(Outcome::Complete(Payload::Relayed(Relayed::new(Raw::of(&result), rules, kind))))
 }
 
 /// A result with `content` as it is, a text as a text, and everything else as data.

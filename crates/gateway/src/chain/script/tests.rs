@@ -26,7 +26,7 @@ fn serve(script: &str) -> (creole::Service, std::sync::Arc<Flaky>) {
 
 fn relayed(outcome: &Outcome) -> Value {
     match outcome {
-        Outcome::Complete(Payload::Relayed(relayed)) => relayed.result.decode().unwrap(),
+        Outcome::Complete(Payload::Relayed(relayed)) => relayed.result().decode().unwrap(),
         other => panic!("not changed: {other:?}"),
     }
 }
