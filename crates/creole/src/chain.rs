@@ -17,6 +17,14 @@ pub trait Endpoint: Send + Sync {
     /// Answers one call.
     fn call(&self, call: Call) -> BoxFuture<'_, Outcome>;
 
+    /// The same for whoever does not keep the endpoint meanwhile: the future does.
+    fn call_owned(self: Arc<Self>, call: Call) -> BoxFuture<'static, Outcome>
+    where
+        Self: 'static,
+    {
+        Box::pin(async move { self.call(call).await })
+    }
+
     /// Notes that one who subscribed to a resource does so no longer.
     fn release(&self, _uri: &str) {}
 }

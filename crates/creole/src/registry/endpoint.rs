@@ -2,6 +2,7 @@
 
 use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
@@ -24,7 +25,14 @@ use crate::schema::{Schema, Violation};
 use crate::tool::ToolError;
 
 impl Endpoint for Registry {
-    fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
+    fn call(&self, mut call: Call) -> BoxFuture<'_, Outcome> {
+        if let Err(fault) = self.check_remote(&call.operation) {
+            return Box::pin(ready(fault.into()));
+        }
+        // What another server answers needs nothing more of us.
+        if let Some(endpoint) = self.elsewhere(&mut call.operation) {
+            return endpoint.call_owned(call);
+        }
         Box::pin(async move {
             let answered = self.answer(call.operation, call.context).await;
             answered.unwrap_or_else(Outcome::Fail)
@@ -33,13 +41,8 @@ impl Endpoint for Registry {
 }
 
 impl Registry {
-    /// Answers a call. Most calls are of tools: the others wait on the heap, so that this future is small.
+    /// Answers a call for which nobody else does. Most calls are of tools: the others wait on the heap, so that this future is small.
     async fn answer(&self, operation: Operation, context: Context) -> Result<Outcome, Fault> {
-        if let Some((endpoint, passed)) = self.elsewhere(&operation) {
-            self.check_remote(&operation)?;
-            let operation = passed;
-            return Ok(endpoint.call(Call { operation, context }).await);
-        }
         let method = operation.method();
         let payload = match operation {
             Operation::Discover => Payload::Server(self.card()),
@@ -201,7 +204,10 @@ impl Registry {
     /// Checks the arguments for a tool of another server, where the dialect wants that done here.
     fn check_remote(&self, operation: &Operation) -> Result<(), Fault> {
         let Operation::CallTool { name, arguments } = operation else { return Ok(()) };
-        let tool = self.read().tools.get(name);
+        let tool = match self.checks_remotes() {
+            true => self.read().tools.get(name),
+            false => None,
+        };
         let schema =
             tool.as_deref().and_then(Held::remote).and_then(|remote| remote.schema.as_ref());
         let Some(schema) = schema else { return Ok(()) };
@@ -322,10 +328,10 @@ impl Registry {
     async fn watchable(&self, uris: Vec<String>, context: &Context) -> Vec<String> {
         let mut watchable = Vec::new();
         for uri in uris {
-            let subscribe = Operation::Subscribe { uri };
-            let is_watched = match self.elsewhere(&subscribe) {
-                Some((endpoint, operation)) => {
-                    let call = Call { operation, context: context.clone() };
+            let mut subscribe = Operation::Subscribe { uri };
+            let is_watched = match self.elsewhere(&mut subscribe) {
+                Some(endpoint) => {
+                    let call = Call { operation: subscribe.clone(), context: context.clone() };
                     matches!(endpoint.call(call).await, Outcome::Complete(_))
                 }
                 None if self.reader(subscribe.target()).is_some() => true,

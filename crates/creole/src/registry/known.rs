@@ -12,12 +12,12 @@ impl Registry {
             Operation::CallTool { name, .. } => self.read().tools.known_as(name).is_some(),
             Operation::GetPrompt { name, .. } => self.knows_prompt(name),
             Operation::ReadResource { uri } | Operation::Subscribe { uri } => {
-                self.reader(uri).is_some() || self.elsewhere(operation).is_some()
+                self.reader(uri).is_some() || self.elsewhere(&mut operation.clone()).is_some()
             }
             Operation::Complete(request) => match &request.reference {
                 Reference::Prompt(name) => self.knows_prompt(name),
                 Reference::Resource(uri) => {
-                    self.has_template(uri) || self.elsewhere(operation).is_some()
+                    self.has_template(uri) || self.elsewhere(&mut operation.clone()).is_some()
                 }
             },
             _ => true,

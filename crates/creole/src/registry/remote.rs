@@ -87,6 +87,12 @@ pub(super) struct Behind {
 }
 
 impl Behind {
+    /// What answers for the item, by the name that it has there.
+    fn known_as(&self, name: &mut String) -> Option<Arc<dyn Endpoint>> {
+        self.name.clone_into(name);
+        Some(Arc::clone(&self.endpoint))
+    }
+
     fn of(remote: &Remote, is_checked: bool) -> Self {
         let text = remote.definition.text(Revision::newest(Era::Stateless).rules());
         let item = Object::new(text).unwrap_or(Object::EMPTY);
@@ -118,41 +124,25 @@ impl Registry {
         Source { registry: self.downgrade(), rank: state.last_source }
     }
 
-    /// What answers for an item of another server, and what it is to be asked.
-    pub(super) fn elsewhere(
-        &self,
-        operation: &Operation,
-    ) -> Option<(Arc<dyn Endpoint>, Operation)> {
+    /// Whether the dialect has words of its own for wrong arguments.
+    pub(super) fn checks_remotes(&self) -> bool {
+        let mut errors = self.shared.settings.dialect.errors.iter();
+        errors.any(|row| row.kind == FaultKind::InvalidArguments)
+    }
+
+    /// What answers for an item of another server. The operation becomes what that is to be asked.
+    pub(super) fn elsewhere(&self, operation: &mut Operation) -> Option<Arc<dyn Endpoint>> {
         let state = self.read();
         match operation {
-            Operation::CallTool { name, arguments } => {
-                let tool = state.tools.get(name)?;
-                let remote = tool.remote()?;
-                let (name, arguments) = (remote.name.clone(), arguments.clone());
-                Some((Arc::clone(&remote.endpoint), Operation::CallTool { name, arguments }))
-            }
-            Operation::GetPrompt { name, arguments } => {
-                let prompt = state.prompts.get(name)?;
-                let remote = prompt.remote()?;
-                let (name, arguments) = (remote.name.clone(), arguments.clone());
-                Some((Arc::clone(&remote.endpoint), Operation::GetPrompt { name, arguments }))
-            }
+            Operation::CallTool { name, .. } => state.tools.get(name)?.remote()?.known_as(name),
+            Operation::GetPrompt { name, .. } => state.prompts.get(name)?.remote()?.known_as(name),
             Operation::ReadResource { uri } | Operation::Subscribe { uri } => {
-                Some((state.resource_elsewhere(uri)?, operation.clone()))
+                state.resource_elsewhere(uri)
             }
-            Operation::Complete(request) => {
-                let mut request = request.clone();
-                let endpoint = match &mut request.reference {
-                    Reference::Prompt(name) => {
-                        let prompt = state.prompts.get(name)?;
-                        let remote = prompt.remote()?;
-                        remote.name.clone_into(name);
-                        Arc::clone(&remote.endpoint)
-                    }
-                    Reference::Resource(uri) => state.template_elsewhere(uri)?,
-                };
-                Some((endpoint, Operation::Complete(request)))
-            }
+            Operation::Complete(request) => match &mut request.reference {
+                Reference::Prompt(name) => state.prompts.get(name)?.remote()?.known_as(name),
+                Reference::Resource(uri) => state.template_elsewhere(uri),
+            },
             _ => None,
         }
     }
@@ -260,9 +250,7 @@ impl Source {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
         state.tasks |= remotes.iter().any(|remote| remote.task_support != TaskSupport::Forbidden);
-        let mut errors = registry.shared.settings.dialect.errors.iter();
-        let are_checked = errors.any(|row| row.kind == FaultKind::InvalidArguments);
-        let refused = state.replace(kind, self.rank, remotes, are_checked);
+        let refused = state.replace(kind, self.rank, remotes, registry.checks_remotes());
         state.left_out(refused)
     }
 

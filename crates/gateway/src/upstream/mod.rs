@@ -284,14 +284,11 @@ impl Upstream {
 
 impl Endpoint for Upstream {
     fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
-        Box::pin(async move {
-            let mut outcome = self.answer(&call).await;
-            // What a program wrote at its end is for whoever runs it, and may tell secrets.
-            if let Outcome::Fail(fault) = &mut outcome {
-                fault.trace = None;
-            }
-            outcome
-        })
+        Box::pin(async move { told(self.answer(&call).await) })
+    }
+
+    fn call_owned(self: Arc<Self>, call: Call) -> BoxFuture<'static, Outcome> {
+        Box::pin(async move { told(self.answer(&call).await) })
     }
 
     fn release(&self, uri: &str) {
@@ -309,6 +306,14 @@ impl Endpoint for Upstream {
             }
         });
     }
+}
+
+/// An outcome as callers are told it. What a program wrote at its end is for whoever runs it, and may tell secrets.
+fn told(mut outcome: Outcome) -> Outcome {
+    if let Outcome::Fail(fault) = &mut outcome {
+        fault.trace = None;
+    }
+    outcome
 }
 
 fn broken(what: &str) -> Fault {

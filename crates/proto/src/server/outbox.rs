@@ -128,6 +128,11 @@ impl Outbox {
         self.actions.pop_front()
     }
 
+    /// Gives back the room that actions took, for conversations that are mostly idle.
+    pub fn rest(&mut self) {
+        self.actions.shrink_to_fit();
+    }
+
     /// The bytes of all frames, each ended by a newline.
     pub fn bytes(&self) -> &[u8] {
         self.frames.bytes()

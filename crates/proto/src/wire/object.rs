@@ -25,8 +25,10 @@ impl<'a> Object<'a> {
     /// The object that `text` is, or `None` if it is something else. `text` must be valid JSON.
     pub fn new(text: &'a str) -> Option<Self> {
         // Mostly there is nothing around it.
-        let text = if text.starts_with('{') { text } else { text.trim_start_matches(is_space) };
-        let text = if text.ends_with('}') { text } else { text.trim_end_matches(is_space) };
+        let text = match text.as_bytes() {
+            [b'{', .., b'}'] => return Some(Self { text }),
+            _ => text.trim_matches(is_space),
+        };
         text.starts_with('{').then_some(Self { text })
     }
 

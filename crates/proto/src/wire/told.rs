@@ -30,7 +30,7 @@ pub struct Told {
 
 impl<'a> Note<'a> for Told {
     fn note(&mut self, name: &[u8], value: &'a str, is_meta: bool) {
-        let is_object = value.starts_with('{');
+        let is_object = value.as_bytes().first() == Some(&b'{');
         match (is_meta, name) {
             (true, name) if name == meta::SERVER_INFO.as_bytes() => self.server = true,
             (true, name) if name == meta::RELATED_TASK.as_bytes() => self.task = true,

@@ -56,8 +56,8 @@ impl Exchange {
         // Registered before it listens, so that no change in between is missed.
         let listens = started.iter().any(|call| matches!(call.operation, Operation::Listen(_)));
         let listening = listens.then(|| hub().listen(&conversation));
-        // Collected into room of its own: calls that are done are not to keep theirs.
-        let mut pending = Vec::new();
+        // Room of its own, and no more than that: calls that are done are not to keep theirs.
+        let mut pending = Vec::with_capacity(started.len());
         for call in started {
             pending.extend(conversation.begin(call, context));
         }

@@ -73,8 +73,9 @@ impl Inner {
             match action {
                 Action::Start(call) => {
                     let key = call.key;
+                    // Mostly there is one.
+                    self.calls.reserve_exact(1);
                     self.calls.push(Open { key, stream: current, canceller: None, task: None });
-                    // Calls are large, and mostly there is one.
                     started.reserve_exact(1);
                     started.push(call);
                 }
@@ -86,6 +87,8 @@ impl Inner {
                 Action::Observe(observation) => telemetry::observe(&observation),
             }
         }
+        // Until the next one comes, somebody else has use for the room.
+        self.outbox.rest();
         self.distribute(current);
         started
     }
