@@ -40,6 +40,7 @@ mod speaker;
 mod stream;
 mod streams;
 pub mod tls;
+mod together;
 mod versions;
 mod wire;
 

@@ -104,6 +104,7 @@ where
             None => break,
         };
         let (body, feed) = line.body(end, length);
+        let among = router.together().join();
         let response = {
             let mut answer = pin!(answered(&router, &pace, &mut head, body, peer));
             let answer = poll_fn(|context| {
@@ -124,6 +125,7 @@ where
         let is_unread = feed.is_some_and(|feed| feed.missing() > 0);
         let is_last = is_unread || line.is_concluded() || says_close(response.headers());
         let (mut sending, parts) = Sending::new(head.version, response, is_last, room);
+        among.let_others().await;
         poll_fn(|context| line.poll_send(&mut sending, context)).await?;
         if is_last {
             break;

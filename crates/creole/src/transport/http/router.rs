@@ -15,6 +15,7 @@ use super::incoming::Incoming;
 use super::limits::{FIELDS, TARGET};
 use super::outgoing::Outgoing;
 use super::request::Head;
+use super::together::Together;
 use creole_proto::http::guard::{self, Guard};
 
 /// Says that the process runs.
@@ -27,6 +28,7 @@ pub struct Router<A> {
     guard: Guard,
     routes: Vec<Route<A>>,
     drain: Drain,
+    together: Together,
 }
 
 /// One path and what answers it.
@@ -56,7 +58,7 @@ impl<A: Answer> Route<A> {
 impl<A: Answer> Router<A> {
     /// A router without paths but those that tell how the process is.
     pub fn new(guard: Guard, drain: Drain) -> Self {
-        Self { guard, routes: Vec::new(), drain }
+        Self { guard, routes: Vec::new(), drain, together: Together::default() }
     }
 
     /// The same router, with one more path.
@@ -74,6 +76,11 @@ impl<A: Answer> Router<A> {
     /// The switch that ends the server.
     pub(super) fn drain(&self) -> &Drain {
         &self.drain
+    }
+
+    /// The requests that are being answered.
+    pub(super) fn together(&self) -> &Together {
+        &self.together
     }
 
     /// Answers a request.
