@@ -227,6 +227,54 @@ fn where_each_call_has_a_conversation_of_its_own_no_two_meet() {
 }
 
 #[test]
+fn each_session_of_a_client_has_its_own_conversation_where_that_is_wanted() {
+    let upstream = "[upstreams.behind]\nprefix = \"\"\naffinity = \"session\"\n";
+    let bridge = Bridge::configured(asking(), &format!("{KEYS}{upstream}"));
+    let process = |client: &Modern| {
+        let mut call = client.begin_call("ask", json!({}));
+        let called = bridge.puppets.hears("tools/call");
+        called.text("done");
+        assert_eq!(text(&call.answer()), "done");
+        called.by.pid
+    };
+    for client in [bridge.modern(), bridge.modern().that_can(json!({"elicitation": {}}))] {
+        let named = |key: &str, name: &str| {
+            process(&client.with_key(key).with_meta(json!({"creole/session": name})))
+        };
+        let seen = [named(ALICE, "a"), named(ALICE, "b"), named(BOB, "a")];
+        assert!(seen[0] != seen[1] && seen[1] != seen[2] && seen[0] != seen[2], "{seen:?}");
+        let again = [named(ALICE, "a"), named(ALICE, "b"), named(BOB, "a")];
+        assert_eq!(seen, again);
+        let nameless = || process(&client.with_key(ALICE));
+        let nameless = [nameless(), nameless()];
+        assert!(nameless[0] != nameless[1] && !nameless.iter().any(|it| seen.contains(it)));
+        for wrong in [json!(7), json!(""), json!("x".repeat(129))] {
+            let client = client.with_key(ALICE).with_meta(json!({"creole/session": wrong}));
+            let refused = client.begin_call("ask", json!({})).answer();
+            assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        }
+    }
+}
+
+#[test]
+fn each_session_of_the_handshake_era_has_its_own_conversation_where_that_is_wanted() {
+    let upstream = "[upstreams.behind]\nprefix = \"\"\naffinity = \"session\"\n";
+    let bridge = Bridge::configured(asking(), &format!("{KEYS}{upstream}"));
+    let open = || Legacy::open(bridge.gateway.address(), "2025-06-18", json!({}), Some(ALICE));
+    let clients = [open(), open()];
+    let process = |client: &Legacy| {
+        let mut call = client.begin(&json!(1), "tools/call", &json!({"name": "ask"}));
+        let called = bridge.puppets.hears("tools/call");
+        called.text("done");
+        assert_eq!(text(&call.answer()), "done");
+        called.by.pid
+    };
+    let seen = clients.each_ref().map(process);
+    assert_ne!(seen[0], seen[1], "both are Alice's, and each is for itself");
+    assert_eq!(seen, clients.each_ref().map(process));
+}
+
+#[test]
 fn state_outlives_one_change_of_the_key_and_not_two() {
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("keys");

@@ -352,6 +352,9 @@ pub enum Affinity {
     Principal,
     /// All callers: only for upstreams that keep nothing of one that another must not see.
     Shared,
+    /// The calls of one session of a client: that of the handshake era, or the one that a call names in `_meta` as
+    /// `creole/session`. Calls in no session have one of their own each.
+    Session,
     /// Nobody: each call has one of its own, for upstreams that must keep nothing from one call to the next.
     Request,
 }

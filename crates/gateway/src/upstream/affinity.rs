@@ -1,11 +1,13 @@
 //! Which conversation with a server a call belongs into.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use creole::call::{Call, Context};
 use creole::client::Connection;
-use creole::proto::fault::Fault;
+use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Level};
+use creole::proto::wire::{Raw, unquote};
 
 use super::Upstream;
 use super::pool::{Asks, Key, Lease, Owner};
@@ -20,6 +22,9 @@ pub enum Affinity {
     Single,
     /// All share one: for servers that keep nothing of those who call.
     Shared,
+    /// Each session of a client has its own: that of the handshake era, or the one that a call [names](session). A call
+    /// in none has one for itself.
+    Session,
     /// Each call has its own: for servers that must not remember the call before. A server of the stateless era is
     /// believed to do so by itself.
     Request,
@@ -39,6 +44,22 @@ impl Upstream {
         Key { owner: Owner::Gateway, asks, exclusive: false, lane: 0 }
     }
 
+    /// Refuses a call that gives its session a name that is none.
+    pub(super) fn check_session(&self, context: &Context) -> Result<(), Fault> {
+        match self.settings.affinity {
+            Affinity::Session => named(context).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// Which callers share a conversation with this one.
+    pub(super) fn affinity(&self, context: &Context) -> Affinity {
+        match self.settings.affinity {
+            Affinity::Session if session(context).is_none() => Affinity::Request,
+            affinity => affinity,
+        }
+    }
+
     /// The conversation that a call belongs into, and what may be asked there.
     pub(super) fn key(
         &self,
@@ -49,17 +70,23 @@ impl Upstream {
         let context = &call.context;
         let nothing = || Arc::clone(&self.nothing);
         let main = || (self.main_key(), self.asks.get().cloned().unwrap_or_else(nothing));
-        if is_stateless || self.settings.affinity == Affinity::Shared {
+        let affinity = self.affinity(context);
+        if is_stateless || affinity == Affinity::Shared {
             return main();
         }
         let principal = || Owner::Principal(context.principal().into());
+        let named = |name| Owner::Conversation { principal: context.principal().into(), name };
+        let own = || match affinity {
+            Affinity::Session => session(context).map_or_else(principal, named),
+            _ => principal(),
+        };
         let asks =
             self.settings.interactive && call.operation.may_ask() && capabilities.can_be_asked();
-        let is_single = self.settings.affinity == Affinity::Single;
+        let is_single = affinity == Affinity::Single;
         if is_single && (!asks || Asks::of(capabilities) == self.main_key().asks) {
             return main();
         }
-        if self.settings.affinity == Affinity::Request {
+        if affinity == Affinity::Request {
             let (asks, told) = match asks {
                 true => (Asks::of(capabilities), Arc::clone(capabilities)),
                 false => (Asks::default(), nothing()),
@@ -68,19 +95,42 @@ impl Upstream {
         }
         if !asks {
             return (
-                Key { owner: principal(), asks: Asks::default(), exclusive: false, lane: 0 },
+                Key { owner: own(), asks: Asks::default(), exclusive: false, lane: 0 },
                 nothing(),
             );
         }
         let (owner, exclusive) = match context.conversation() {
-            Some(name) => {
-                let (principal, name) = (context.principal().into(), Arc::clone(name));
-                (Owner::Conversation { principal, name }, false)
-            }
-            None => (principal(), !self.dialer.attributes_questions()),
+            Some(name) => (named(Arc::clone(name)), false),
+            None => (own(), !self.dialer.attributes_questions()),
         };
         (Key { owner, asks: Asks::of(capabilities), exclusive, lane: 0 }, Arc::clone(capabilities))
     }
+}
+
+/// The member of `_meta` by which a call that stands alone names the session that it belongs to.
+const SESSION: &str = "creole/session";
+
+/// The longest name of a session.
+const LONGEST_NAME: usize = 128;
+
+/// The session of its client that a call belongs to. The specification has servers of its stateless era give out
+/// identifiers of their own for what they keep between calls; here the client gives one to a server that has none.
+fn session(context: &Context) -> Option<Arc<str>> {
+    let own = || named(context).ok().flatten().map(|name| format!("named {name}").into());
+    context.conversation().cloned().or_else(own)
+}
+
+/// The name of a session that a call gives.
+fn named(context: &Context) -> Result<Option<Cow<'_, str>>, Fault> {
+    let beyond = context.caller().beyond.as_ref();
+    let meta = beyond.and_then(|beyond| beyond.meta.as_ref()).and_then(Raw::object);
+    let Some(given) = meta.and_then(|meta| meta.get(SESSION)) else { return Ok(None) };
+    let is_name = |name: &Cow<'_, str>| (1..=LONGEST_NAME).contains(&name.len());
+    let name = unquote(given).filter(is_name).ok_or_else(|| {
+        let detail = format!("`_meta.{SESSION}` must be a text of 1 to {LONGEST_NAME} bytes");
+        Fault::new(FaultKind::InvalidParams, detail)
+    })?;
+    Ok(Some(name))
 }
 
 /// Has a session send the messages that its caller wants to hear; more harm nobody.

@@ -22,6 +22,9 @@ impl Upstream {
     /// Answers a call. What is rare waits on the heap: a future of less than a kilobyte is one that the allocator has
     /// at hand.
     pub(super) async fn answer(&self, call: &Call) -> Outcome {
+        if let Err(fault) = self.check_session(&call.context) {
+            return fault.into();
+        }
         let is_new = call.context.state().is_none();
         match &call.operation {
             Operation::Subscribe { uri } => Box::pin(self.subscribe(uri)).await,
@@ -127,7 +130,7 @@ impl Upstream {
         let (key, asks) = self.key(call, capabilities, is_stateless);
         let conversation = context.conversation().cloned();
         let mut lease = self.pool.lease(key, &asks, conversation, &self.parking).await?;
-        if self.settings.affinity == Affinity::Request {
+        if self.affinity(context) == Affinity::Request {
             lease.spoil();
         }
         affinity::set_level(&lease, context).await;
@@ -162,7 +165,7 @@ impl Upstream {
         let answered = match outcome {
             Outcome::Fail(fault) => return Ok(self.failed(fault, call, &connection, known).await),
             Outcome::Complete(Payload::TaskCreated(task)) => {
-                let is_bound = self.settings.affinity == Affinity::Request && !is_stateless;
+                let is_bound = self.affinity(&call.context) == Affinity::Request && !is_stateless;
                 let conversation = call.context.conversation().cloned();
                 let lease = match is_bound {
                     true => Lease::alone(connection, Callers::default().join(conversation)),

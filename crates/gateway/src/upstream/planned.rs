@@ -37,6 +37,7 @@ impl Settings {
             affinity: match plan.affinity {
                 words::Affinity::Principal => Affinity::Principal,
                 words::Affinity::Shared => Affinity::Shared,
+                words::Affinity::Session => Affinity::Session,
                 words::Affinity::Request => Affinity::Request,
             },
             interactive: plan.interactive,
