@@ -7,7 +7,7 @@ use creole_acceptance::gateway::{Legacy, Show};
 use creole_gateway::chain::{approve, changes};
 use serde_json::{Value, json};
 
-use crate::{A_MOMENT, Bridge, asking, text};
+use crate::{A_MOMENT, Bridge, asking, form, named, text};
 
 const REDACTED: &str = r#"
 [server]
@@ -45,6 +45,50 @@ fn secrets_in_progress_and_log_messages_stay_behind() {
         assert_eq!(said("notifications/progress")["message"], "with [redacted]");
         let data = json!({"data": "key [redacted]", "n": 1});
         assert_eq!(said("notifications/message")["data"], data);
+    }
+}
+
+#[test]
+fn secrets_in_questions_stay_behind_for_callers_of_both_eras() {
+    let bridge = Bridge::configured(asking(), REDACTED);
+    let abilities = json!({"elicitation": {}, "sampling": {}});
+    let said = |text: &str| json!([{"role": "user", "content": {"type": "text", "text": text}}]);
+    let sampling = |text: &str, prompt: &str| json!({"messages": said(text), "maxTokens": 1, "systemPrompt": prompt});
+    let rows = [
+        ("elicitation/create", form("Use sk-1?"), form("Use [redacted]?")),
+        (
+            "sampling/createMessage",
+            sampling("sk-2?", "no sk-3"),
+            sampling("[redacted]?", "no [redacted]"),
+        ),
+    ];
+    let modern = bridge.modern().that_can(abilities.clone());
+    let legacy = Legacy::open(bridge.gateway.address(), "2025-06-18", abilities, None);
+    for (method, asked, clean) in rows {
+        let mut call = modern.begin_call("ask", json!({}));
+        bridge.puppets.hears("tools/call").by.asks(json!(1), method, asked.clone());
+        let questions = call.answer()["result"]["inputRequests"].clone();
+        let question = questions.as_object().unwrap().values().next().unwrap();
+        assert_eq!(question["method"], method);
+        is_within(&clean, &question["params"]);
+        let mut call = legacy.begin(&json!(1), "tools/call", &json!({"name": "ask"}));
+        let called = bridge.puppets.hears("tools/call");
+        called.by.asks(json!(1), method, asked);
+        let question = call.message();
+        assert_eq!(question["method"], method);
+        is_within(&clean, &question["params"]);
+        legacy.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": named("Ann")}));
+        bridge.puppets.next();
+        called.text("done");
+        assert_eq!(text(&call.answer()), "done");
+    }
+}
+
+/// All members of the one are the same in the other.
+#[track_caller]
+fn is_within(clean: &Value, told: &Value) {
+    for (name, value) in clean.as_object().unwrap() {
+        assert_eq!(&told[name], value, "{name}");
     }
 }
 

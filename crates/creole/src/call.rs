@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::iter::successors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -65,18 +66,23 @@ pub struct Context {
     shared: Arc<Shared>,
     /// What the client brings when the call is made again.
     round: Option<Arc<Round>>,
-    /// What layers around the call have to say about its events.
+    /// What layers around the call have to say about its events and questions.
     passing: Option<Arc<Passing>>,
 }
 
-/// One layer that events pass on their way to the client, and those around it.
+/// One layer that events or questions pass on their way to the client, and those around it.
 struct Passing {
-    change: Box<ChangeEvent>,
+    change: Change,
     around: Option<Arc<Self>>,
 }
 
-/// What becomes of an event: the same, another, or nothing.
-type ChangeEvent = dyn Fn(Event) -> Option<Event> + Send + Sync;
+/// What becomes of what passes a layer.
+enum Change {
+    /// Of an event: the same, another, or nothing.
+    Event(Box<dyn Fn(Event) -> Option<Event> + Send + Sync>),
+    /// Of a question: the same, or another.
+    Question(Box<dyn Fn(Question) -> Question + Send + Sync>),
+}
 
 /// What one more round of a call begins with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -162,8 +168,27 @@ impl Context {
         &self,
         change: impl Fn(Event) -> Option<Event> + Send + Sync + 'static,
     ) -> Self {
-        let passing = Passing { change: Box::new(change), around: self.passing.clone() };
+        self.with_change(Change::Event(Box::new(change)))
+    }
+
+    /// The same for questions that are asked in the middle of the call. Those that are its outcome pass layers as such.
+    #[must_use]
+    pub fn with_questions(
+        &self,
+        change: impl Fn(Question) -> Question + Send + Sync + 'static,
+    ) -> Self {
+        self.with_change(Change::Question(Box::new(change)))
+    }
+
+    fn with_change(&self, change: Change) -> Self {
+        let passing = Passing { change, around: self.passing.clone() };
         Self { passing: Some(Arc::new(passing)), ..self.clone() }
+    }
+
+    /// What the layers around the call make of what passes them, the innermost one first.
+    fn changes(&self) -> impl Iterator<Item = &Change> {
+        let passing = successors(self.passing.as_deref(), |passing| passing.around.as_deref());
+        passing.map(|passing| &passing.change)
     }
 
     /// Who is calling: revision, capabilities, self-description.
@@ -260,16 +285,22 @@ impl Context {
         self.round.as_ref()?.answers.get(key)
     }
 
-    pub(crate) async fn ask_now(&self, question: Question) -> Answer {
+    pub(crate) async fn ask_now(&self, mut question: Question) -> Answer {
+        for change in self.changes() {
+            if let Change::Question(change) = change {
+                question = change(question);
+            }
+        }
         self.shared.outlet.ask(self.shared.key, question).await
     }
 
     /// Passes on what happens elsewhere for this call.
     pub async fn event(&self, mut event: Event) {
-        let mut next = self.passing.as_deref();
-        while let Some(passing) = next {
-            let Some(changed) = (passing.change)(event) else { return };
-            (event, next) = (changed, passing.around.as_deref());
+        for change in self.changes() {
+            if let Change::Event(change) = change {
+                let Some(changed) = change(event) else { return };
+                event = changed;
+            }
         }
         self.shared.outlet.event(self.shared.key, event).await;
     }

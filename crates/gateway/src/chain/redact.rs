@@ -1,4 +1,4 @@
-//! Takes secrets out of results and arguments.
+//! Takes secrets out of results, questions and arguments.
 
 mod redactor;
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::Fault;
-use creole_proto::model::{Content, Contents};
+use creole_proto::model::{Content, Contents, Question};
 use creole_proto::op::{Event, Operation, Outcome, Payload, Relayed};
 use creole_proto::wire::Raw;
 
@@ -16,7 +16,7 @@ pub use redactor::Redactor;
 /// What secrets are taken out of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedactFrom {
-    /// What comes back: results, the words of faults, and progress and log messages.
+    /// What comes back: results, the words of faults and questions, and progress and log messages.
     Results,
     /// What tools and prompts are given.
     Arguments,
@@ -105,6 +105,23 @@ impl Redactor {
         }
     }
 
+    /// What a question says; what is answered stays, since the answer has to fit it.
+    fn question(&self, question: &mut Question) {
+        match question {
+            Question::Form { message, .. } | Question::Url { message, .. } => self.text(message),
+            Question::Sample { params } => {
+                let redacted = members(params.as_str(), |key, value| match key {
+                    "messages" | "systemPrompt" => self.blocks(value).map_or(Edit::Keep, Edit::Set),
+                    _ => Edit::Keep,
+                });
+                if let Some(redacted) = redacted.and_then(|text| Raw::parse(&text).ok()) {
+                    *params = redacted;
+                }
+            }
+            Question::Roots => {}
+        }
+    }
+
     /// Progress and log messages without what is taken out.
     fn event(&self, mut event: Event) -> Event {
         match &mut event {
@@ -131,14 +148,21 @@ impl Middleware for Redact {
         if self.from == RedactFrom::Arguments {
             return next.call(call);
         }
-        let redactor = Arc::clone(&self.redactor);
-        call.context = call.context.with_events(move |event| Some(redactor.event(event)));
+        let [events, questions] = [(); 2].map(|()| Arc::clone(&self.redactor));
+        let context = call.context.with_events(move |event| Some(events.event(event)));
+        call.context = context.with_questions(move |mut question| {
+            questions.question(&mut question);
+            question
+        });
         Box::pin(async move {
             let mut outcome = next.call(call).await;
             match &mut outcome {
                 Outcome::Complete(payload) => self.redactor.payload(payload),
                 Outcome::Fail(fault) => self.redactor.fault(fault),
-                _ => {}
+                Outcome::NeedInput { asks, .. } => {
+                    asks.iter_mut().for_each(|ask| self.redactor.question(&mut ask.question));
+                }
+                Outcome::Detach(_) => {}
             }
             outcome
         })

@@ -63,39 +63,35 @@ pub(super) async fn fetch(connection: &Connection, kind: ListKind) -> Result<Lis
     Ok(listed)
 }
 
-/// Names what a server lists, and says who answers for it; what cannot be named is left out, and the log says so.
-/// A server that decides by itself which calls become tasks says nothing of that in its lists.
+/// Names what a server lists, and says who answers for it; what cannot be named is left out, and it is told why. A
+/// server that decides by itself which calls become tasks says nothing of that in its lists.
 pub(super) fn remotes(
-    server: &str,
     kind: ListKind,
     items: &[(Arc<Definition>, Audience)],
     naming: &Naming,
     endpoint: &Arc<dyn Endpoint>,
     decides: bool,
-) -> Vec<Remote> {
-    let named = items.iter().filter_map(|(item, audience)| {
-        let there = address(kind, item);
+) -> (Vec<Remote>, Vec<String>) {
+    let (mut remotes, mut left_out) = (Vec::with_capacity(items.len()), Vec::new());
+    for (item, audience) in items {
         let here = match kind {
             ListKind::Tools | ListKind::Prompts => naming.here(item.name()),
             // A uri is an address and keeps its form; of templates only the name is a name.
             _ => Ok(item.name().to_owned()),
         };
         match here {
-            Ok(here) => Some(Remote {
+            Ok(here) => remotes.push(Remote {
                 definition: renamed(kind, item, &here),
-                name: there,
+                name: address(kind, item),
                 endpoint: Arc::clone(endpoint),
                 task_support: support(item, decides),
                 decides,
                 audience: *audience,
             }),
-            Err(why) => {
-                tracing::warn!(target: "creole", upstream = server, %why, "left out");
-                None
-            }
+            Err(why) => left_out.push(why.to_string()),
         }
-    });
-    named.collect()
+    }
+    (remotes, left_out)
 }
 
 /// The definition under another name.

@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::Upstream;
 use super::catalogue::{self, Callable, LISTS};
 use super::follow::{Ears, follow};
+use super::left_out::Reason;
 
 /// How long to wait before a server that could not be reached is tried again, at the least.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
@@ -193,10 +194,9 @@ impl Upstream {
         let shape = |(item, audience)| Some((chain.shape(kind, item)?, audience));
         let shaped: Vec<_> = items.into_iter().filter_map(shape).collect();
         let decides = self.decides.load(Ordering::Acquire);
-        let remotes = catalogue::remotes(self.name(), kind, &shaped, naming, &endpoint, decides);
-        for why in self.source().set(kind, remotes) {
-            tracing::warn!(target: "creole", upstream = self.name(), %why, "left out");
-        }
+        let (remotes, mut left_out) = catalogue::remotes(kind, &shaped, naming, &endpoint, decides);
+        left_out.extend(self.source().set(kind, remotes).iter().map(ToString::to_string));
+        self.left_out.say(self.name(), kind, Reason::Name, left_out);
     }
 
     /// Leaves out the tools that a client over HTTP has to refuse, because their schema names headers wrongly
@@ -210,14 +210,14 @@ impl Upstream {
         let refuses = matches!(self.settings.way, Way::Http(_))
             && connection.greeting().rules.era == Era::Stateless;
         if kind == ListKind::Tools && refuses {
-            items.retain(|tool| match tool.mirrors() {
-                Ok(_) => true,
-                Err(why) => {
-                    let (upstream, tool) = (self.name(), tool.name());
-                    tracing::warn!(target: "creole", upstream, tool, %why, "left out");
-                    false
-                }
+            let mut left_out = Vec::new();
+            items.retain(|tool| {
+                let mirrors = tool.mirrors();
+                left_out
+                    .extend(mirrors.as_ref().err().map(|why| format!("`{}`: {why}", tool.name())));
+                mirrors.is_ok()
             });
+            self.left_out.say(self.name(), kind, Reason::Headers, left_out);
         }
         items
     }

@@ -20,6 +20,7 @@ mod guess;
 mod keeper;
 mod kept;
 mod kinds;
+mod left_out;
 mod names;
 #[cfg(test)]
 mod neighbour_tests;
@@ -68,6 +69,7 @@ use dial::Dialer;
 use fresh::Freshness;
 use keeper::Status;
 use kinds::Kinds;
+use left_out::LeftOut;
 use park::Parking;
 use pool::Pool;
 use watch::Watching;
@@ -173,6 +175,7 @@ pub struct Upstream {
     callable: RwLock<Arc<Callable>>,
     fresh: Freshness,
     kinds: Kinds,
+    left_out: LeftOut,
     /// Whether the server decides by itself which calls become tasks.
     decides: AtomicBool,
     /// Whether the server tells when its lists change.
@@ -222,6 +225,7 @@ impl Upstream {
             callable: RwLock::default(),
             fresh: Freshness::default(),
             kinds: Kinds::default(),
+            left_out: LeftOut::default(),
             decides: AtomicBool::new(false),
             is_told: AtomicBool::new(false),
             changed: signal::channel(()).0,

@@ -6,7 +6,7 @@ use creole::call::{Call, Context};
 use creole::client::Connection;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::Mirror;
-use creole::proto::model::{ClientCapabilities, TaskSupport, Tasking};
+use creole::proto::model::{ClientCapabilities, Task, TaskSupport, Tasking};
 use creole::proto::op::{Operation, Outcome, Payload};
 use creole::proto::revision::{Asking, Era, Tasks};
 use creole::proto::wire::Raw;
@@ -110,10 +110,11 @@ impl Upstream {
             return Ok(Passed::Answered(Box::pin(followed).await?));
         }
         let capabilities = terms::capabilities(&call.context);
-        let carried = self.carry(call, &capabilities, is_stateless).await?;
-        match carried.outcome {
-            Outcome::Fail(_) | Outcome::Complete(Payload::TaskCreated(_)) => {
-                Box::pin(self.look_into(carried, call, &capabilities, is_stateless)).await
+        let (outcome, carried) = self.carry(call, &capabilities, is_stateless).await?;
+        match outcome {
+            Outcome::Fail(fault) => Ok(Box::pin(self.failed(fault, call, carried)).await),
+            Outcome::Complete(Payload::TaskCreated(task)) => {
+                Box::pin(self.adopt(&task, carried, call, is_stateless)).await
             }
             outcome => Ok(Passed::Answered(finish(outcome, call, &carried.connection))),
         }
@@ -125,7 +126,7 @@ impl Upstream {
         call: &Call,
         capabilities: &Arc<ClientCapabilities>,
         is_stateless: bool,
-    ) -> Result<Carried, Fault> {
+    ) -> Result<(Outcome, Carried), Fault> {
         let context = &call.context;
         let (key, asks) = self.key(call, capabilities, is_stateless);
         let conversation = context.conversation().cloned();
@@ -146,50 +147,40 @@ impl Upstream {
             let (answered, may_repeat) = (kept::answers(context), self.may_repeat(&call.operation));
             let beginning = Beginning { request, mirrors, answered, may_repeat };
             let outcome = Box::pin(self.parking.follow(beginning, lease, context)).await;
-            return Ok(Carried { outcome, connection, lane, known });
+            return Ok((outcome, Carried { connection, lane, known }));
         }
         let mut calling = connection.begin_with(request, mirrors);
         let outcome = relay::follow(&mut calling, &mut lease, context).await;
-        Ok(Carried { outcome, connection, lane, known })
+        Ok((outcome, Carried { connection, lane, known }))
     }
 
-    /// What is to be made of a call that failed, or that the server made a task of.
-    async fn look_into(
+    /// Follows the task that the server made of a call.
+    async fn adopt(
         &self,
+        task: &Task,
         carried: Carried,
         call: &Call,
-        capabilities: &Arc<ClientCapabilities>,
         is_stateless: bool,
     ) -> Result<Passed, Fault> {
-        let Carried { outcome, connection, lane, known } = carried;
-        let answered = match outcome {
-            Outcome::Fail(fault) => return Ok(self.failed(fault, call, &connection, known).await),
-            Outcome::Complete(Payload::TaskCreated(task)) => {
-                let is_bound = self.affinity(&call.context) == Affinity::Request && !is_stateless;
-                let conversation = call.context.conversation().cloned();
-                let lease = match is_bound {
-                    true => Lease::alone(connection, Callers::default().join(conversation)),
-                    false => {
-                        let (key, asks) = self.key(call, capabilities, is_stateless);
-                        self.pool.lease_again(Key { lane, ..key }, &asks, conversation).await?
-                    }
-                };
-                let follower = self.task(call, lease, capabilities);
-                tasks::Follower { is_bound, ..follower }.adopt(&task).await
+        let is_bound = self.affinity(&call.context) == Affinity::Request && !is_stateless;
+        let conversation = call.context.conversation().cloned();
+        let capabilities = terms::capabilities(&call.context);
+        let lease = match is_bound {
+            true => Lease::alone(carried.connection, Callers::default().join(conversation)),
+            false => {
+                let (key, asks) = self.key(call, &capabilities, is_stateless);
+                let key = Key { lane: carried.lane, ..key };
+                self.pool.lease_again(key, &asks, conversation).await?
             }
-            outcome => finish(outcome, call, &connection),
         };
-        Ok(Passed::Answered(answered))
+        let follower = self.task(call, lease, &capabilities);
+        let outcome = tasks::Follower { is_bound, ..follower }.adopt(task).await;
+        Ok(Passed::Answered(outcome))
     }
 
     /// What is to be made of a call that failed.
-    async fn failed(
-        &self,
-        fault: Fault,
-        call: &Call,
-        connection: &Connection,
-        known: Arc<Callable>,
-    ) -> Passed {
+    async fn failed(&self, fault: Fault, call: &Call, carried: Carried) -> Passed {
+        let Carried { connection, known, .. } = carried;
         if connection.is_closed().is_some_and(|closed| closed.session_lost) {
             return Passed::Untouched(Untouched::Forgotten);
         }
@@ -280,9 +271,8 @@ fn tasking(
     }
 }
 
-/// What came of a call, and where it was made.
+/// Where a call was made.
 struct Carried {
-    outcome: Outcome,
     connection: Connection,
     lane: usize,
     /// What was known of the server's tools.

@@ -21,6 +21,8 @@ enum Turn {
     Aside(Aside),
     /// One of the questions is answered.
     Settled,
+    /// A page that was asked to be visited has done its part.
+    Visited(String),
 }
 
 /// Follows a call to its end. What happens on the way is told to the caller, and what is asked is asked there.
@@ -32,7 +34,7 @@ pub(super) async fn follow(calling: &mut Calling, lease: &mut Lease, context: &C
     loop {
         let turn = match &mut asking {
             None => next(calling, &mut lease.joined.asides).await,
-            Some(asking) => Box::pin(asking.next(calling, &mut lease.joined.asides, context)).await,
+            Some(asking) => Box::pin(asking.next(calling, &mut lease.joined.asides)).await,
         };
         match turn {
             Turn::Step(Step::News(News::Event(event))) | Turn::Aside(Aside::Logged(event)) => {
@@ -56,6 +58,7 @@ pub(super) async fn follow(calling: &mut Calling, lease: &mut Lease, context: &C
                 return super::broken("the call ended without an answer").into();
             }
             Turn::Settled => {}
+            Turn::Visited(id) => Box::pin(context.event(Event::Visited(id))).await,
         }
     }
 }
@@ -97,29 +100,16 @@ struct Asking {
 
 impl Asking {
     /// The same as [`next`], while questions wait for answers.
-    async fn next(
-        &mut self,
-        calling: &mut Calling,
-        asides: &mut Asides,
-        context: &Context,
-    ) -> Turn {
+    async fn next(&mut self, calling: &mut Calling, asides: &mut Asides) -> Turn {
+        let Self { running, visits, notices, .. } = self;
         tokio::select! {
             biased;
             turn = next(calling, asides) => turn,
-            () = self.settle(context) => Turn::Settled,
-        }
-    }
-
-    /// Waits until one of the questions is answered, or a visit is over, of which the caller is told.
-    async fn settle(&mut self, context: &Context) {
-        let Self { running, visits, notices, .. } = self;
-        tokio::select! {
-            Some(_) = running.join_next() => {}
-            id = next_visited(notices) => {
-                if let Some(place) = visits.iter().position(|asked| *asked == id) {
-                    context.event(Event::Visited(visits.swap_remove(place))).await;
-                }
-            }
+            Some(_) = running.join_next() => Turn::Settled,
+            id = next_visited(notices) => match visits.iter().position(|asked| *asked == id) {
+                Some(place) => Turn::Visited(visits.swap_remove(place)),
+                None => Turn::Settled,
+            },
         }
     }
 
