@@ -111,13 +111,19 @@ impl Upstream {
         }
         let capabilities = terms::capabilities(&call.context);
         let (outcome, carried) = self.carry(call, &capabilities, is_stateless).await?;
-        match outcome {
-            Outcome::Fail(fault) => Ok(Box::pin(self.failed(fault, call, carried)).await),
-            Outcome::Complete(Payload::TaskCreated(task)) => {
-                Box::pin(self.adopt(&task, carried, call, is_stateless)).await
+        let rare = match Rare::of(outcome) {
+            Ok(rare) => rare,
+            Err(outcome) => {
+                return Ok(Passed::Answered(finish(outcome, call, &carried.connection)));
             }
-            outcome => Ok(Passed::Answered(finish(outcome, call, &carried.connection))),
-        }
+        };
+        Box::pin(async move {
+            match rare {
+                Rare::Failed(fault) => Ok(self.failed(fault, call, carried).await),
+                Rare::Task(task) => self.adopt(&task, carried, call, is_stateless).await,
+            }
+        })
+        .await
     }
 
     /// Makes a call in a conversation that it belongs into, and follows it to its end.
@@ -277,6 +283,23 @@ struct Carried {
     lane: usize,
     /// What was known of the server's tools.
     known: Arc<Callable>,
+}
+
+/// What seldom comes of a call, and has to be looked into.
+enum Rare {
+    Failed(Fault),
+    Task(Arc<Task>),
+}
+
+impl Rare {
+    /// What is rare about an outcome, or else the outcome.
+    fn of(outcome: Outcome) -> Result<Self, Outcome> {
+        match outcome {
+            Outcome::Fail(fault) => Ok(Self::Failed(fault)),
+            Outcome::Complete(Payload::TaskCreated(task)) => Ok(Self::Task(task)),
+            outcome => Err(outcome),
+        }
+    }
 }
 
 /// What came of passing a call on.
