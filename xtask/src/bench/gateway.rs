@@ -25,26 +25,43 @@ use super::sample::Driver;
 
 pub(super) const USAGE: &str = "\
 usage: cargo xtask bench gateway [--quick] [--repetitions N] [--creole PATH]
-  --quick           about 6 minutes instead of about 12, with more noise
-  --repetitions N   take the medians of N repetitions, 1 to 100 (5, with --quick 3)
+  --quick           about 5 minutes instead of about 9, with more noise
+  --repetitions N   take the medians of N repetitions, 1 to 100 (11, with --quick 5)
   --creole PATH     measure this binary as `PATH serve` instead of building creole";
 
 /// How much is measured.
 pub(super) struct Plan {
     repetitions: usize,
+    /// Peers are far from us, and slow to start: fewer samples of them tell as much.
+    peer_repetitions: usize,
     warmup: Duration,
+    /// Peers that are compiled while they run need more.
+    peer_warmup: Duration,
     measure: Duration,
 }
 
 impl Plan {
     fn of(options: &Options) -> Self {
-        let (repetitions, warmup, measure) =
-            if options.quick { (3, 100, 300) } else { (5, 200, 1_000) };
+        let (repetitions, peer_repetitions, measure) =
+            if options.quick { (5, 2, 300) } else { (11, 3, 400) };
+        let repetitions = options.repetitions.unwrap_or(repetitions);
         Self {
-            repetitions: options.repetitions.unwrap_or(repetitions),
-            warmup: Duration::from_millis(warmup),
+            repetitions,
+            peer_repetitions: peer_repetitions.min(repetitions),
+            warmup: Duration::from_millis(100),
+            peer_warmup: Duration::from_millis(500),
             measure: Duration::from_millis(measure),
         }
+    }
+
+    /// Whether a gateway is measured in this repetition.
+    fn wants(&self, contender: &Contender, repetition: usize) -> bool {
+        !contender.is_peer() || repetition < self.peer_repetitions
+    }
+
+    /// How long a gateway is called before it is measured.
+    fn warmup(&self, contender: &Contender) -> Duration {
+        if contender.is_peer() { self.peer_warmup } else { self.warmup }
     }
 }
 
@@ -84,7 +101,10 @@ fn take_samples(
             for width in lane.front.widths() {
                 for turn in 0..contenders.len() {
                     let contender = &contenders[(turn + repetition) % contenders.len()];
-                    if !contender.takes(lane) || failed.contains(&(contender.name, *lane)) {
+                    let is_wanted = workplace.plan.wants(contender, repetition)
+                        && contender.takes(lane)
+                        && !failed.contains(&(contender.name, *lane));
+                    if !is_wanted {
                         continue;
                     }
                     match workplace.take(contender, lane, width) {

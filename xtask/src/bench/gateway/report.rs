@@ -60,11 +60,14 @@ fn write_head(
     write_cores(text, driver, "gateway and server", "load generator", "")?;
     writeln!(
         text,
-        "method    medians of {} interleaved repetitions, fresh processes for each figure, {:.2} s \
-         after {:.2} s\n          of warm-up; a request counts when it ends within that time",
+        "method    medians of {} interleaved repetitions, of peers {}; fresh processes for each \
+         figure, {:.2} s\n          after {:.2} s of warm-up, of peers {:.2} s; a request counts when \
+         it ends within that time",
         plan.repetitions,
+        plan.peer_repetitions,
         plan.measure.as_secs_f64(),
         plan.warmup.as_secs_f64(),
+        plan.peer_warmup.as_secs_f64(),
     )?;
     writeln!(
         text,

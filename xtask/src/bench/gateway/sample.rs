@@ -63,7 +63,8 @@ impl Workplace<'_> {
         let era = lane.client.name().to_owned();
         let tool = contender.tool().to_owned();
         let width = width.to_string();
-        let times = [self.plan.warmup, self.plan.measure].map(|it| it.as_millis().to_string());
+        let times =
+            [self.plan.warmup(contender), self.plan.measure].map(|it| it.as_millis().to_string());
         let core = self.driver.server_core().to_owned();
         let mut words = match (front, contender.name) {
             (Way::Stdio, _) => vec!["load".to_owned(), era, width],
