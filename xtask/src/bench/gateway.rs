@@ -25,7 +25,7 @@ use super::sample::Driver;
 
 pub(super) const USAGE: &str = "\
 usage: cargo xtask bench gateway [--quick] [--repetitions N] [--creole PATH]
-  --quick           about 5 minutes instead of about 9, with more noise
+  --quick           about 5 minutes instead of about 12, with more noise
   --repetitions N   take the medians of N repetitions, 1 to 100 (11, with --quick 5)
   --creole PATH     measure this binary as `PATH serve` instead of building creole";
 
