@@ -41,7 +41,8 @@ impl Endpoint for Registry {
 }
 
 impl Registry {
-    /// Answers a call for which nobody else does. Most calls are of tools: the others wait on the heap, so that this future is small.
+    /// Answers a call for which nobody else does. Most calls are of tools: the others wait on the heap, so that this
+    /// future is small.
     async fn answer(&self, operation: Operation, context: Context) -> Result<Outcome, Fault> {
         let method = operation.method();
         let payload = match operation {
@@ -204,10 +205,10 @@ impl Registry {
     /// Checks the arguments for a tool of another server, where the dialect wants that done here.
     fn check_remote(&self, operation: &Operation) -> Result<(), Fault> {
         let Operation::CallTool { name, arguments } = operation else { return Ok(()) };
-        let tool = match self.checks_remotes() {
-            true => self.read().tools.get(name),
-            false => None,
-        };
+        if !self.checks_remotes() {
+            return Ok(());
+        }
+        let tool = self.read().tools.get(name);
         let schema =
             tool.as_deref().and_then(Held::remote).and_then(|remote| remote.schema.as_ref());
         let Some(schema) = schema else { return Ok(()) };

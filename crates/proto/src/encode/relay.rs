@@ -17,13 +17,10 @@ use crate::wire::{Object, Told, elements, unquote};
 
 /// Writes the whole result.
 pub(crate) fn write_relayed(out: &mut Vec<u8>, relayed: Relayed, target: &Target<'_>) {
-    if stays(&relayed, target) {
-        debug_assert!(edited(&relayed, target).is_none(), "{relayed:?}");
-        return relayed.into_result().append_to(out);
-    }
-    let Some(members) = edited(&relayed, target) else {
-        return relayed.into_result().append_to(out);
-    };
+    let stays = stays(&relayed, target);
+    debug_assert!(!stays || edited(&relayed, target).is_none(), "{relayed:?}");
+    let members = if stays { None } else { edited(&relayed, target) };
+    let Some(members) = members else { return relayed.into_result().append_to(out) };
     out.push(b'{');
     for (name, value) in members {
         foreign_member(out, &name, &value);
