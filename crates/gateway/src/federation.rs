@@ -12,7 +12,7 @@ use creole::{Registry, Source, WeakRegistry};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::upstream::{Settings, Upstream};
+use crate::upstream::{Settings, Upstream, UpstreamStatus};
 
 /// How often the layers around everything are asked whether they let something else be listed.
 const LOOK: Duration = Duration::from_secs(2);
@@ -87,6 +87,11 @@ impl Federation {
     /// Ends the conversations with the servers in peace; programs are stopped.
     pub async fn close(&self) {
         close(self.upstreams()).await;
+    }
+
+    /// The state of each upstream, in the order of the configuration.
+    pub fn status(&self) -> Vec<UpstreamStatus> {
+        self.upstreams().iter().map(|upstream| upstream.status()).collect()
     }
 
     /// The servers.
@@ -196,6 +201,14 @@ impl Federation {
         let has_own = self.behind.get().is_some_and(|behind| behind.has_own);
         let ttl_ms = if has_own { left.min(page.cache.ttl_ms) } else { left };
         page.cache = CacheHints { ttl_ms, public: false };
+    }
+
+    /// Why the only server has never shown this list, if it was asked. Where there are others, theirs are shown.
+    fn failed_list(&self, kind: ListKind) -> Option<Fault> {
+        match self.upstreams() {
+            [only] if only.is_alone() => only.failed_list(kind),
+            _ => None,
+        }
     }
 
     /// Looks what the servers list for this caller, where nobody has yet.
@@ -310,6 +323,9 @@ impl Awaken {
                     }
                     let mut outcome = next.call(call).await;
                     if let Outcome::Complete(Payload::Page(page)) = &mut outcome {
+                        if let Some(fault) = federation.failed_list(kind) {
+                            return fault.for_caller().into();
+                        }
                         federation.date(page);
                     }
                     outcome

@@ -67,6 +67,11 @@ pub(super) async fn follow(upstream: &Weak<Upstream>, connection: Connection, ea
                 upstream.set_told(&connection, *hearing.borrow());
                 continue;
             }
+            () = until(next_retry(upstream)) => {
+                let Some(upstream) = upstream.upgrade() else { return };
+                upstream.retry_failed(&connection).await;
+                continue;
+            }
             // It is of another era now, and everything is asked anew.
             Ok(()) = changed.changed() => return,
             () = changed_chain(upstream) => Ok(Notice::Changed(Change::List(ListKind::Tools))),
@@ -98,6 +103,11 @@ async fn until(due: Option<Instant>) {
         Some(due) => sleep_until(due).await,
         None => std::future::pending().await,
     }
+}
+
+/// When a list that could not be fetched is to be fetched again.
+fn next_retry(upstream: &Weak<Upstream>) -> Option<Instant> {
+    upstream.upgrade()?.failures.next_retry()
 }
 
 /// Resolves when a layer lets something else be listed, such as a tool that was approved.

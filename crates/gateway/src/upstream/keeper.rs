@@ -7,11 +7,11 @@ use std::time::Duration;
 use creole::Offer;
 use creole::chain::Endpoint;
 use creole::client::{Connection, Way};
-use creole::proto::fault::Fault;
+use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{Definition, ListKind};
-use creole::proto::op::Change;
+use creole::proto::op::{Change, Operation};
 use creole::proto::revision::{Era, Tasks};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Upstream;
 use super::catalogue::{self, Callable, LISTS};
@@ -20,6 +20,9 @@ use super::left_out::Reason;
 
 /// How long to wait before a server that could not be reached is tried again, at the least.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
+
+/// How many attempts lie between two log messages about an upstream that cannot be reached for a long time.
+const LOG_EACH: u32 = 300;
 
 /// How long whoever asks for a list waits for it to be fetched again.
 pub(super) const REFRESH: Duration = Duration::from_secs(2);
@@ -38,18 +41,19 @@ pub(super) enum Status {
 
 /// Runs until the server is no longer one of ours.
 pub(super) async fn keep(upstream: Weak<Upstream>) {
+    let mut attempts: u32 = 0;
     loop {
         let Some(strong) = upstream.upgrade() else { return };
         strong.awakened().await;
         match strong.load().await {
             Ok((connection, ears)) => {
+                attempts = 0;
                 drop(strong);
                 follow(&upstream, connection, ears).await;
             }
             Err(fault) => {
-                let reason = &*fault.detail;
-                tracing::warn!(target: "creole", upstream = strong.name(), reason, "not reached");
-                strong.status.send_replace(Status::Failed(fault));
+                attempts = attempts.saturating_add(1);
+                strong.fail(fault, attempts);
             }
         }
         sleep(PAUSE).await;
@@ -71,11 +75,8 @@ impl Upstream {
             instructions: self.instructions(&greeting.card.instructions),
             endpoint: self.endpoint(),
         });
-        for (kind, is_offered) in LISTS {
-            if is_offered(&greeting.card.capabilities) {
-                self.fill(&connection, kind).await?;
-            }
-        }
+        self.facts.set_greeting(&greeting);
+        self.fill_all(&connection).await?;
         let is_heard = self.watching.restore(&connection).await && is_heard;
         self.set_told(&connection, is_heard);
         let before = self.status.send_replace(Status::Ready);
@@ -84,6 +85,63 @@ impl Upstream {
             self.announce_everything();
         }
         Ok((connection, ears))
+    }
+
+    /// Fetches every list that the server declares. Each fails by itself: only the end of the session ends this.
+    async fn fill_all(self: &Arc<Self>, connection: &Connection) -> Result<(), Fault> {
+        self.failures.clear_all();
+        let declared = connection.greeting().card.capabilities;
+        let wait = self.settings.startup / 3;
+        for (kind, is_declared) in LISTS {
+            if !is_declared(&declared) {
+                continue;
+            }
+            let filled = timeout(wait, self.fill(connection, kind)).await.unwrap_or_else(|_| {
+                let method = Operation::List(kind, None).method();
+                let detail = format!("`{method}` was not answered within {} s", wait.as_secs());
+                Err(Fault::new(FaultKind::BackendUnavailable, detail).about(self.name()))
+            });
+            if let Err(fault) = filled {
+                if let Some(closed) = connection.is_closed() {
+                    return Err(closed.fault);
+                }
+                self.fail_list(kind, &fault);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the server could not be reached. One that stays away is logged less and less often.
+    fn fail(&self, fault: Fault, attempts: u32) {
+        if attempts.is_power_of_two() || attempts.is_multiple_of(LOG_EACH) {
+            let (upstream, reason) = (self.name(), &*fault.detail);
+            tracing::warn!(target: "creole", upstream, reason, attempts, "not reached");
+        }
+        self.facts.set_error(&fault);
+        self.status.send_replace(Status::Failed(fault));
+    }
+
+    /// Notes that a list could not be fetched. It is fetched again with backoff.
+    pub(super) fn fail_list(&self, kind: ListKind, fault: &Fault) {
+        self.fresh.note_failed(kind);
+        self.facts.set_error(fault);
+        if let Some(attempts) = self.failures.record(kind, fault) {
+            let (upstream, list, reason) = (self.name(), kind.member(), &*fault.detail);
+            tracing::warn!(target: "creole", upstream, list, reason, attempts, "list not fetched");
+        }
+    }
+
+    /// Why a list was never fetched, if that failed.
+    pub(crate) fn failed_list(&self, kind: ListKind) -> Option<Fault> {
+        let fault = self.failures.fault(kind).filter(|_| !self.kinds.was_fetched(kind))?;
+        Some(Fault { trace: None, ..fault })
+    }
+
+    /// Fetches the failed lists whose wait is over.
+    pub(super) async fn retry_failed(self: &Arc<Self>, connection: &Connection) {
+        for kind in self.failures.due() {
+            self.reload_one(connection, kind, false).await;
+        }
     }
 
     /// Fetches a list again; if that fails, the old one stands. Everybody is told of what changed, or was said to.
@@ -100,14 +158,17 @@ impl Upstream {
             other => &[other],
         };
         for kind in kinds {
-            let changed = self.fill(connection, *kind).await;
-            let changed = changed.unwrap_or_else(|fault| {
-                self.fresh.note_failed(*kind);
-                self.stale(&fault)
-            });
-            if changed || is_told {
-                self.announce(Change::List(*kind));
-            }
+            self.reload_one(connection, *kind, is_told).await;
+        }
+    }
+
+    async fn reload_one(self: &Arc<Self>, connection: &Connection, kind: ListKind, is_told: bool) {
+        let changed = self.fill(connection, kind).await.unwrap_or_else(|fault| {
+            self.fail_list(kind, &fault);
+            false
+        });
+        if changed || is_told {
+            self.announce(Change::List(kind));
         }
     }
 
@@ -124,6 +185,9 @@ impl Upstream {
 
     /// How long a list may be kept from now on, if the server has it and was reached.
     pub(crate) fn left(&self, kind: ListKind) -> Option<Duration> {
+        if self.failures.fault(kind).is_some() {
+            return Some(Duration::ZERO);
+        }
         self.fresh.left(kind, self.is_told.load(Ordering::Acquire))
     }
 
@@ -168,11 +232,17 @@ impl Upstream {
         connection: &Connection,
         kind: ListKind,
     ) -> Result<bool, Fault> {
+        let began = Instant::now();
         let listed = match catalogue::fetch(connection, kind).await {
             // Many servers have resources and know nothing of templates.
-            Err(_) if kind == ListKind::Templates => return Ok(false),
+            Err(fault) if kind == ListKind::Templates && is_unknown(&fault) => {
+                self.failures.clear(kind);
+                return Ok(false);
+            }
             listed => listed?,
         };
+        self.facts.set_latency(began.elapsed());
+        self.failures.clear(kind);
         let changed = self.fresh.note(kind, &listed.items, listed.cache);
         let decides = connection.greeting().rules.tasks == Tasks::Extension
             && connection.greeting().card.capabilities.tasks;
@@ -227,6 +297,7 @@ impl Upstream {
         if !session_only && !self.pool.is_closed() {
             let reason = &*fault.detail;
             tracing::warn!(target: "creole", upstream = self.name(), reason, "lost");
+            self.facts.set_error(fault);
         }
     }
 
@@ -241,4 +312,9 @@ impl Upstream {
         }
         self.watching.all().into_iter().for_each(|uri| self.announce(Change::Resource(uri)));
     }
+}
+
+/// Whether a server says that it has no such list.
+fn is_unknown(fault: &Fault) -> bool {
+    matches!(fault.kind, FaultKind::MethodNotFound)
 }

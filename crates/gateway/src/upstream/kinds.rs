@@ -89,6 +89,16 @@ impl Kinds {
         special.is_some_and(|special| special.items.is_some())
     }
 
+    /// The number of items in the usual list.
+    pub(super) fn count(&self, list: ListKind) -> usize {
+        self.lock().get(&list).map_or(0, |lists| lists.usual.len())
+    }
+
+    /// Whether the usual list was fetched at least once.
+    pub(super) fn was_fetched(&self, list: ListKind) -> bool {
+        self.age(list) > 0
+    }
+
     fn age(&self, list: ListKind) -> u64 {
         self.lock().get(&list).map_or(0, |lists| lists.age)
     }

@@ -26,6 +26,12 @@ impl LeftOut {
         }
     }
 
+    /// Everything that is left out now.
+    pub(super) fn all(&self) -> Vec<String> {
+        let said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        said.values().flatten().cloned().collect()
+    }
+
     fn news(&self, kind: ListKind, reason: Reason, now: Vec<String>) -> Vec<String> {
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = said.insert((kind, reason), now.clone()).unwrap_or_default();

@@ -14,6 +14,7 @@ mod catalogue;
 #[cfg(test)]
 mod crowd_tests;
 mod dial;
+mod failures;
 mod follow;
 mod fresh;
 mod guess;
@@ -21,6 +22,8 @@ mod keeper;
 mod kept;
 mod kinds;
 mod left_out;
+#[cfg(test)]
+mod list_tests;
 mod names;
 #[cfg(test)]
 mod neighbour_tests;
@@ -32,6 +35,7 @@ mod relay;
 mod repeat;
 #[cfg(test)]
 mod rollback_tests;
+mod status;
 mod takeover;
 mod tasks;
 mod terms;
@@ -44,6 +48,7 @@ pub use dial::Speak;
 pub use guess::guess;
 pub use names::{Naming, Unusable};
 pub use planned::preset;
+pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
@@ -66,12 +71,14 @@ use crate::chain::Chain;
 use crate::plan::upstream::UpstreamPlan;
 use catalogue::Callable;
 use dial::Dialer;
+use failures::ListFailures;
 use fresh::Freshness;
 use keeper::Status;
 use kinds::Kinds;
 use left_out::LeftOut;
 use park::Parking;
 use pool::Pool;
+use status::Facts;
 use watch::Watching;
 
 /// How long a resource is still watched after the last who did: many come back at once.
@@ -176,6 +183,9 @@ pub struct Upstream {
     fresh: Freshness,
     kinds: Kinds,
     left_out: LeftOut,
+    /// The lists whose last fetch failed.
+    failures: ListFailures,
+    facts: Facts,
     /// Whether the server decides by itself which calls become tasks.
     decides: AtomicBool,
     /// Whether the server tells when its lists change.
@@ -226,6 +236,8 @@ impl Upstream {
             fresh: Freshness::default(),
             kinds: Kinds::default(),
             left_out: LeftOut::default(),
+            failures: ListFailures::default(),
+            facts: Facts::default(),
             decides: AtomicBool::new(false),
             is_told: AtomicBool::new(false),
             changed: signal::channel(()).0,

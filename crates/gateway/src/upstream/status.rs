@@ -1,0 +1,171 @@
+//! The state of an upstream, for operators.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use creole::client::Way;
+use creole::proto::fault::Fault;
+use creole::proto::model::ListKind;
+
+use super::Upstream;
+use super::catalogue::LISTS;
+use super::keeper::Status;
+
+/// The state of one upstream at one moment.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct UpstreamStatus {
+    /// The name of the upstream in the configuration.
+    pub name: String,
+    /// Whether it can be used.
+    pub state: UpstreamState,
+    /// How it is reached: `stdio` or `http`.
+    pub transport: &'static str,
+    /// The protocol version that it answered with, once it was reached.
+    pub revision: Option<String>,
+    /// The lists that it declares, in the order of tools, resources, resource templates, prompts.
+    pub lists: Vec<ListStatus>,
+    /// Items that are excluded from its lists, each with the reason.
+    pub excluded: Vec<String>,
+    /// How long its last answer to a list request took.
+    pub latency: Option<Duration>,
+    /// The last error of any kind, which may be over.
+    pub last_error: Option<UpstreamError>,
+}
+
+impl UpstreamStatus {
+    /// The number of items in a list; 0 for a list that it does not have.
+    pub fn items(&self, kind: ListKind) -> usize {
+        self.lists.iter().find(|list| list.kind == kind).map_or(0, |list| list.items)
+    }
+
+    /// The lists whose last fetch failed.
+    pub fn failed_lists(&self) -> impl Iterator<Item = (ListKind, &str)> {
+        self.lists.iter().filter_map(|list| Some((list.kind, list.failure.as_deref()?)))
+    }
+}
+
+/// Whether an upstream can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpstreamState {
+    /// Its start has not begun: others start before it, or it waits for its only caller.
+    Waiting,
+    /// It is being reached for the first time.
+    Starting,
+    /// It was reached. Single lists may have failed.
+    Ready,
+    /// It cannot be reached, for this reason.
+    Failed(String),
+}
+
+/// One list of an upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListStatus {
+    /// Which list.
+    pub kind: ListKind,
+    /// How many items it has, excluded ones not counted.
+    pub items: usize,
+    /// Why the last fetch failed, if it did. The items are then those of an earlier fetch.
+    pub failure: Option<String>,
+}
+
+/// An error of an upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamError {
+    /// What happened.
+    pub message: String,
+    /// The last lines that its program wrote to its standard error stream, where there are any.
+    pub stderr: Option<String>,
+}
+
+impl From<&Fault> for UpstreamError {
+    fn from(fault: &Fault) -> Self {
+        Self { message: message(fault), stderr: fault.trace.clone() }
+    }
+}
+
+/// What is known of an upstream besides its lists.
+#[derive(Default)]
+pub(super) struct Facts(Mutex<Known>);
+
+#[derive(Clone, Default)]
+struct Known {
+    revision: Option<String>,
+    declared: Vec<ListKind>,
+    latency: Option<Duration>,
+    last_error: Option<UpstreamError>,
+}
+
+impl Facts {
+    pub(super) fn set_error(&self, fault: &Fault) {
+        let error = UpstreamError::from(fault);
+        self.with(|known| {
+            // While an upstream is not tried again, each attempt repeats why it failed, without its last lines.
+            let is_repeated = |last: &UpstreamError| error.message.contains(&last.message);
+            if error.stderr.is_some() || !known.last_error.as_ref().is_some_and(is_repeated) {
+                known.last_error = Some(error);
+            }
+        });
+    }
+
+    pub(super) fn set_latency(&self, latency: Duration) {
+        self.with(|known| known.latency = Some(latency));
+    }
+
+    /// Records what the upstream said of itself.
+    pub(super) fn set_greeting(&self, greeting: &creole::proto::client::Greeting) {
+        let has = greeting.card.capabilities;
+        let declared = LISTS.iter().filter(|(_, is_declared)| is_declared(&has));
+        self.with(|known| {
+            known.revision = Some(greeting.version.clone());
+            known.declared = declared.map(|(kind, _)| *kind).collect();
+        });
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Known)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn known(&self) -> Known {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Upstream {
+    /// The state of this upstream now.
+    pub fn status(&self) -> UpstreamStatus {
+        let Known { revision, declared, latency, last_error } = self.facts.known();
+        let list = |kind: &ListKind| ListStatus {
+            kind: *kind,
+            items: self.kinds.count(*kind),
+            failure: self.failures.fault(*kind).as_ref().map(message),
+        };
+        UpstreamStatus {
+            name: self.name().to_owned(),
+            state: match &*self.status.borrow() {
+                Status::Starting if self.awake_since().is_none() => UpstreamState::Waiting,
+                Status::Starting => UpstreamState::Starting,
+                Status::Ready => UpstreamState::Ready,
+                Status::Failed(fault) => UpstreamState::Failed(message(fault)),
+            },
+            transport: match self.settings.way {
+                Way::Child(_) => "stdio",
+                Way::Http(_) => "http",
+            },
+            revision,
+            lists: declared.iter().map(list).collect(),
+            excluded: self.left_out.all(),
+            latency,
+            last_error,
+        }
+    }
+}
+
+/// A fault in words: some faults of servers have no sentence.
+fn message(fault: &Fault) -> String {
+    match (fault.detail.is_empty(), fault.subject.is_empty()) {
+        (false, _) => fault.detail.clone(),
+        (true, false) => format!("{:?}: {}", fault.kind, fault.subject),
+        (true, true) => format!("{:?}", fault.kind),
+    }
+}
