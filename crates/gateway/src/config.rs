@@ -49,7 +49,8 @@ use words::{LogFormat, LogLevel};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The server that this process runs. Either this or `servers`.
+    /// The server that this process runs. Either this or `servers`. Default: a server with the name `creole`, if the
+    /// file describes something that it can offer.
     pub server: Option<Placed<ServerTable>>,
     /// Several servers that this process runs, each at a path of its own. Either this or `server`.
     pub servers: Option<Placed<Vec<Placed<ServerTable>>>>,
@@ -100,7 +101,7 @@ pub struct StateTable {
 }
 
 /// One MCP server: who it is, how it speaks and what it offers.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerTable {
     /// The name that clients are told. Default: `creole`.
@@ -189,7 +190,22 @@ impl Config {
         let mut document = DeTable::parse(text).map_err(|error| explain::syntax(&error))?;
         environment::expand(document.get_mut(), lookup)?;
         layers::fold(document.get_mut())?;
-        Self::deserialize(Deserializer::from(document))
-            .map_err(|error| explain::meaning(&error, text))
+        let mut config = Self::deserialize(Deserializer::from(document))
+            .map_err(|error| explain::meaning(&error, text))?;
+        if config.server.is_none() && config.servers.is_none() && config.describes_something() {
+            config.server = Some(Placed { value: ServerTable::default(), span: 0..0 });
+        }
+        Ok(config)
+    }
+
+    /// Whether the file describes something that a server can offer.
+    fn describes_something(&self) -> bool {
+        self.upstreams.is_some()
+            || self.tools.is_some()
+            || self.folders.is_some()
+            || self.prompts.is_some()
+            || self.resources.is_some()
+            || self.databases.is_some()
+            || self.openapi.is_some()
     }
 }

@@ -35,8 +35,9 @@ pub(super) fn resolve(
                 .at(several.span));
         }
         _ => {
-            return Err(Problem::new("there is no server")
-                .help("begin with a table `[server]`, or with `[[servers]]` for each of several"));
+            return Err(Problem::new("the configuration describes nothing to serve").help(
+                "add an upstream with a table `[upstreams.NAME]`, or `[server]` with `packs`",
+            ));
         }
     }
     .into_iter();

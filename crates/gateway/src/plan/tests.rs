@@ -275,7 +275,7 @@ error: unknown key `pakcs`
 #[test]
 fn each_refusal_names_the_place_and_what_is_wrong_there() {
     let cases = [
-        ("", "there is no server"),
+        ("", "the configuration describes nothing to serve"),
         ("server = 3", "1:10 expected a table, found the number `3`"),
         ("[[server]]\nname = \"a\"", "1:1 expected a string, found a table"),
         ("[server]\nname = \"a\"\nname = \"b\"", "3:1 not valid TOML: duplicate key"),

@@ -58,7 +58,16 @@ fn what_contradicts_itself_is_refused_where_it_stands() {
     assert!(error(same).contains("two servers have the same name"));
     let unknown = "[server]\nupstreams = [\"fils\"]\n[upstreams.files]\ncommand = [\"x\"]\n";
     assert!(error(unknown).contains("did you mean `files`"), "{}", error(unknown));
-    assert!(error("[log]\nlevel = \"warn\"\n").contains("there is no server"));
+    assert!(
+        error("[log]\nlevel = \"warn\"\n").contains("the configuration describes nothing to serve")
+    );
     let pathless = "[[servers]]\nname = \"a\"\n[[servers]]\nname = \"b c\"\n";
     assert!(error(pathless).contains("give the server a `path` of its own"));
+}
+
+#[test]
+fn a_file_that_only_has_an_upstream_is_a_server_too() {
+    let plan = plan("[upstreams.files]\ncommand = [\"x\"]\n");
+    assert_eq!((plan.server.name.as_str(), plan.upstreams.len()), ("creole", 1));
+    assert!(plan.server.packs.is_empty() && plan.further.is_empty());
 }
