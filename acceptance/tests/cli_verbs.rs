@@ -221,7 +221,7 @@ fn a_wrong_command_line_says_what_would_be_right() {
             &["list", "tools"],
             2,
             "error: `tools` is no URL, and no other server is named: write a URL such as \
-            `https://example.com/mcp`, `--preset NAME`, or `-- COMMAND ARGS` at the end\n",
+            `https://example.com/mcp`, `--config FILE`, `--preset NAME`, or `-- COMMAND ARGS` at the end\n",
         ),
         (
             &["prompt", "--preset", "default", "plan_task"],

@@ -91,7 +91,7 @@ pub(crate) struct ApproveArgs {
 }
 
 /// `creole serve`.
-#[derive(Clone, Debug, Group)]
+#[derive(Clone, Debug, Default, Group)]
 #[command(after_help = SERVE_EXAMPLES, override_usage = SERVE_USAGE)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
@@ -240,7 +240,7 @@ The configuration names the files:
   role = \"mcp\"";
 
 /// The configuration that is meant.
-#[derive(Clone, Debug, Group)]
+#[derive(Clone, Debug, Default, Group)]
 pub(crate) struct Chosen {
     /// The configuration file. Without it: the preset `default`.
     #[arg(value_name = "FILE")]

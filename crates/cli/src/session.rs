@@ -1,21 +1,18 @@
 //! A conversation with another server for the length of one command.
 
+mod inside;
+
 use std::env;
 use std::pin::pin;
 use std::time::Duration;
 
-use creole::client::{Client, ClientBuilder, LineServer, Transport, Way};
-use creole::guard;
+use creole::client::{Client, ClientBuilder, Way};
 use creole::proto::client::Limits;
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::Fault;
-use creole::transport::memory;
 use creole_gateway::config::words::{LogFormat, LogLevel};
-use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
-use creole_gateway::upstream::{Affinity, Settings, guess};
-use creole_gateway::{Plan, Source};
-use creole_tools::Options;
+use creole_gateway::upstream::guess;
 use tokio::runtime::Builder;
 use tokio::signal;
 use tokio::task::JoinHandle;
@@ -25,6 +22,7 @@ use crate::args::PeerArgs;
 use crate::commands::serve::runtime;
 use crate::failure::Failure;
 use crate::questions::Person;
+use crate::session::inside::{Inside, Running};
 use crate::target::Place;
 use crate::{events, log, output};
 
@@ -40,12 +38,14 @@ pub(crate) fn with_client<T>(
     peer: &PeerArgs,
     work: impl AsyncFnOnce(&Client) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    log::start(LogPlan { format: LogFormat::Text, level: LogLevel::Warn, payloads: false });
+    let name = place.name().to_owned();
+    let place = Ready::of(place)?;
+    log::start(place.log());
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let done = runtime.block_on(async {
         let mut interrupted = pin!(signal::ctrl_c());
         let (client, serving) = tokio::select! {
-            connected = connect(place, peer) => connected?,
+            connected = connect(place, &name, peer) => connected?,
             _ = &mut interrupted => return Err(stopped()),
         };
         let done = tokio::select! {
@@ -68,19 +68,45 @@ fn stopped() -> Failure {
     Failure::Call("interrupted: what was on its way is cancelled".to_owned())
 }
 
+/// A server that can be connected to.
+enum Ready {
+    /// It is elsewhere.
+    There(Box<Way>),
+    /// It is a configuration that was read.
+    Here(Box<Inside>),
+}
+
+impl Ready {
+    fn of(place: Place<'_>) -> Result<Self, Failure> {
+        Ok(match place {
+            Place::Way(way) => Self::There(way),
+            Place::Inside(wanted) => Self::Here(Box::new(Inside::load(&wanted)?)),
+        })
+    }
+
+    /// The log of the configuration file, or the usual one.
+    fn log(&self) -> LogPlan {
+        let own = match self {
+            Self::There(_) => None,
+            Self::Here(inside) => inside.log(),
+        };
+        own.unwrap_or(LogPlan { format: LogFormat::Text, level: LogLevel::Warn, payloads: false })
+    }
+}
+
 async fn connect(
-    place: Place<'_>,
+    place: Ready,
+    name: &str,
     peer: &PeerArgs,
 ) -> Result<(Client, Option<JoinHandle<()>>), Failure> {
-    let name = place.name().to_owned();
     let (connected, serving) = match place {
-        Place::Preset(preset) => {
-            let Embedded { dialect, transport, serving } = embedded(preset)?;
+        Ready::Here(inside) => {
+            let Running { dialect, transport, serving } = inside.start().await?;
             (builder(peer, Some(dialect))?.connect_over(transport).await, Some(serving))
         }
-        Place::Way(way) => (connect_to(*way, peer).await?, None),
+        Ready::There(way) => (connect_to(*way, peer).await?, None),
     };
-    Ok((connected.map_err(|fault| failed(&name, &fault))?, serving))
+    Ok((connected.map_err(|fault| failed(name, &fault))?, serving))
 }
 
 /// Connects to a server by the specification, or by the dialect that it turns out to speak.
@@ -140,43 +166,6 @@ fn file_uri(path: &str) -> String {
         }
     }
     uri
-}
-
-/// A server within this process, as long as somebody speaks to it.
-struct Embedded {
-    dialect: Dialect,
-    transport: Box<dyn Transport>,
-    serving: JoinHandle<()>,
-}
-
-/// Serves a preset within this process.
-fn embedded(preset: &str) -> Result<Embedded, Failure> {
-    let plan = Plan::load(Source::Preset(preset), &creole_cli::packs())?;
-    let refused =
-        |refusal: String| Failure::Serve(format!("`{preset}` cannot be served: {refusal}"));
-    let federation = Federation::default();
-    let server = creole_cli::assemble(&plan, &Options::default(), &federation)
-        .map_err(|refusal| refused(refusal.to_string()))?;
-    let mut behind = Vec::new();
-    for upstream in &plan.upstreams {
-        let planned =
-            Settings::planned(upstream).map_err(|refusal| refused(refusal.to_string()))?;
-        behind.push(Settings { affinity: Affinity::Single, ..planned });
-    }
-    guard::install_hook(false);
-    let service = server.start();
-    federation.begin(behind, &service.registry(), plan.has_own());
-    let (near, far) = memory();
-    let (input, output) = near.split();
-    let serving = tokio::spawn(async move {
-        let (input, output) = far.split();
-        // How it ended is told by the other end.
-        let _ = service.serve(input, output).await;
-        drop(service);
-        federation.close().await;
-    });
-    let transport = Box::new(LineServer::new(preset, input, output));
-    Ok(Embedded { dialect: plan.server.dialect, transport, serving })
 }
 
 /// The most lines of a program's last words that a person is shown.

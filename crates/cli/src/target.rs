@@ -6,8 +6,9 @@ use std::path::Path;
 use creole::client::Way;
 use creole::client::http::Target;
 use creole::process::Program;
+use creole_gateway::Source;
 
-use crate::args::{EnvironmentArgs, TargetArgs};
+use crate::args::{EnvironmentArgs, PeerArgs, TargetArgs};
 use crate::failure::Failure;
 
 /// A server that something is wanted of.
@@ -15,8 +16,32 @@ use crate::failure::Failure;
 pub(crate) enum Place<'a> {
     /// A server elsewhere.
     Way(Box<Way>),
-    /// The preset of this name, served within this process.
-    Preset(&'a str),
+    /// A configuration, served within this process.
+    Inside(Inside<'a>),
+}
+
+/// A configuration that is served within this process.
+#[derive(Debug)]
+pub(crate) struct Inside<'a> {
+    /// What it is called in messages.
+    pub(crate) name: String,
+    /// The file or the preset.
+    pub(crate) source: Source<'a>,
+    /// Which of its servers is meant, if it has several.
+    pub(crate) server: Option<&'a str>,
+}
+
+impl<'a> Inside<'a> {
+    /// A configuration that ships inside.
+    pub(crate) fn preset(name: &'a str) -> Self {
+        Self { name: name.to_owned(), source: Source::Preset(name), server: None }
+    }
+
+    /// A configuration file.
+    pub(crate) fn file(path: &'a Path, server: Option<&'a str>) -> Self {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Self { name, source: Source::File(path), server }
+    }
 }
 
 impl Place<'_> {
@@ -24,8 +49,19 @@ impl Place<'_> {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Way(way) => way.name(),
-            Self::Preset(name) => name,
+            Self::Inside(inside) => &inside.name,
         }
+    }
+}
+
+/// The server that a verb uses, and the words that do not name it.
+pub(crate) fn used<'a>(
+    words: &'a [String],
+    peer: &'a PeerArgs,
+) -> Result<(Place<'a>, &'a [String]), Failure> {
+    match &peer.config {
+        Some(file) => Ok((Place::Inside(Inside::file(file, peer.server.as_deref())), words)),
+        None => place(words, &peer.target),
     }
 }
 
@@ -35,7 +71,7 @@ pub(crate) fn place<'a>(
     target: &'a TargetArgs,
 ) -> Result<(Place<'a>, &'a [String]), Failure> {
     if let Some(name) = &target.preset {
-        return Ok((Place::Preset(name), words));
+        return Ok((Place::Inside(Inside::preset(name)), words));
     }
     if !target.command.is_empty() {
         let way = program(&target.command, &target.environment)?;
@@ -54,7 +90,8 @@ fn nowhere(word: Option<&str>) -> Failure {
         None => "no server is named".to_owned(),
     };
     Failure::Usage(format!(
-        "{what}: write a URL such as `https://example.com/mcp`, `--preset NAME`, or `-- COMMAND ARGS` at the end"
+        "{what}: write a URL such as `https://example.com/mcp`, `--config FILE`, `--preset NAME`, or `-- COMMAND ARGS` \
+         at the end"
     ))
 }
 

@@ -11,8 +11,8 @@ use creole::proto::model::{Level, ListKind};
 #[derive(Debug, Group)]
 #[command(after_help = LIST_EXAMPLES, override_usage = LIST_USAGE)]
 pub(crate) struct ListArgs {
-    /// The URL of the server, unless `--preset` or `--` names one, and then what to list: tools, resources,
-    /// templates or prompts. Without: all that the server has.
+    /// The URL of the server, unless `--config`, `--preset` or `--` names one, and then what to list:
+    /// tools, resources, templates or prompts. Without: all that the server has.
     #[arg(value_name = "URL, KIND", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -20,12 +20,13 @@ pub(crate) struct ListArgs {
 }
 
 const LIST_USAGE: &str = "\
-creole list <URL | --preset <NAME>> [KIND] [OPTIONS]
+creole list <URL | --config <FILE> | --preset <NAME>> [KIND] [OPTIONS]
        creole list [KIND] [OPTIONS] -- <COMMAND> [ARGS]...";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
   creole list https://example.com/mcp
+  creole list --config creole.toml
   creole list --preset default tools
   creole list tools --json -- npx -y @modelcontextprotocol/server-everything";
 
@@ -33,7 +34,7 @@ Examples:
 #[derive(Debug, Group)]
 #[command(after_help = CALL_EXAMPLES, override_usage = CALL_USAGE)]
 pub(crate) struct CallArgs {
-    /// The URL of the server, unless `--preset` or `--` names one, and then the name of the tool.
+    /// The URL of the server, unless `--config`, `--preset` or `--` names one, and then the name of the tool.
     #[arg(value_name = "URL, TOOL", num_args = 0..)]
     pub(crate) words: Vec<String>,
     /// An argument. Its value is read as the tool's schema says: a number, true or false, JSON for lists and
@@ -48,12 +49,13 @@ pub(crate) struct CallArgs {
 }
 
 const CALL_USAGE: &str = "\
-creole call <URL | --preset <NAME>> <TOOL> [OPTIONS]
+creole call <URL | --config <FILE> | --preset <NAME>> <TOOL> [OPTIONS]
        creole call <TOOL> [OPTIONS] -- <COMMAND> [ARGS]...";
 
 const CALL_EXAMPLES: &str = "\
 Examples:
   creole call --preset default hello --arg name=World
+  creole call --config creole.toml search --arg text=roads
   creole call https://example.com/mcp add --arg a=2 --arg b=3
   creole call add --args '{\"a\":2,\"b\":3}' --json -- npx -y @modelcontextprotocol/server-everything
 
@@ -64,7 +66,7 @@ that asks something is answered at the terminal; where there is none, the answer
 #[derive(Debug, Group)]
 #[command(after_help = READ_EXAMPLES, override_usage = READ_USAGE)]
 pub(crate) struct ReadArgs {
-    /// The URL of the server, unless `--preset` or `--` names one, and then the URI of the resource.
+    /// The URL of the server, unless `--config`, `--preset` or `--` names one, and then the URI of the resource.
     #[arg(value_name = "URL, URI", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -72,12 +74,13 @@ pub(crate) struct ReadArgs {
 }
 
 const READ_USAGE: &str = "\
-creole read <URL | --preset <NAME>> <URI> [OPTIONS]
+creole read <URL | --config <FILE> | --preset <NAME>> <URI> [OPTIONS]
        creole read <URI> [OPTIONS] -- <COMMAND> [ARGS]...";
 
 const READ_EXAMPLES: &str = "\
 Examples:
   creole read --preset default creole://guide
+  creole read --config creole.toml table://todo/tasks
   creole read https://example.com/mcp file:///logo.png > logo.png
   creole read demo://resource/1 --json -- npx -y @modelcontextprotocol/server-everything";
 
@@ -85,7 +88,7 @@ Examples:
 #[derive(Debug, Group)]
 #[command(after_help = PROMPT_EXAMPLES, override_usage = PROMPT_USAGE)]
 pub(crate) struct PromptArgs {
-    /// The URL of the server, unless `--preset` or `--` names one, and then the name of the prompt.
+    /// The URL of the server, unless `--config`, `--preset` or `--` names one, and then the name of the prompt.
     #[arg(value_name = "URL, NAME", num_args = 0..)]
     pub(crate) words: Vec<String>,
     /// An argument; arguments of prompts are text.
@@ -96,35 +99,37 @@ pub(crate) struct PromptArgs {
 }
 
 const PROMPT_USAGE: &str = "\
-creole prompt <URL | --preset <NAME>> <NAME> [OPTIONS]
+creole prompt <URL | --config <FILE> | --preset <NAME>> <NAME> [OPTIONS]
        creole prompt <NAME> [OPTIONS] -- <COMMAND> [ARGS]...";
 
 const PROMPT_EXAMPLES: &str = "\
 Examples:
   creole prompt --preset default plan_task --arg goal='Ship it'
+  creole prompt --config creole.toml translate --arg language=French
   creole prompt https://example.com/mcp review --arg file=main.rs --json";
 
 /// `creole check`.
 #[derive(Debug, Group)]
 #[command(after_help = CHECK_EXAMPLES, override_usage = CHECK_USAGE)]
 pub(crate) struct CheckArgs {
-    /// The URL of the server, unless `--preset` or `--` names one.
+    /// The URL of the server, unless `--config`, `--preset` or `--` names one.
     #[arg(value_name = "URL", num_args = 0..=1)]
     pub(crate) words: Vec<String>,
     /// Look at a WordPress site instead: permalinks, Application Passwords, and whether the platform sees who calls.
-    #[arg(long, value_name = "SITE", conflicts_with_all = ["words", "preset", "command"])]
+    #[arg(long, value_name = "SITE", conflicts_with_all = ["words", "config", "preset", "command"])]
     pub(crate) wordpress: Option<String>,
     #[command(flatten)]
     pub(crate) peer: PeerArgs,
 }
 
 const CHECK_USAGE: &str = "\
-creole check <URL | --preset <NAME> | --wordpress <SITE>> [OPTIONS]
+creole check <URL | --config <FILE> | --preset <NAME> | --wordpress <SITE>> [OPTIONS]
        creole check [OPTIONS] -- <COMMAND> [ARGS]...";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
   creole check https://example.com/mcp
+  creole check --config creole.toml
   creole check --json -- npx -y @modelcontextprotocol/server-everything
   creole check --wordpress https://example.org
 
@@ -155,6 +160,13 @@ What looks like a secret is not written down: it becomes ${NAME}, to be set in t
 pub(crate) struct PeerArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
+    /// Serve this configuration file within this process, with the environment of this shell, and use that. Nothing
+    /// listens.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "preset", "headers", "dialect"])]
+    pub(crate) config: Option<PathBuf>,
+    /// The server of the configuration that is meant, if it has several.
+    #[arg(long, value_name = "NAME", requires = "config")]
+    pub(crate) server: Option<String>,
     /// How long the server may be silent, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -191,7 +203,7 @@ pub(crate) struct TargetArgs {
 }
 
 /// What a program is told that is started.
-#[derive(Clone, Debug, Group)]
+#[derive(Clone, Debug, Default, Group)]
 pub(crate) struct EnvironmentArgs {
     /// An entry of the environment for the program, which otherwise gets only what every program needs; `NAME`
     /// alone hands on the one that is set here.

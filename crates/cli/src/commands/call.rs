@@ -19,7 +19,7 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 
 /// Runs the verb.
 pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
-    let (place, rest) = target::place(&args.words, &args.peer.target)?;
+    let (place, rest) = target::used(&args.words, &args.peer)?;
     let tool = one_word(rest, "the tool", "creole list")?;
     let name = place.name().to_owned();
     let object = args.object.as_deref().map(object).transpose()?;

@@ -14,6 +14,7 @@ use crate::args::CheckArgs;
 use crate::failure::Failure;
 use crate::render::for_stdout;
 use crate::session::{failed, with_client};
+use crate::target::Place;
 use crate::{output, target};
 
 /// What a server lists.
@@ -29,10 +30,10 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     if let Some(url) = &args.wordpress {
         return site::run(url, args);
     }
-    let (place, _) = target::place(&args.words, &args.peer.target)?;
+    let (place, _) = target::used(&args.words, &args.peer)?;
     let name = place.name().to_owned();
     let way = report::way(&place);
-    let is_told = args.peer.target.dialect.is_some() || args.peer.target.preset.is_some();
+    let is_told = args.peer.target.dialect.is_some() || matches!(place, Place::Inside(_));
     let report = with_client(place, &args.peer, async |client| {
         let found = lists(client, &name).await?;
         Ok(Report::new(client, way, is_told, &found))

@@ -4,11 +4,11 @@ use std::io::{self, IsTerminal};
 
 use creole::proto::dialect::builtin;
 use creole::{Server, guard};
+use creole_gateway::Plan;
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
 use creole_gateway::upstream::{self, Affinity, Settings};
-use creole_gateway::{Plan, Source};
 use tokio::runtime::Builder;
 
 use super::serve::{ended_with, runtime};
@@ -46,8 +46,9 @@ fn settings(args: &ConnectArgs) -> Result<Settings, Failure> {
     let (place, _) = target::place(args.url.as_slice(), &args.target)?;
     let (way, dialect) = match place {
         Place::Way(way) => (*way, args.target.dialect.as_deref().and_then(builtin)),
-        Place::Preset(name) => {
-            let plan = Plan::load(Source::Preset(name), &creole_cli::packs())?;
+        Place::Inside(inside) => {
+            let plan = Plan::load(inside.source, &creole_cli::packs())?;
+            let name = &inside.name;
             let unknown =
                 |error| Failure::Serve(format!("this program cannot find itself: {error}"));
             (upstream::preset(name, name).map_err(unknown)?, Some(plan.server.dialect))

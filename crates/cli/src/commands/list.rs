@@ -18,7 +18,7 @@ const WIDEST: usize = 32;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
-    let (place, rest) = target::place(&args.words, &args.peer.target)?;
+    let (place, rest) = target::used(&args.words, &args.peer)?;
     let wanted = match rest {
         [] => None,
         [word] => Some(kind(word)?),

@@ -15,7 +15,7 @@ use crate::{arguments, output, target};
 
 /// Runs the verb.
 pub(crate) fn run(args: &PromptArgs) -> Result<(), Failure> {
-    let (place, rest) = target::place(&args.words, &args.peer.target)?;
+    let (place, rest) = target::used(&args.words, &args.peer)?;
     let prompt = one_word(rest, "the prompt", "creole list")?;
     let name = place.name().to_owned();
     let pairs = args.arguments.iter().map(|entry| arguments::split(entry));

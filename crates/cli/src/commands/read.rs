@@ -13,7 +13,7 @@ use crate::{output, target};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
-    let (place, rest) = target::place(&args.words, &args.peer.target)?;
+    let (place, rest) = target::used(&args.words, &args.peer)?;
     let uri = one_word(rest, "the URI of the resource", "creole list")?;
     let name = place.name().to_owned();
     let result = with_client(place, &args.peer, async |client| {

@@ -7,6 +7,7 @@ mod served;
 mod signals;
 mod stdio;
 
+pub(crate) use served::Served;
 pub(crate) use stdio::ended_with;
 
 use creole_gateway::Plan;
@@ -43,7 +44,7 @@ fn planned(args: &ServeArgs) -> Result<Plan, Failure> {
 }
 
 /// The plan of one of several servers.
-fn chosen(plan: &Plan, name: &str) -> Result<Plan, Failure> {
+pub(crate) fn chosen(plan: &Plan, name: &str) -> Result<Plan, Failure> {
     plan.named(name).ok_or_else(|| {
         let names: Vec<String> = plan.each().into_iter().map(|plan| plan.server.name).collect();
         let names = names.join("`, `");

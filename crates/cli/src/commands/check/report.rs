@@ -33,7 +33,7 @@ pub(super) fn way(place: &Place<'_>) -> Reach {
             Way::Child(_) => Reach::Child,
             Way::Http(_) => Reach::Http,
         },
-        Place::Preset(_) => Reach::Here,
+        Place::Inside(_) => Reach::Here,
     }
 }
 

@@ -24,8 +24,8 @@ use crate::{guardian, target};
 
 /// What is served; clones are the same.
 #[derive(Clone)]
-pub(super) struct Served {
-    pub(super) service: Service,
+pub(crate) struct Served {
+    pub(crate) service: Service,
     /// Where it keeps what outlives a request.
     pub(super) state: State,
     /// The processes that share it, where there may be several.
@@ -33,7 +33,7 @@ pub(super) struct Served {
     /// What seals for its clients.
     sealer: Sealer,
     /// The servers behind it.
-    pub(super) federation: Federation,
+    pub(crate) federation: Federation,
     /// Which callers share a conversation with them.
     affinity: Affinity,
     /// Who ends the programs of this process if it is killed.
@@ -46,7 +46,7 @@ pub(super) struct Served {
 
 impl Served {
     /// The server that is planned.
-    pub(super) async fn new(
+    pub(crate) async fn new(
         plan: &Plan,
         args: &ServeArgs,
         affinity: Affinity,
@@ -72,7 +72,7 @@ impl Served {
     }
 
     /// Ends the conversations with the servers behind, and tells other processes that this one is gone.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         if let Some(peers) = &self.peers {
             peers.leave().await;
         }

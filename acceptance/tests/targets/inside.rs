@@ -1,0 +1,62 @@
+//! `--config`: a configuration is served within the command that uses it.
+
+use std::net::TcpListener;
+
+use super::Place;
+
+/// No table `[server]`, a secret of the environment, and an upstream of another preset.
+const PLAIN: &str = r#"
+[upstreams.echo]
+preset = "fpf-governance"
+
+[resources.secret]
+uri = "acme://secret"
+text = "the secret is ${CREOLE_TEST_SECRET}"
+"#;
+
+#[test]
+fn each_verb_uses_a_configuration_with_the_environment_of_the_shell() {
+    let place = Place::with(PLAIN);
+    let read = place.run(&["read", "--config", "creole.toml", "acme://secret"]);
+    assert_eq!((read.code, read.stdout.as_str()), (Some(0), "the secret is hunter2"), "{read:?}");
+    assert_eq!(read.stderr, "");
+    let called =
+        place.run(&["call", "--config", "creole.toml", "echo__echo", "--arg", "message=hi"]);
+    assert_eq!(called.code, Some(0), "{called:?}");
+    let listed = place.run(&["list", "--config", "creole.toml", "resources"]);
+    assert!(listed.stdout.contains("acme://secret"), "{listed:?}");
+    let checked = place.run(&["check", "--config", "creole.toml"]);
+    assert!(checked.stdout.contains("transport  within this process"), "{checked:?}");
+}
+
+#[test]
+fn nothing_listens_for_a_command() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let http = format!("[http]\nlisten = \"{}\"\n", taken.local_addr().unwrap());
+    let place = Place::with(&format!("{PLAIN}{http}"));
+    let read = place.run(&["read", "--config", "creole.toml", "acme://secret"]);
+    assert_eq!((read.code, read.stdout.as_str()), (Some(0), "the secret is hunter2"), "{read:?}");
+}
+
+#[test]
+fn one_of_several_servers_is_named() {
+    let place = Place::with(
+        "[[servers]]\nname = \"a\"\npacks = [\"hello\"]\n[[servers]]\nname = \"b\"\npacks = [\"echo\"]\n",
+    );
+    let unnamed = place.run(&["list", "--config", "creole.toml"]);
+    assert_eq!(unnamed.code, Some(2));
+    assert!(unnamed.stderr.contains("choose one with --server NAME"), "{unnamed:?}");
+    let named = place.run(&["list", "--config", "creole.toml", "--server", "b", "tools"]);
+    assert!(named.stdout.starts_with("tools (1)\n  echo"), "{named:?}");
+}
+
+#[test]
+fn what_is_wrong_with_the_configuration_is_said() {
+    let place = Place::with("[upstreams.x]\ncommand = \"x\"\n");
+    let ran = place.run(&["list", "--config", "creole.toml"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("--> creole.toml:2:11"), "{ran:?}");
+    let missing = place.run(&["list", "--config", "none.toml"]);
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.stderr.contains("there is no file `none.toml`"), "{missing:?}");
+}

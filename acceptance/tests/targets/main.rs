@@ -1,0 +1,55 @@
+//! Configurations as the command line uses them: as targets, checked, and asked for their status.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod inside;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use creole_acceptance::stage::stdio::binary;
+use tempfile::TempDir;
+
+/// What a command did.
+#[derive(Debug, PartialEq)]
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// A folder with a configuration, in which commands run.
+struct Place(TempDir);
+
+impl Place {
+    /// A folder with a `creole.toml` of this text.
+    fn with(text: &str) -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        place.write("creole.toml", text);
+        place
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path().join(name), text).unwrap();
+    }
+
+    /// Runs `creole` with an empty stdin and one secret in the environment.
+    fn run(&self, words: &[&str]) -> Ran {
+        let output = Command::new(binary().expect("the binary under test"))
+            .args(words)
+            .current_dir(self.path())
+            .env("CREOLE_DATA_DIR", self.path())
+            .env("CREOLE_TEST_SECRET", "hunter2")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
