@@ -13,10 +13,7 @@ const LONGEST: usize = 100 * 1024;
 /// The result that an answer is, on this page of a list.
 pub(super) fn result(mut answered: Answered, page: u64) -> ToolResult {
     trim(&mut answered.shown);
-    let mut notes = Vec::new();
-    if let (Ordered::List(_), Some((total, pages @ 2..))) = (&answered.shown, answered.extent) {
-        notes.push(format!("Page {page} of {pages}, {total} in total."));
-    }
+    let mut notes: Vec<String> = place(&answered, page).into_iter().chain(answered.notes).collect();
     let text = match &answered.shown {
         Ordered::List(items) => {
             let (text, shown) = fitting(items);
@@ -39,6 +36,19 @@ pub(super) fn result(mut answered: Answered, page: u64) -> ToolResult {
     };
     let content = std::iter::once(text).chain(notes).map(Content::text).collect();
     ToolResult { content, ..ToolResult::default() }
+}
+
+/// Which part of a list it is. Of a page beyond the end the platform tells neither the total nor the pages.
+fn place(answered: &Answered, page: u64) -> Option<String> {
+    let Ordered::List(items) = &answered.shown else { return None };
+    match answered.extent {
+        Some((total, pages)) if page > pages.max(1) => Some(format!(
+            "Page {page} is beyond the end: there are {pages} pages, {total} in total."
+        )),
+        None if page > 1 && items.is_empty() => Some(format!("Page {page} is beyond the end.")),
+        Some((total, pages @ 2..)) => Some(format!("Page {page} of {pages}, {total} in total.")),
+        _ => None,
+    }
 }
 
 /// As many items as fit, and how many they are.
@@ -99,6 +109,18 @@ mod tests {
         assert_eq!(texts(items.clone(), Some((1, 1))), [expected]);
         assert_eq!(texts(items, Some((25, 9))), [expected, "Page 1 of 9, 25 in total."]);
         assert_eq!(texts(json!([]).into(), None), ["[]"]);
+    }
+
+    #[test]
+    fn a_page_beyond_the_end_is_not_told_as_if_it_existed() {
+        let told = |extent| {
+            let list = Answered { extent, ..Answered::made(json!([]).into()) };
+            place(&list, 5)
+        };
+        let known = "Page 5 is beyond the end: there are 3 pages, 25 in total.";
+        assert_eq!(told(Some((25, 3))).as_deref(), Some(known));
+        assert_eq!(told(None).as_deref(), Some("Page 5 is beyond the end."));
+        assert_eq!(told(Some((50, 5))).as_deref(), Some("Page 5 of 5, 50 in total."));
     }
 
     #[test]

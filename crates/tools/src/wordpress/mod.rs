@@ -8,9 +8,12 @@ mod address;
 mod answer;
 mod doctor;
 mod door;
+mod guard;
 mod platform;
 mod proof;
 mod routes;
+#[cfg(test)]
+mod scripted;
 mod site;
 mod strikes;
 mod tools;

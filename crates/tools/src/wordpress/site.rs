@@ -86,12 +86,20 @@ pub(super) struct Answered {
     pub(super) shown: Ordered,
     /// How many items there are in all, and on how many pages.
     pub(super) extent: Option<(u64, u64)>,
+    /// What the caller is told besides.
+    pub(super) notes: Vec<String>,
 }
 
 impl Answered {
     /// What is made of several answers.
     pub(super) fn made(shown: Ordered) -> Self {
-        Self { body: shown.value(), shown, extent: None }
+        Self { body: shown.value(), shown, extent: None, notes: Vec::new() }
+    }
+
+    /// The same with something that the caller is told besides.
+    pub(super) fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
     }
 }
 
@@ -211,7 +219,7 @@ fn read(answer: &Response<Bytes>) -> Result<Answered, Trouble> {
     if status.is_success() {
         let number = |name: &str| header(name).and_then(|text| text.trim().parse().ok());
         let extent = number("x-wp-total").zip(number("x-wp-totalpages"));
-        return Ok(Answered { body, shown, extent });
+        return Ok(Answered { body, shown, extent, notes: Vec::new() });
     }
     let refusal = Refusal::read(status.as_u16(), &body);
     let mut refusal = refusal.unwrap_or_else(|| Refusal {

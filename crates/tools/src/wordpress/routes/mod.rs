@@ -6,6 +6,7 @@
 mod index;
 mod names;
 mod schema;
+mod verify;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -26,8 +27,10 @@ use tokio::sync::watch;
 use self::index::{Endpoint, Part, Verb};
 use super::address::percent;
 use super::answer;
+use super::guard;
 use super::site::{Asked, Site};
 use super::trouble::Trouble;
+use super::visitors::Visitor;
 
 /// How often the index is read.
 const REFRESH: Duration = Duration::from_secs(600);
@@ -171,15 +174,33 @@ async fn call(
     arguments: Value,
     context: &Context,
 ) -> Result<ToolResult, ToolError> {
-    let Value::Object(mut arguments) = arguments else {
+    let Value::Object(arguments) = arguments else {
         return Err(ToolError::failed("no arguments"));
     };
     let visitor = site.visitor(context.principal()).await?;
+    run_as(endpoint, site, &visitor, arguments).await
+}
+
+async fn run_as(
+    endpoint: &Endpoint,
+    site: &Site,
+    visitor: &Visitor,
+    mut arguments: Map<String, Value>,
+) -> Result<ToolResult, ToolError> {
     let page = arguments.get("page").and_then(Value::as_u64).unwrap_or(1);
     let route = route(endpoint, &mut arguments)?;
+    if endpoint.verb == Verb::Delete && guard::deletes(&route, visitor.id) {
+        return Err(ToolError::failed(guard::OWN_ACCOUNT));
+    }
+    let is_lost = endpoint.verb != Verb::Read
+        && guard::is_of_platform(&route)
+        && !site.is_early(visitor).await;
+    if is_lost {
+        return Err(ToolError::failed(guard::LATE));
+    }
     let asked = Asked::new(method(endpoint.verb), route);
     let asked = match endpoint.verb {
-        Verb::Create | Verb::Update => asked.body(Value::Object(arguments)),
+        Verb::Create | Verb::Update => asked.body(Value::Object(arguments.clone())),
         Verb::Read | Verb::Delete => {
             arguments.iter().fold(asked, |asked, (key, value)| match value {
                 Value::String(text) => asked.with(key, text),
@@ -196,10 +217,11 @@ async fn call(
     let answered = site.ask(Some(&visitor.proof), &asked).await;
     let answered = answered.map_err(|trouble| {
         if matches!(&trouble, Trouble::Refused(refusal) if refusal.status == 401) {
-            site.shared.visitors.forget(&visitor);
+            site.shared.visitors.forget(visitor);
         }
         ToolError::failed(trouble.told(asked.is_write()))
     })?;
+    let answered = verify::verified(site, visitor, endpoint, &asked, &arguments, answered).await?;
     Ok(answer::result(answered, page))
 }
 
@@ -228,7 +250,10 @@ fn route(endpoint: &Endpoint, arguments: &mut Map<String, Value>) -> Result<Stri
 }
 
 #[cfg(test)]
-mod tests {
+mod tests;
+
+#[cfg(test)]
+mod route_tests {
     use serde_json::json;
 
     use super::*;

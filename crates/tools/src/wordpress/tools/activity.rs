@@ -1,11 +1,12 @@
 //! The activity feed.
 
 use creole::{BoxFuture, ToolError};
+use http::Method;
 use serde_json::{Value, json};
 
-use super::errand::Errand;
+use super::errand::{Errand, whole_number};
 use super::spec::{Given, Kind, PAGE, Spec, Verb, may, must, tool};
-use crate::wordpress::site::Answered;
+use crate::wordpress::site::{Answered, Asked};
 
 const SCOPES: Kind =
     Kind::Choice(&["just-me", "friends", "groups", "favorites", "mentions", "following"]);
@@ -59,7 +60,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "Change the content of an activity, where the site allows that activities are edited.",
     )
-    .takes(&[must("id", Kind::Id, "Activity ID"), must("content", Kind::Text, "New content")]),
+    .takes(&[must("id", Kind::Id, "Activity ID"), must("content", Kind::Text, "New content")])
+    .by(update),
     tool(
         Verb::Delete,
         "buddyboss_delete_activity",
@@ -108,11 +110,32 @@ fn create<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErro
     })
 }
 
+/// Without the author's id the platform makes the caller the author, so the author is read first and sent along.
+fn update<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let route = errand.path(errand.spec.route);
+        let before = errand.ask(&Asked::get(&route).with("_fields", "id,user_id")).await?;
+        let Some(author) = whole_number(&before.body["user_id"]) else {
+            return Err(ToolError::failed(
+                "the site does not tell who wrote this activity, so an update could change its author; \
+                 nothing was changed",
+            ));
+        };
+        let body = json!({"content": errand.arguments["content"], "user_id": author});
+        let answered = errand.ask(&Asked::new(Method::PUT, route).body(body)).await?;
+        match whole_number(&answered.body["user_id"]) {
+            Some(now) if now != author => Err(ToolError::failed(format!(
+                "the content was changed, but the site changed the author from member {author} to member {now}"
+            ))),
+            _ => Ok(answered),
+        }
+    })
+}
+
 /// A toggle: it is not the same to call it twice.
 fn favorite<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
     Box::pin(async move {
-        let asked =
-            crate::wordpress::site::Asked::new(http::Method::PUT, errand.path(errand.spec.route));
+        let asked = Asked::new(Method::PUT, errand.path(errand.spec.route));
         errand.ask(&asked).await
     })
 }

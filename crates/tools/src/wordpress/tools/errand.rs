@@ -7,14 +7,11 @@ use serde_json::{Map, Value, json};
 use super::spec::{Argument, Given, Kind, Spec, Verb};
 use crate::wordpress::address::percent;
 use crate::wordpress::answer;
+use crate::wordpress::guard::LATE;
 use crate::wordpress::platform::NAMESPACE;
 use crate::wordpress::site::{Answered, Asked, Site};
 use crate::wordpress::trouble::{Refusal, Trouble};
 use crate::wordpress::visitors::Visitor;
-
-/// What is said where the platform would say that it did what it did not.
-const LATE: &str = "this site checks Application Passwords too late for BuddyBoss to see who is logged in, so this \
-                    would not be done; `creole check --wordpress` says what to add to the site";
 
 /// One call.
 pub(super) struct Errand<'a> {
@@ -171,6 +168,11 @@ impl Errand<'_> {
 /// The sentence for something that is not there.
 pub(super) fn not_found(noun: &str, id: u64) -> String {
     format!("{noun} with ID {id} not found")
+}
+
+/// A number of the site, which it may write as a text.
+pub(super) fn whole_number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
 /// The platform is not active.

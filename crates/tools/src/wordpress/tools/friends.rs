@@ -4,7 +4,7 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::errand::Errand;
+use super::errand::{Errand, whole_number};
 use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
 use crate::ordered::Ordered;
 use crate::wordpress::site::{Answered, Asked};
@@ -55,12 +55,29 @@ pub(super) const TOOLS: &[Spec] = &[
         "buddyboss_remove_friend",
         "/buddyboss/v1/friends/{id}",
         "Friendship",
-        "End a friendship, or withdraw or reject a request for one.",
+        "End a friendship of your own, or withdraw or reject a request for one.",
     )
     .takes(&[must("id", Kind::Id, "Friendship ID")])
     .early()
     .by(remove),
 ];
+
+/// The member on the other side of the caller's friendship. The route that ends a friendship takes the id of a friend and
+/// ends the caller's own friendship with that member, so the friendship of two others is refused.
+fn other(friendship: &Value, me: u64) -> Result<u64, ToolError> {
+    let side = |key: &str| whole_number(&friendship[key]);
+    match (side("initiator_id"), side("friend_id")) {
+        (Some(initiator), Some(friend)) if initiator == me => Ok(friend),
+        (Some(initiator), Some(friend)) if friend == me => Ok(initiator),
+        (Some(initiator), Some(friend)) => Err(ToolError::failed(format!(
+            "this friendship is between members {initiator} and {friend}; only one of them can end it. Nothing was \
+             changed"
+        ))),
+        _ => Err(ToolError::failed(
+            "the site does not tell whose friendship this is; nothing was changed",
+        )),
+    }
+}
 
 /// A confirmed friendship is ended by naming the friend. The platform says that it is done also where it is not, so it
 /// is looked for afterwards.
@@ -70,9 +87,8 @@ fn remove<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErro
         let Answered { body, shown, .. } = errand.ask(&look).await?;
         let (friendship, place) = if body.is_array() { (&body[0], "/0") } else { (&body, "") };
         let is_confirmed = friendship["is_confirmed"] == true || friendship["is_confirmed"] == 1;
+        let other = other(friendship, errand.visitor.id)?;
         if is_confirmed {
-            let (initiator, friend) = (&friendship["initiator_id"], &friendship["friend_id"]);
-            let other = if *initiator == errand.visitor.id { friend } else { initiator };
             let ended = Asked::new(Method::DELETE, "/buddyboss/v1/friends");
             errand.ask(&ended.with("friend_id", other)).await?;
         } else {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::errand::Errand;
 use super::spec::{Given, Kind, PAGE, Spec, Verb, may, must, tool};
+use crate::wordpress::guard::OWN_ACCOUNT;
 use crate::wordpress::site::{Answered, Asked};
 
 const TYPES: Kind =
@@ -87,7 +88,8 @@ pub(super) const TOOLS: &[Spec] = &[
         must("id", ID, "Member ID"),
         may("reassign", ID, "ID of the member who gets the posts").or(Given::Flag(false)),
     ])
-    .sends(&[("force", Given::Flag(true))]),
+    .sends(&[("force", Given::Flag(true))])
+    .by(delete),
 ];
 
 /// The members of a role are found by WordPress, which the platform then is asked for.
@@ -145,6 +147,22 @@ fn get<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>>
             member.shown.put("email", user.body["email"].clone().into());
         }
         Ok(member)
+    })
+}
+
+/// Callers never delete themselves: the site could lose its only administrator.
+fn delete<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let (id, heir) = (errand.number("id"), errand.number("reassign"));
+        if id == Some(errand.visitor.id) {
+            return Err(ToolError::failed(OWN_ACCOUNT));
+        }
+        if heir.is_some() && heir == id {
+            return Err(ToolError::failed(
+                "`reassign` names the member who is deleted; name another one",
+            ));
+        }
+        errand.plain().await
     })
 }
 

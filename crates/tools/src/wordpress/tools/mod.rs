@@ -9,6 +9,7 @@ mod members;
 mod messages;
 mod moderation;
 mod notifications;
+mod profile;
 mod spec;
 mod xprofile;
 
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 use self::spec::{Spec, Verb};
 use super::site::Site;
+use super::visitors::Visitor;
 
 /// The sets of tools, each with the phase that it belongs to.
 pub const SETS: &[(&str, &str)] = &[
@@ -82,9 +84,37 @@ async fn run(
     context: &Context,
 ) -> Result<ToolResult, ToolError> {
     let visitor = site.visitor(context.principal()).await?;
-    let Value::Object(arguments) = arguments else { return Err(ToolError::failed("no arguments")) };
-    errand::Errand { spec, site, visitor: &visitor, arguments: &arguments }.run().await
+    run_as(spec, site, &visitor, arguments).await
 }
+
+async fn run_as(
+    spec: &'static Spec,
+    site: &Site,
+    visitor: &Visitor,
+    arguments: Value,
+) -> Result<ToolResult, ToolError> {
+    let Value::Object(arguments) = arguments else { return Err(ToolError::failed("no arguments")) };
+    errand::Errand { spec, site, visitor, arguments: &arguments }.run().await
+}
+
+/// Calls a tool by its name, for tests.
+#[cfg(test)]
+pub(super) async fn call(
+    name: &str,
+    site: &Site,
+    visitor: &Visitor,
+    arguments: Value,
+) -> Result<ToolResult, ToolError> {
+    let spec = SETS.iter().flat_map(|(set, _)| of(set)).find(|spec| spec.name == name).unwrap();
+    let schema = creole::schema::Schema::new(spec.schema().to_string());
+    if let Err(violations) = schema.validate(&arguments) {
+        return Err(ToolError::failed(format!("{violations:?}")));
+    }
+    run_as(spec, site, visitor, arguments).await
+}
+
+#[cfg(test)]
+mod safety_tests;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! Profile fields, and the components that a site has.
 
+use super::profile;
 use super::spec::{Kind, Spec, Verb, may, must, tool};
 
 pub(super) const TOOLS: &[Spec] = &[
@@ -55,8 +56,13 @@ pub(super) const TOOLS: &[Spec] = &[
     .takes(&[
         must("field_id", Kind::Id, "Field ID"),
         must("user_id", Kind::Id, "Member ID"),
-        must("value", Kind::TextOrTexts, "The new value, or several for fields that take several"),
-    ]),
+        must(
+            "value",
+            Kind::TextOrTexts,
+            "The new value, or several for fields that take several; a date as 1990-05-17",
+        ),
+    ])
+    .by(profile::update),
     tool(
         Verb::Get,
         "buddyboss_list_components",

@@ -1,0 +1,143 @@
+//! Whether a site did what it says: what was written is read again.
+
+use creole::ToolError;
+use serde_json::{Map, Value};
+
+use super::index::{Endpoint, Part, Verb};
+use crate::wordpress::site::{Answered, Asked, Site};
+use crate::wordpress::trouble::{Trouble, plain};
+use crate::wordpress::visitors::Visitor;
+
+/// What is said of a write that cannot be checked.
+const UNCHECKED: &str = "This was not checked by reading it again";
+
+/// The answer to a write, once what it says was found at the site. What was sent besides the route is in `sent`.
+pub(super) async fn verified(
+    site: &Site,
+    visitor: &Visitor,
+    endpoint: &Endpoint,
+    asked: &Asked,
+    sent: &Map<String, Value>,
+    answered: Answered,
+) -> Result<Answered, ToolError> {
+    let names_an_item = matches!(endpoint.parts.last(), Some(Part::Argument { .. }));
+    let route = match endpoint.verb {
+        Verb::Read => return Ok(answered),
+        Verb::Create => id(&answered.body).map(|id| format!("{}/{id}", asked.route)),
+        Verb::Update => Some(asked.route.clone()),
+        Verb::Delete => names_an_item.then(|| asked.route.clone()),
+    };
+    let Some(route) = route else {
+        return Ok(answered.note(format!("{UNCHECKED}: the answer names no item.")));
+    };
+    let found = read(site, visitor, &route).await;
+    match (endpoint.verb, found) {
+        (Verb::Delete, Err(Trouble::Refused(refusal))) if is_gone(refusal.status) => Ok(answered),
+        (Verb::Delete, Ok(item)) if item["status"] == "trash" => Ok(answered),
+        (Verb::Delete, Ok(_)) => Err(failed("it is still there")),
+        (Verb::Create, Err(Trouble::Refused(refusal)))
+            if is_gone(refusal.status) && !refusal.is_no_route() =>
+        {
+            Err(failed("nothing was created"))
+        }
+        (verb, Ok(item)) => match differences(sent, &item) {
+            (names, 0) if verb == Verb::Update && !names.is_empty() => {
+                Err(failed(&format!("nothing of it is stored: {}", names.join(", "))))
+            }
+            (names, _) if !names.is_empty() => {
+                let names = names.join(", ");
+                Ok(answered
+                    .note(format!("The site stored these otherwise than they were sent: {names}.")))
+            }
+            _ => Ok(answered),
+        },
+        (_, Err(trouble)) => {
+            let why = trouble.told(false);
+            Ok(answered.note(format!("{UNCHECKED}: {why}.")))
+        }
+    }
+}
+
+fn failed(what: &str) -> ToolError {
+    ToolError::failed(format!("the site says that it is done, but {what}"))
+}
+
+fn is_gone(status: u16) -> bool {
+    [404, 410].contains(&status)
+}
+
+/// The item, with what only those see who may edit it, or else as it is shown.
+async fn read(site: &Site, visitor: &Visitor, route: &str) -> Result<Value, Trouble> {
+    let edited = Asked::get(route).with("context", "edit");
+    match site.ask(Some(&visitor.proof), &edited).await {
+        Err(Trouble::Refused(refusal)) if [400, 401, 403].contains(&refusal.status) => {
+            site.ask(Some(&visitor.proof), &Asked::get(route)).await
+        }
+        answer => answer,
+    }
+    .map(|answered| answered.body)
+}
+
+fn id(body: &Value) -> Option<u64> {
+    body["id"].as_u64().or_else(|| body["id"].as_str()?.parse().ok()).filter(|id| *id > 0)
+}
+
+/// Which of the values that were sent are otherwise at the site, and how many are as they were sent. What the site does
+/// not show, such as a password, is neither.
+fn differences(sent: &Map<String, Value>, item: &Value) -> (Vec<String>, usize) {
+    let (mut names, mut same) = (Vec::new(), 0);
+    for (name, value) in sent {
+        let Some(stored) = item.get(name) else { continue };
+        match is_same(value, stored) {
+            None => {}
+            Some(true) => same += 1,
+            Some(false) => names.push(format!("`{name}`")),
+        }
+    }
+    (names, same)
+}
+
+/// Whether two values are the same, where that can be said: a text may be told with its markup.
+fn is_same(sent: &Value, stored: &Value) -> Option<bool> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(plain(text).split_whitespace().collect::<Vec<_>>().join(" ")),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    };
+    match (sent, stored) {
+        (Value::Array(sent), Value::Array(stored)) => {
+            let set = |items: &[Value]| -> Option<Vec<String>> {
+                let mut texts = items.iter().map(text).collect::<Option<Vec<_>>>()?;
+                texts.sort();
+                Some(texts)
+            };
+            Some(set(sent)? == set(stored)?)
+        }
+        (sent, Value::Object(_)) => {
+            let forms = [&stored["raw"], &stored["rendered"]].map(text);
+            let known: Vec<String> = forms.into_iter().flatten().collect();
+            let sent = text(sent)?;
+            (!known.is_empty()).then(|| known.contains(&sent))
+        }
+        (sent, stored) => Some(text(sent)? == text(stored)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_sent_is_compared_with_what_is_stored() {
+        let sent = json!({"title": "A & b", "status": "publish", "tags": [2, 1], "password": "x", "meta": {}});
+        let sent = sent.as_object().unwrap();
+        let stored =
+            json!({"title": {"raw": "A & b"}, "status": "pending", "tags": [1, 2], "meta": []});
+        assert_eq!(differences(sent, &stored), (vec!["`status`".to_owned()], 2));
+        let rendered = json!({"title": {"rendered": "<p>A &amp; b</p>\n"}});
+        assert_eq!(differences(sent, &rendered), (Vec::new(), 1));
+    }
+}

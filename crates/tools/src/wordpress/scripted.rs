@@ -1,0 +1,191 @@
+//! A site for tests that answers what a test says, and the tools in front of it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use creole::{Content, ToolError};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use super::proof::Proof;
+use super::visitors::Visitor;
+use super::{Address, Routes, Settings, Site, tools};
+use crate::recipe::secret::Secret;
+
+/// What the site was asked.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    /// The method and the target, such as `GET /wp-json/wp/v2/posts`.
+    pub(super) line: String,
+    pub(super) body: String,
+}
+
+impl Request {
+    /// The body, if it is JSON.
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or(Value::Null)
+    }
+}
+
+/// What the site answers: a status, a media type, more headers, and a body.
+pub(super) struct Answer(u16, &'static str, String, String);
+
+/// Data.
+pub(super) fn ok(body: Value) -> Answer {
+    Answer(200, "application/json", String::new(), body.to_string())
+}
+
+/// A page of a list, of so many items on so many pages.
+pub(super) fn page(items: Value, total: u64, pages: u64) -> Answer {
+    let head = format!("X-WP-Total: {total}\r\nX-WP-TotalPages: {pages}\r\n");
+    Answer(200, "application/json", head, items.to_string())
+}
+
+/// A refusal in WordPress's form.
+pub(super) fn refused(status: u16, code: &str, message: &str) -> Answer {
+    let body = json!({"code": code, "message": message, "data": {"status": status}});
+    Answer(status, "application/json", String::new(), body.to_string())
+}
+
+/// A page for people.
+pub(super) fn html(status: u16, text: &str) -> Answer {
+    Answer(status, "text/html", String::new(), text.to_owned())
+}
+
+type Script = dyn Fn(&Request) -> Option<Answer> + Send + Sync;
+
+/// A running site. What its script does not answer is an unknown route.
+pub(super) struct Scripted {
+    pub(super) site: Site,
+    pub(super) visitor: Visitor,
+    asked: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Scripted {
+    /// A site whose platform sees who calls: user 1.
+    pub(super) fn early(
+        script: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(true, script)
+    }
+
+    /// A site whose platform does not.
+    pub(super) fn late(
+        script: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(false, script)
+    }
+
+    fn new(
+        is_early: bool,
+        script: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::default();
+        let (noted, script): (Arc<Mutex<Vec<Request>>>, Arc<Script>) =
+            (Arc::clone(&asked), Arc::new(script));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (noted, script) = (Arc::clone(&noted), Arc::clone(&script));
+                std::thread::spawn(move || serve(stream, &noted, &*script));
+            }
+        });
+        let proof = Proof::new("admin", &Secret("abcd".to_owned())).unwrap();
+        let visitor = Visitor {
+            id: 1,
+            principal: "wordpress:1".into(),
+            proof,
+            is_early: OnceCell::new_with(Some(is_early)),
+        };
+        Self { site: site(address), visitor, asked }
+    }
+
+    /// What was asked so far, but for the look whether the platform is there.
+    pub(super) fn asked(&self) -> Vec<Request> {
+        let asked = self.asked.lock().unwrap().clone();
+        asked.into_iter().filter(|it| !it.line.contains("_fields=namespaces")).collect()
+    }
+
+    /// The methods and targets of what was asked.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let short = |it: Request| it.line.replace("/wp-json", "");
+        self.asked().into_iter().map(short).collect()
+    }
+
+    /// Calls a curated tool: the texts of its result, or why it failed.
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Vec<String>, String> {
+        let name = format!("buddyboss_{tool}");
+        let called = tools::call(&name, &self.site, &self.visitor, arguments).await;
+        let result = called.map_err(|error| match error {
+            ToolError::Failed(why) => why.to_string(),
+            other => format!("{other:?}"),
+        })?;
+        let text = |content: &Content| match content {
+            Content::Text { text, .. } => text.clone(),
+            other => panic!("{other:?}"),
+        };
+        Ok(result.content.iter().map(text).collect())
+    }
+
+    /// Calls a curated tool that succeeds: the data that it answers with.
+    pub(super) async fn does(&self, tool: &str, arguments: Value) -> Value {
+        let texts = self.call(tool, arguments).await.unwrap();
+        serde_json::from_str(&texts[0]).unwrap()
+    }
+
+    /// Calls a curated tool that fails: why.
+    pub(super) async fn fails(&self, tool: &str, arguments: Value) -> String {
+        self.call(tool, arguments).await.unwrap_err()
+    }
+}
+
+fn site(address: SocketAddr) -> Site {
+    Site::new(Settings {
+        address: Address::parse(&format!("http://{address}")).unwrap(),
+        capability: String::new(),
+        account: None,
+        sets: Vec::new(),
+        routes: Routes::default(),
+        timeout: Duration::from_secs(10),
+    })
+}
+
+fn serve(stream: TcpStream, noted: &Mutex<Vec<Request>>, script: &Script) {
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    if stream.read_line(&mut line).is_err() || line.is_empty() {
+        return;
+    }
+    let mut length = 0;
+    loop {
+        let mut field = String::new();
+        if stream.read_line(&mut field).is_err() || field.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = field.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).unwrap();
+    let line = line.trim().trim_end_matches(" HTTP/1.1").to_owned();
+    let request = Request { line, body: String::from_utf8_lossy(&body).into_owned() };
+    noted.lock().unwrap().push(request.clone());
+    let namespaces = || ok(json!({"namespaces": ["wp/v2", "buddyboss/v1"]}));
+    let answer = match request.line.contains("_fields=namespaces") {
+        true => script(&request).unwrap_or_else(namespaces),
+        false => {
+            script(&request).unwrap_or_else(|| refused(404, "rest_no_route", "No route was found."))
+        }
+    };
+    let Answer(status, media, head, body) = answer;
+    let text = format!(
+        "HTTP/1.1 {status} X\r\nContent-Type: {media}\r\n{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    // Whoever asked may be gone.
+    let _ = stream.get_mut().write_all(text.as_bytes());
+}

@@ -1,0 +1,128 @@
+//! Writes that must not reach somebody else, nor be told as done where they are not.
+
+use serde_json::{Value, json};
+
+use crate::wordpress::scripted::{Answer, Request, Scripted, ok, refused};
+
+fn starts(request: &Request, line: &str) -> bool {
+    request.line.replace("/wp-json/buddyboss/v1", "").starts_with(line)
+}
+
+#[tokio::test]
+async fn the_author_of_an_activity_stays_its_author() {
+    // As the platform does: without `user_id`, whoever updates becomes the author.
+    let site = Scripted::early(|request| match request {
+        it if starts(it, "GET /activity/51") => Some(ok(json!({"id": 51, "user_id": 4}))),
+        it if starts(it, "PUT /activity/51") => {
+            let author = it.json().get("user_id").cloned().unwrap_or(json!(1));
+            Some(ok(json!({"id": 51, "user_id": author, "content": {"raw": it.json()["content"]}})))
+        }
+        _ => None,
+    });
+    let told = site.does("update_activity", json!({"id": 51, "content": "x"})).await;
+    assert_eq!(told["user_id"], 4);
+    assert_eq!(site.asked().last().unwrap().json(), json!({"content": "x", "user_id": 4}));
+}
+
+#[tokio::test]
+async fn an_activity_without_an_author_is_not_changed() {
+    let site = Scripted::early(|request| {
+        starts(request, "GET /activity/51").then(|| ok(json!({"id": 51})))
+    });
+    let told = site.fails("update_activity", json!({"id": 51, "content": "x"})).await;
+    assert!(told.ends_with("nothing was changed"), "{told}");
+    assert_eq!(site.lines().len(), 1);
+}
+
+fn friendship(is_confirmed: bool) -> impl Fn(&Request) -> Option<Answer> + Send + Sync {
+    move |request: &Request| {
+        let shown =
+            json!([{"id": 5, "initiator_id": 2, "friend_id": 3, "is_confirmed": is_confirmed}]);
+        if starts(request, "GET /friends/5") {
+            return Some(ok(shown));
+        }
+        request.line.starts_with("DELETE").then(|| ok(json!({"deleted": true})))
+    }
+}
+
+#[tokio::test]
+async fn a_friendship_of_two_others_is_not_ended() {
+    for is_confirmed in [true, false] {
+        let site = Scripted::early(friendship(is_confirmed));
+        let told = site.fails("remove_friend", json!({"id": 5})).await;
+        assert!(told.contains("between members 2 and 3"), "{told}");
+        assert_eq!(site.lines(), ["GET /buddyboss/v1/friends/5"], "nothing is deleted");
+    }
+}
+
+/// A site with one profile field of this type, which does with a value what the platform does.
+fn field(kind: &'static str) -> Scripted {
+    Scripted::early(move |request| {
+        if starts(request, "GET /xprofile/fields/9") {
+            return Some(ok(json!({"id": 9, "type": kind})));
+        }
+        if !starts(request, "PUT /xprofile/9/data/4") {
+            return None;
+        }
+        let value = request.json()["value"].clone();
+        if kind == "checkbox" {
+            let Some(text) = value.as_str() else {
+                return Some(crate::wordpress::scripted::html(500, "Fatal error"));
+            };
+            let chosen: Vec<String> = serde_json::from_str(text).unwrap_or_default();
+            return Some(ok(json!({"value": {"raw": "a:…", "unserialized": chosen}})));
+        }
+        if kind == "datebox" && value != "1990-05-17 00:00:00" {
+            return Some(refused(
+                500,
+                "rest_user_cannot_save_xprofile_data",
+                "Cannot save XProfile data.",
+            ));
+        }
+        Some(ok(json!({"value": {"raw": value, "unserialized": [value]}})))
+    })
+}
+
+#[tokio::test]
+async fn profile_data_is_stored_as_it_was_asked() {
+    let chosen = |told: &Value| told["value"]["unserialized"].clone();
+    let arguments = |value: Value| json!({"field_id": 9, "user_id": 4, "value": value});
+    let told =
+        field("checkbox").does("update_xprofile_data", arguments(json!(["Red", "Blue"]))).await;
+    assert_eq!(chosen(&told), json!(["Red", "Blue"]));
+    let told = field("checkbox").does("update_xprofile_data", arguments(json!("Red"))).await;
+    assert_eq!(chosen(&told), json!(["Red"]));
+    let told = field("datebox").does("update_xprofile_data", arguments(json!("1990-05-17"))).await;
+    assert_eq!(told["value"]["raw"], "1990-05-17 00:00:00");
+    let told = field("textbox").fails("update_xprofile_data", arguments(json!(["a", "b"]))).await;
+    assert!(told.contains("takes one value"), "{told}");
+}
+
+#[tokio::test]
+async fn profile_data_that_is_not_stored_is_no_success() {
+    let site = Scripted::early(|request| match request {
+        it if starts(it, "GET /xprofile/fields/9") => Some(ok(json!({"id": 9, "type": "textbox"}))),
+        it if starts(it, "PUT /xprofile") => {
+            Some(ok(json!({"value": {"raw": "", "unserialized": []}})))
+        }
+        _ => None,
+    });
+    let told = site
+        .fails("update_xprofile_data", json!({"field_id": 9, "user_id": 4, "value": "Ghent"}))
+        .await;
+    assert!(told.contains("not what was sent"), "{told}");
+}
+
+#[tokio::test]
+async fn nobody_deletes_the_own_account() {
+    let site = Scripted::early(|request| {
+        request.line.starts_with("DELETE").then(|| ok(json!({"deleted": true})))
+    });
+    let told = site.fails("delete_member", json!({"id": 1})).await;
+    assert!(told.starts_with("this is your own account"), "{told}");
+    let told = site.fails("delete_member", json!({"id": 7, "reassign": 7})).await;
+    assert!(told.contains("name another one"), "{told}");
+    assert_eq!(site.lines(), Vec::<String>::new());
+    site.does("delete_member", json!({"id": 7})).await;
+    assert_eq!(site.lines(), ["DELETE /wp/v2/users/7?force=true&reassign=false"]);
+}
