@@ -103,6 +103,12 @@ function test_required( ...$names ) {
 	return array_fill_keys( $names, array( 'required' => true ) );
 }
 
+/** A profile field: a text, choices, or a date. */
+function test_field( $id ) {
+	$fields = array( 1 => array( 'City', 'textbox' ), 2 => array( 'Colours', 'checkbox' ), 3 => array( 'Birthday', 'datebox' ) );
+	return isset( $fields[ $id ] ) ? array( 'id' => $id, 'name' => $fields[ $id ][0], 'type' => $fields[ $id ][1] ) : null;
+}
+
 /** The usual routes of a collection: list, make, get, change, delete. */
 function test_collection( $route, $collection, $code, $required = array() ) {
 	$args = test_required( ...$required );
@@ -194,6 +200,18 @@ add_action( 'rest_api_init', function () {
 		return $all[ $user ] ?? array( 'deleted' => true );
 	} );
 
+	test_route( '/activity', 'POST', fn( $request ) => test_add( 'activity', array( 'user_id' => get_current_user_id() ) + $request->get_json_params() ), array( 'content' => array( 'type' => 'string', 'required' => true ) ) );
+	// As the platform does: whoever changes a post becomes its author, unless the request says who that is.
+	test_route( '/activity/(?P<id>[\d]+)', 'PUT', function ( $request ) {
+		$all = test_all( 'activity' );
+		$id  = (int) $request['id'];
+		if ( ! isset( $all[ $id ] ) ) {
+			return test_missing( 'bp_rest_invalid_id' );
+		}
+		$all[ $id ] = array( 'user_id' => (int) ( $request['user_id'] ?? get_current_user_id() ) ) + $request->get_json_params() + $all[ $id ];
+		test_keep( 'activity', $all );
+		return $all[ $id ];
+	} );
 	test_collection( '/activity', 'activity', 'bp_rest_invalid_id', array( 'content' ) );
 	test_route( '/activity/(?P<id>[\d]+)/favorite', 'PUT', function ( $request ) {
 		$all = test_all( 'activity' );
@@ -210,7 +228,7 @@ add_action( 'rest_api_init', function () {
 		}
 		$comments = array_values( test_all( "comments_$id" ) );
 		return $request->get_method() === 'GET' ? $comments : array( 'created' => true ) + ( test_me() ? array( 'comments' => $comments ) : array() );
-	} );
+	}, array( 'content' => array( 'type' => 'string' ) ) );
 
 	test_collection( '/messages', 'messages', 'bp_rest_invalid_id', array( 'recipients', 'message', 'sender_id' ) );
 	test_route( '/messages/action/(?P<id>[\d]+)', 'POST', function ( $request ) {
@@ -223,10 +241,17 @@ add_action( 'rest_api_init', function () {
 		return $all[ $id ] ?? array();
 	} );
 
+	// As the platform does: it ends the caller's own friendship with that member, and says so in any case.
 	test_route( '/friends', 'DELETE', function ( $request ) {
-		$kept = array_filter( test_all( 'friends' ), fn( $it ) => ! test_me() || ! in_array( (int) $request['friend_id'], array( (int) $it['friend_id'], (int) $it['initiator_id'] ), true ) );
+		$pair = array( test_me(), (int) $request['friend_id'] );
+		sort( $pair );
+		$kept = array_filter( test_all( 'friends' ), function ( $it ) use ( $pair ) {
+			$own = array( (int) $it['friend_id'], (int) $it['initiator_id'] );
+			sort( $own );
+			return $own !== $pair;
+		} );
 		test_keep( 'friends', $kept );
-		return array( 'deleted' => true );
+		return array( 'unfriend' => true );
 	} );
 	test_route( '/friends', 'POST', fn( $request ) => test_add( 'friends', array( 'is_confirmed' => (int) ! empty( $request['force'] ) ) + $request->get_json_params() ) );
 	// Only whoever was asked may accept, and has to be seen as logged in.
@@ -245,12 +270,27 @@ add_action( 'rest_api_init', function () {
 	test_collection( '/notifications', 'notifications', 'bp_rest_invalid_id' );
 	test_route( '/xprofile/groups', 'GET', fn() => array( array( 'id' => 1, 'name' => 'Details' ) ) );
 	test_route( '/xprofile/fields', 'GET', fn() => array( array( 'id' => 1, 'name' => 'City' ) ), array( 'user_id' => array( 'type' => 'integer', 'default' => test_me() ) ) );
-	test_route( '/xprofile/fields/(?P<id>[\d]+)', 'GET', fn( $request ) => (int) $request['id'] === 1 ? array( 'id' => 1, 'name' => 'City' ) : test_missing( 'bp_rest_invalid_id' ) );
+	test_route( '/xprofile/fields/(?P<id>[\d]+)', 'GET', fn( $request ) => test_field( (int) $request['id'] ) ?: test_missing( 'bp_rest_invalid_id' ) );
 	test_route( '/xprofile/(?P<field>[\d]+)/data/(?P<user>[\d]+)', 'GET,PUT', function ( $request ) {
+		$field = test_field( (int) $request['field'] );
+		$key   = "test_field_{$request['field']}";
 		if ( $request->get_method() === 'PUT' ) {
-			update_user_meta( (int) $request['user'], "test_field_{$request['field']}", $request['value'] );
+			$value = $request['value'];
+			// As the platform does: the choices are the text of a JSON array; an array is a fatal error, another text is no choice.
+			if ( $field['type'] === 'checkbox' ) {
+				$value = array_filter( (array) json_decode( $value, true ) );
+			}
+			if ( $field['type'] === 'datebox' && ! preg_match( '/^\d{4}-\d{1,2}-\d{1,2} 00:00:00$/', $value ) ) {
+				return new WP_Error( 'rest_user_cannot_save_xprofile_data', 'Cannot save XProfile data.', array( 'status' => 500 ) );
+			}
+			update_user_meta( (int) $request['user'], $key, $value );
 		}
-		return array( 'field_id' => (int) $request['field'], 'value' => get_user_meta( (int) $request['user'], "test_field_{$request['field']}", true ) );
+		$value = get_user_meta( (int) $request['user'], $key, true );
+		return array(
+			'field_id' => (int) $request['field'],
+			'user_id'  => (int) $request['user'],
+			'value'    => array( 'raw' => maybe_serialize( $value ), 'unserialized' => array_values( array_filter( (array) $value ) ), 'rendered' => '<p>' . esc_html( implode( ', ', (array) $value ) ) . '</p>' ),
+		);
 	} );
 	test_route( '/components', 'GET', fn() => array( array( 'name' => 'members', 'status' => 'active' ) ) );
 

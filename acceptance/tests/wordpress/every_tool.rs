@@ -75,8 +75,28 @@ fn activity(errands: &mut Errands) {
     let id = post["id"].as_u64().unwrap();
     let route = format!("PUT /activity/{id}");
     let changed = json!({"id": id, "content": "Hello all"});
-    let changed = errands.run("update_activity", changed, &route, json!({"content": "Hello all"}));
+    let sent = json!({"content": "Hello all", "user_id": 1});
+    let changed = errands.run("update_activity", changed, &route, sent);
     assert_eq!(changed["content"], "Hello all");
+    author_stays(errands);
+}
+
+/// A post of somebody else keeps its author when an administrator changes it.
+fn author_stays(errands: &mut Errands) {
+    errands.site.plugin(
+        "post.php",
+        Some(
+            "<?php add_action( 'rest_api_init', fn() => count( test_all( 'activity' ) ) > 1 || \
+             test_add( 'activity', array( 'user_id' => 3, 'content' => 'Mine' ) ), 99 );",
+        ),
+    );
+    let all = errands.office.does("list_activities", json!({"search": "Mine"}));
+    errands.site.plugin("post.php", None);
+    let id = all[0]["id"].as_u64().unwrap();
+    errands.office.does("update_activity", json!({"id": id, "content": "Changed"}));
+    let after = errands.office.does("get_activity", json!({"id": id}));
+    assert_eq!((&after["user_id"], &after["content"]), (&json!(3), &json!("Changed")));
+    errands.seen = errands.site.asked().len();
 }
 
 fn notifications(errands: &mut Errands) {

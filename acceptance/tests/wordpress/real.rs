@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use base64_of::encoded;
-use creole_acceptance::http::Listening;
+use creole_acceptance::http::{Listening, Request};
 use creole_acceptance::peers::wordpress::{RunningSite, WordPress};
 use creole_acceptance::peers::{self, Mode, Peer, Steps};
 use creole_acceptance::stage::stdio::repository;
@@ -201,6 +201,8 @@ fn members(office: &Office) {
     assert_eq!(editors.as_array().unwrap().len(), 1);
     assert_eq!(editors[0]["name"], "Ed Doe");
     assert_eq!(office.does("list_members", json!({"role": "nobody-has-it"})), json!([]));
+    let own = office.fails("delete_member", json!({"id": 1, "reassign": id}));
+    assert!(own.starts_with("Error: this is your own account"), "{own}");
     office.does("delete_member", json!({"id": id, "reassign": 1}));
     let gone = office.fails("get_member", json!({"id": id}));
     assert_eq!(gone, format!("Error: Member with ID {id} not found"));
@@ -266,9 +268,47 @@ fn people(office: &Office) {
     let data = json!({"field_id": 1, "user_id": 2, "value": "Ghent"});
     office.does("update_xprofile_data", data);
     let data = office.does("get_xprofile_data", json!({"field_id": 1, "user_id": 2}));
-    assert_eq!(data["value"], "Ghent");
+    assert_eq!(data["value"]["raw"], "Ghent");
+    for value in [json!(["Red", "Blue"]), json!("Red")] {
+        let data = json!({"field_id": 2, "user_id": 2, "value": value});
+        let stored = office.does("update_xprofile_data", data)["value"]["unserialized"].clone();
+        let expected = if value.is_array() { value } else { json!([value]) };
+        assert_eq!(stored, expected);
+    }
+    let data = json!({"field_id": 3, "user_id": 2, "value": "1990-05-17"});
+    assert_eq!(office.does("update_xprofile_data", data)["value"]["raw"], "1990-05-17 00:00:00");
+    not_ours(office);
     assert_eq!(office.does("list_notifications", json!({})), json!([]));
     assert_eq!(office.does("list_components", json!({}))[0]["status"], "active");
+}
+
+/// A friendship of two others, and the friendship of the caller with one of them.
+fn not_ours(office: &Office) {
+    let others = json!({"friend_id": 3, "initiator_id": 2, "force": true});
+    let others = office.does("add_friend", others)["id"].clone();
+    let own = office.does("add_friend", json!({"friend_id": 2, "force": true}))["id"].clone();
+    let told = office.fails("remove_friend", json!({"id": others}));
+    assert!(told.contains("between members 2 and 3"), "{told}");
+    let left = office.does("list_friends", json!({"user_id": 1}));
+    assert!(left.as_array().unwrap().iter().any(|it| it["id"] == own), "{left}");
+    assert_eq!(office.does("remove_friend", json!({"id": own}))["deleted"], true);
+}
+
+#[test]
+fn the_plugin_of_the_guide_opens_nothing_but_rest_routes() {
+    let Some(site) = site(&[]) else { return };
+    site.plugin("early-auth.php", Some(&early_auth()));
+    let whoami = "<?php foreach ( array( 'wp_ajax_who', 'wp_ajax_nopriv_who' ) as $hook ) { \
+                  add_action( $hook, fn() => wp_send_json( array( 'id' => get_current_user_id() ) ) ); }";
+    site.plugin("whoami.php", Some(whoami));
+    let address = site.url().trim_start_matches("http://").parse().unwrap();
+    let ask = |path: &str| {
+        let request =
+            Request::to("GET", path, "").with("Authorization", &header_of(&site, "admin"));
+        request.send(address).unwrap().message()
+    };
+    assert_eq!(ask("/wp-json/wp/v2/users/me")["id"], 1);
+    assert_eq!(ask("/wp-admin/admin-ajax.php?action=who&rest_route=/")["id"], 0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use creole_acceptance::http::{Listening, Request};
 use creole_acceptance::stage::stdio::repository;
 use serde_json::{Value, json};
 
-use crate::real::{header_of, site};
+use crate::real::{early_auth, header_of, site};
 use crate::stage::front_of;
 
 /// A call by whoever has this header, in a request that stands alone.
@@ -117,4 +117,36 @@ fn every_route_of_a_site_makes_a_tool_with_a_schema_that_holds() {
     {
         assert_eq!(names.iter().find(|name| name.contains(denied)), None);
     }
+}
+
+#[test]
+fn a_route_of_the_platform_is_not_written_where_the_write_would_be_lost() {
+    let Some(site) = site(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("creole.toml");
+    let text = "[server]\npacks = [\"wordpress\"]\n[wordpress]\nurl = \"${CREOLE_WORDPRESS_URL}\"\n\
+                routes = { read = [\"buddyboss/v1/activity/*\"], write = [\"buddyboss/v1/activity/*\"] }\n[http]\n";
+    fs::write(&file, text).unwrap();
+    let (server, _data) = front_of(&site.url(), &[file.to_str().unwrap()]);
+    let admin = header_of(&site, "admin");
+    let (told, is_error) = called(
+        &server,
+        &admin,
+        "buddyboss_create_activity_comment",
+        &json!({"id": 1, "content": "x"}),
+    );
+    assert!(is_error && told.as_str().unwrap().contains("too late"), "{told}");
+    assert!(site.asked().iter().all(|asked| asked["method"] != "POST"), "nothing was sent");
+    site.plugin("early-auth.php", Some(&early_auth()));
+    let (server, _data) = front_of(&site.url(), &[file.to_str().unwrap()]);
+    let (told, is_error) =
+        called(&server, &admin, "buddyboss_create_activity", &json!({"content": "Hello"}));
+    assert!(!is_error, "{told}");
+    let (told, is_error) = called(
+        &server,
+        &admin,
+        "buddyboss_create_activity_comment",
+        &json!({"id": 1, "content": "x"}),
+    );
+    assert!(!is_error, "{told}");
 }
