@@ -181,7 +181,7 @@ impl Talk {
 fn owned(line: Line<'_>) -> Option<Vec<u8>> {
     match line {
         Line::Complete(frame) => Some(frame.to_vec()),
-        Line::TooLong => None,
+        Line::TooLong(_) | Line::TooLongEnd(_) => None,
     }
 }
 

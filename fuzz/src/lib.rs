@@ -161,13 +161,14 @@ fn cut<'a>(stream: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
 
 fn lines_of<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
     let kept = |line: Line<'_>| match line {
-        Line::Complete(bytes) => Some(bytes.to_vec()),
-        Line::TooLong => None,
+        Line::Complete(bytes) => Some(Some(bytes.to_vec())),
+        Line::TooLong(_) => Some(None),
+        Line::TooLongEnd(_) => None,
     };
     let mut seen = Vec::new();
     let mut lines = Lines::new(limit);
-    chunks.into_iter().for_each(|chunk| lines.feed(chunk, |line| seen.push(kept(line))));
-    seen.extend(lines.finish().map(kept));
+    chunks.into_iter().for_each(|chunk| lines.feed(chunk, |line| seen.extend(kept(line))));
+    seen.extend(lines.finish().and_then(kept));
     assert_eq!(lines.finish(), None);
     seen
 }

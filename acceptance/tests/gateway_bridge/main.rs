@@ -7,6 +7,7 @@
 
 mod crowds;
 mod deaf;
+mod definitions;
 mod discretion;
 mod driving;
 mod errands;

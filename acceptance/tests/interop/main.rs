@@ -2,12 +2,14 @@
 //!
 //! Every peer speaks in each of its modes to the presets `default` and `everything`, and as an old
 //! client to the seeds' presets. A peer that cannot be installed is told of on stderr and left out;
-//! where `CI=true` that is a failure. [`schema`] asks a validator of others about configurations.
+//! where `CI=true` that is a failure. [`schema`] asks a validator of others about configurations,
+//! [`definitions`] about what servers list.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 #![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
 
+mod definitions;
 mod http;
 mod schema;
 

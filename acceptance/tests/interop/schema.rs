@@ -86,7 +86,7 @@ fn refuses(folder: &Path, text: &str) {
 }
 
 /// What a program prints that is given this to read.
-fn ran(command: &mut Command, input: &str) -> String {
+pub(crate) fn ran(command: &mut Command, input: &str) -> String {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();

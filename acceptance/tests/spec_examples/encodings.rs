@@ -32,6 +32,7 @@ fn every_list_and_every_definition_is_as_each_revision_asks() {
             ("prompts/list", ListKind::Prompts),
         ] {
             let page = Page {
+                excluded: Vec::new(),
                 kind,
                 items: items(kind).into_iter().map(Arc::new).collect(),
                 next: Some("next".to_owned()),
@@ -48,6 +49,7 @@ fn skills_and_directories_are_as_their_extension_asks() {
     for mut stage in stages.filter(|stage| stage.era() == Era::Stateless) {
         let cache = CacheHints { ttl_ms: 1000, public: true };
         let page = |kind: ListKind| Page {
+            excluded: Vec::new(),
             kind,
             items: items(kind).into_iter().map(Arc::new).collect(),
             next: Some("next".to_owned()),

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::fault::Fault;
 use crate::model::{
     Ask, CacheHints, ClientCapabilities, Completion, CompletionRequest, Contents, Definition,
-    Implementation, Items, Level, ListKind, PromptResult, ServerCapabilities, Task, Tasking,
-    ToolResult,
+    ExcludedItem, Implementation, Items, Level, ListKind, PromptResult, ServerCapabilities, Task,
+    Tasking, ToolResult,
 };
 use crate::revision::Rules;
 use crate::wire::Raw;
@@ -363,6 +363,8 @@ pub struct Page {
     pub kind: ListKind,
     /// The items.
     pub items: Items,
+    /// Items of another server that are not among them, because they break the rules.
+    pub excluded: Vec<ExcludedItem>,
     /// The cursor of the next page.
     pub next: Option<String>,
     /// How long it may be kept.

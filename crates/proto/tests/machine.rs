@@ -117,7 +117,8 @@ fn conversation(dialect: &str, chunks: &[&[u8]]) -> Vec<u8> {
 fn hear(line: Line<'_>, machine: &mut Machine, out: &mut Outbox) {
     match line {
         Line::Complete(frame) => machine.receive(frame, Duration::ZERO, out),
-        Line::TooLong => machine.overlong(out),
+        Line::TooLong(_) => machine.overlong(out),
+        Line::TooLongEnd(_) => {}
     }
     while let Some(action) = out.next_action() {
         if let Action::Start(call) = action {

@@ -429,15 +429,16 @@ fn cut<'a>(stream: &'a [u8], cuts: &[Index]) -> Vec<&'a [u8]> {
 fn lines<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
     let mut seen = Vec::new();
     let mut lines = Lines::new(limit);
-    chunks.into_iter().for_each(|chunk| lines.feed(chunk, |line| seen.push(kept(line))));
-    seen.extend(lines.finish().map(kept));
+    chunks.into_iter().for_each(|chunk| lines.feed(chunk, |line| seen.extend(kept(line))));
+    seen.extend(lines.finish().and_then(kept));
     seen
 }
 
-fn kept(line: Line<'_>) -> Option<Vec<u8>> {
+fn kept(line: Line<'_>) -> Option<Option<Vec<u8>>> {
     match line {
-        Line::Complete(bytes) => Some(bytes.to_vec()),
-        Line::TooLong => None,
+        Line::Complete(bytes) => Some(Some(bytes.to_vec())),
+        Line::TooLong(_) => Some(None),
+        Line::TooLongEnd(_) => None,
     }
 }
 

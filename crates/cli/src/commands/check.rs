@@ -7,6 +7,7 @@ mod site;
 
 use creole::client::Client;
 use creole::proto::fault::FaultKind;
+use creole::proto::model::{ExcludedItem, ListKind};
 
 use self::report::Report;
 use super::list::{Listed, offered, texts};
@@ -23,6 +24,8 @@ struct Lists {
     listed: Vec<Listed>,
     /// The tools whose schemas had to be put right to be read at all.
     mended: Vec<String>,
+    /// The items that break the rules of their kind and are not among those that are listed.
+    excluded: Vec<(ListKind, ExcludedItem)>,
 }
 
 /// Runs the verb.
@@ -54,6 +57,7 @@ async fn lists(client: &Client, name: &str) -> Result<Lists, Failure> {
                 let mended = items.iter().filter(|item| item.is_mended());
                 lists.mended.extend(mended.map(|item| item.name().to_owned()));
                 lists.listed.push((kind, texts(client, &items)));
+                lists.excluded.extend(client.excluded(kind).into_iter().map(|item| (kind, item)));
             }
             Err(fault) if fault.kind == FaultKind::MethodNotFound => {
                 let method = creole::proto::op::Operation::List(kind, None).method();

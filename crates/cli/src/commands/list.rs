@@ -48,7 +48,15 @@ pub(crate) type Listed = (ListKind, Vec<String>);
 
 async fn list(client: &Client, name: &str, kind: ListKind) -> Result<Vec<String>, Failure> {
     let items = client.list(kind).await.map_err(|fault| failed(name, &fault))?;
+    tell_excluded(client, name, kind);
     Ok(texts(client, &items))
+}
+
+/// Says which items of a list are left out, and why.
+fn tell_excluded(client: &Client, name: &str, kind: ListKind) {
+    for item in client.excluded(kind) {
+        output::talk(&format!("creole: `{name}`: {} left out: {item}", kind.member()));
+    }
 }
 
 /// The items as the server wrote them.
@@ -62,7 +70,10 @@ async fn all(client: &Client, name: &str) -> Result<Vec<Listed>, Failure> {
     let mut lists = Vec::new();
     for kind in offered(client) {
         match client.list(kind).await {
-            Ok(items) => lists.push((kind, texts(client, &items))),
+            Ok(items) => {
+                tell_excluded(client, name, kind);
+                lists.push((kind, texts(client, &items)));
+            }
             Err(fault) if fault.kind == FaultKind::MethodNotFound => {}
             Err(fault) => return Err(failed(name, &fault)),
         }

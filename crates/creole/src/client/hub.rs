@@ -236,8 +236,12 @@ impl Hub {
         });
     }
 
-    pub(super) fn garbled(&self, origin: Option<CallKey>) {
-        self.work(|state, _| state.machine.overlong(origin, &mut state.outbox));
+    pub(super) fn overlong(&self, start: &[u8], origin: Option<CallKey>) {
+        self.work(|state, _| state.machine.overlong(start, origin, &mut state.outbox));
+    }
+
+    pub(super) fn overlong_end(&self, end: &[u8]) {
+        self.work(|state, _| state.machine.overlong_end(end, &mut state.outbox));
     }
 
     pub(super) fn failed(&self, call: CallKey, fault: Fault) {

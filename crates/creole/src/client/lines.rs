@@ -59,7 +59,7 @@ impl<I: Source + 'static, O: Sink + 'static> LineServer<I, O> {
         Self { name: name.into(), input, output, child: None, longest: LONGEST }
     }
 
-    /// The same server; longer messages of it are dropped.
+    /// The same server; longer messages of it are dropped, and the calls that they answer fail.
     #[must_use]
     pub fn longest_message(mut self, bytes: usize) -> Self {
         self.longest = bytes;
@@ -303,7 +303,8 @@ impl<I: Source> Reader<I> {
                             self.inbox.received_large(line, None);
                         }
                     }
-                    Line::TooLong => self.inbox.garbled(None),
+                    Line::TooLong(start) => self.inbox.overlong(start),
+                    Line::TooLongEnd(end) => self.inbox.overlong_end(end),
                 }
             }
             chunk.clear();

@@ -105,7 +105,21 @@ impl Inbox {
     /// Something that is too long or too broken to be looked at as a message.
     pub fn garbled(&self, origin: Option<CallKey>) {
         if let Some(hub) = self.0.upgrade() {
-            hub.garbled(origin);
+            hub.overlong(&[], origin);
+        }
+    }
+
+    /// A message that is too long to be read begins with these bytes; it came on a channel that all calls share.
+    pub fn overlong(&self, start: &[u8]) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.overlong(start, None);
+        }
+    }
+
+    /// The message that was too long to be read ended with these bytes.
+    pub fn overlong_end(&self, end: &[u8]) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.overlong_end(end);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The client for programs that just want to use a server: it finds out how, calls, and answers questions in the
 //! way that the server's era asks them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use creole_proto::client::{Limits, Profile, Request};
@@ -9,7 +9,8 @@ use creole_proto::dialect::{Dialect, Word, builtin};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::http::Mirror;
 use creole_proto::model::{
-    ClientCapabilities, CompletionRequest, Definition, Implementation, Level, ListKind, Question,
+    ClientCapabilities, CompletionRequest, Definition, ExcludedItem, Implementation, Level,
+    ListKind, Question,
 };
 use creole_proto::op::{Event, Operation, Outcome, Payload, Reentry};
 use creole_proto::revision::{Era, Revision};
@@ -175,8 +176,8 @@ impl ClientBuilder {
     fn begin(self, line: Line, found: Found, capabilities: Arc<ClientCapabilities>) -> Client {
         let (callbacks, log) = (self.callbacks, self.log);
         let dialect = self.dialect.map_or(SPEC.into(), |dialect| dialect.name);
-        let (mirrors, tasked) = (Mutex::default(), Mutex::default());
-        Client { line, found, dialect, capabilities, callbacks, log, mirrors, tasked }
+        let (mirrors, tasked, excluded) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Client { line, found, dialect, capabilities, callbacks, log, mirrors, tasked, excluded }
     }
 }
 
@@ -201,6 +202,8 @@ pub struct Client {
     mirrors: Mutex<HashMap<String, Arc<[Mirror]>>>,
     /// Which tools only run as tasks; learnt when tools are listed.
     pub(super) tasked: Mutex<BTreeSet<String>>,
+    /// Items that break the rules of their kind; learnt when they are listed.
+    excluded: Mutex<BTreeMap<ListKind, Vec<ExcludedItem>>>,
 }
 
 impl Client {
@@ -245,18 +248,30 @@ impl Client {
     /// # Errors
     /// What the server says, or why it says nothing.
     pub async fn list_all(&self, kind: ListKind) -> Result<Vec<Arc<Definition>>, Fault> {
-        let (mut items, mut cursor) = (Vec::new(), None);
+        let (mut items, mut excluded, mut cursor) = (Vec::new(), Vec::new(), None);
         for _ in 0..PAGES {
             let Payload::Page(page) = self.call(Operation::List(kind, cursor)).await? else {
                 return Err(internal("the server's answer is no page of a list"));
             };
             items.extend(page.items.iter().cloned());
+            excluded.extend(page.excluded);
             if page.next.is_none() {
+                self.excluded.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, excluded);
                 return Ok(items);
             }
             cursor = page.next;
         }
         Err(internal("the server's list does not end"))
+    }
+
+    /// The items of a list that were left out when it was last fetched, because they break the rules of their kind.
+    pub fn excluded(&self, kind: ListKind) -> Vec<ExcludedItem> {
+        self.excluded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&kind)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Calls a tool; the result as the server wrote it. A call that the server makes a task of is followed to its

@@ -164,7 +164,7 @@ impl Registry {
             ListKind::Skills => state.shelf.skills.page(after.as_ref(), size, rules, viewer),
         };
         let next = next.map(|position| position.seal(sealer, principal, list));
-        Ok(Page { kind, items, next, cache: settings.cache })
+        Ok(Page { kind, items, excluded: Vec::new(), next, cache: settings.cache })
     }
 
     /// Where a cursor says that the page before ended.

@@ -60,6 +60,7 @@ impl Registry {
             position.seal(&settings.sealer, context.principal(), &list)
         });
         let items = items[start..end].iter().cloned().collect();
-        Ok(Page { kind: ListKind::Resources, items, next, cache: settings.cache })
+        let (kind, excluded) = (ListKind::Resources, Vec::new());
+        Ok(Page { kind, items, excluded, next, cache: settings.cache })
     }
 }

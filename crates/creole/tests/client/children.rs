@@ -1,6 +1,6 @@
 //! Children that misbehave or end, and what their callers are told.
 
-use creole::client::ChildServer;
+use creole::client::{ChildServer, Connection};
 use creole::proto::client::Limits;
 use creole::proto::client::Request;
 use creole::proto::fault::FaultKind;
@@ -66,6 +66,55 @@ async fn an_overlong_line_is_dropped_and_the_next_is_read() {
     let list = Request::new(Operation::List(ListKind::Tools, None));
     assert!(matches!(call(&connection, list).await, creole::Outcome::Complete(_)));
     assert_eq!(connection.noise(), 1);
+}
+
+/// A child that answers its first call with this text, in which `ID` is the id of the call and `BIG` is too long.
+async fn answering_at_length(text: &str) -> Connection {
+    let text = text.replace("ID", r#"'"$(id "$line")"'"#);
+    let text = text.replace("BIG", r#"'; head -c 100000 /dev/zero | tr '\0' x; printf '%s' '"#);
+    let script = shaking(&format!("read -r line; printf '%s' '{text}'; echo; cat"));
+    let server = ChildServer::start(&sh(&script)).await.unwrap().longest_message(10_000);
+    open(server, Era::Handshake).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_overlong_answer_fails_its_call_at_once_wherever_its_id_stands() {
+    let result = r#""result":{"content":[{"type":"text","text":"BIG"}]}"#;
+    for text in [
+        format!(r#"{{"jsonrpc":"2.0","id":ID,{result}}}"#),
+        format!(r#"{{{result},"jsonrpc":"2.0","id":ID}}"#),
+        format!(r#"{{{result},"id":ID,"jsonrpc":"2.0"}}"#),
+        // Nothing tells whose answer it is.
+        format!(r#"[{{{result},"id":ID}}]"#),
+    ] {
+        let connection = answering_at_length(&text).await;
+        let outcome = timeout(LONG, call(&connection, tool("x", json!({})))).await;
+        let fault = fault(outcome.unwrap_or_else(|_| panic!("{text} was waited for")));
+        assert_eq!(fault.kind, FaultKind::BackendUnavailable);
+        assert_eq!(fault.detail, "the server's answer is longer than what is read", "{text}");
+        assert!(connection.is_closed().is_none());
+    }
+}
+
+#[tokio::test]
+async fn an_overlong_notification_fails_nobody() {
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"BIG"}}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"ok"}]}}"#;
+    let connection = answering_at_length(&format!("{note}\n{answer}")).await;
+    assert_eq!(text(call(&connection, tool("x", json!({}))).await), "ok");
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_fails_its_call_at_once() {
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    for (value, problem) in [("NaN", "expected a value"), (&deep, "too many nested values")] {
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"content":{value}}}}}"#);
+        let connection = answering_at_length(&answer).await;
+        let outcome = timeout(LONG, call(&connection, tool("x", json!({})))).await;
+        let fault = fault(outcome.unwrap_or_else(|_| panic!("{problem}: it was waited for")));
+        let begin = "the server's answer cannot be read: ";
+        assert!(fault.detail.starts_with(begin) && fault.detail.contains(problem), "{fault:?}");
+    }
 }
 
 #[tokio::test]

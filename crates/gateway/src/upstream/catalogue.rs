@@ -8,7 +8,9 @@ use creole::client::Connection;
 use creole::proto::client::Request;
 use creole::proto::fault::Fault;
 use creole::proto::http::Mirror;
-use creole::proto::model::{CacheHints, Definition, ListKind, ServerCapabilities, TaskSupport};
+use creole::proto::model::{
+    CacheHints, Definition, ExcludedItem, ListKind, ServerCapabilities, TaskSupport,
+};
 use creole::proto::op::{Operation, Outcome, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::{Audience, Remote};
@@ -34,14 +36,16 @@ pub(super) const LISTS: [(ListKind, Has); 4] = [
 /// All of one list, as a server has it.
 pub(super) struct Listed {
     pub(super) items: Vec<Arc<Definition>>,
+    /// Items that break the rules of their kind.
+    pub(super) excluded: Vec<ExcludedItem>,
     /// How long it may be kept.
     pub(super) cache: CacheHints,
 }
 
 /// Fetches a whole list.
 pub(super) async fn fetch(connection: &Connection, kind: ListKind) -> Result<Listed, Fault> {
-    let mut listed =
-        Listed { items: Vec::new(), cache: CacheHints { ttl_ms: u64::MAX, public: true } };
+    let cache = CacheHints { ttl_ms: u64::MAX, public: true };
+    let mut listed = Listed { items: Vec::new(), excluded: Vec::new(), cache };
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
         let request = Request::new(Operation::List(kind, cursor.clone()));
@@ -51,9 +55,11 @@ pub(super) async fn fetch(connection: &Connection, kind: ListKind) -> Result<Lis
             _ => return Err(super::broken("a list was answered with something else")),
         };
         listed.items.extend(page.items.iter().cloned());
+        listed.excluded.extend(page.excluded);
         listed.cache.ttl_ms = listed.cache.ttl_ms.min(page.cache.ttl_ms);
         listed.cache.public &= page.cache.public;
-        let is_more = page.next.is_some() && page.next != cursor && listed.items.len() < MOST_ITEMS;
+        let count = listed.items.len() + listed.excluded.len();
+        let is_more = page.next.is_some() && page.next != cursor && count < MOST_ITEMS;
         if !is_more {
             listed.items.truncate(MOST_ITEMS);
             return Ok(listed);
@@ -71,7 +77,7 @@ pub(super) fn remotes(
     naming: &Naming,
     endpoint: &Arc<dyn Endpoint>,
     decides: bool,
-) -> (Vec<Remote>, Vec<String>) {
+) -> (Vec<Remote>, Vec<ExcludedItem>) {
     let (mut remotes, mut left_out) = (Vec::with_capacity(items.len()), Vec::new());
     for (item, audience) in items {
         let here = match kind {
@@ -88,7 +94,10 @@ pub(super) fn remotes(
                 decides,
                 audience: *audience,
             }),
-            Err(why) => left_out.push(why.to_string()),
+            Err(why) => {
+                let (name, reason) = (item.name().to_owned(), why.to_string());
+                left_out.push(ExcludedItem { name, reason });
+            }
         }
     }
     (remotes, left_out)

@@ -8,7 +8,7 @@ use creole::Offer;
 use creole::chain::Endpoint;
 use creole::client::{Connection, Way};
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::{Definition, ListKind};
+use creole::proto::model::{Definition, ExcludedItem, ListKind};
 use creole::proto::op::{Change, Operation};
 use creole::proto::revision::{Era, Tasks};
 use tokio::time::{Instant, sleep, timeout};
@@ -243,6 +243,7 @@ impl Upstream {
         };
         self.facts.set_latency(began.elapsed());
         self.failures.clear(kind);
+        self.left_out.say(self.name(), kind, Reason::Definition, listed.excluded);
         let changed = self.fresh.note(kind, &listed.items, listed.cache);
         let decides = connection.greeting().rules.tasks == Tasks::Extension
             && connection.greeting().card.capabilities.tasks;
@@ -265,7 +266,8 @@ impl Upstream {
         let shaped: Vec<_> = items.into_iter().filter_map(shape).collect();
         let decides = self.decides.load(Ordering::Acquire);
         let (remotes, mut left_out) = catalogue::remotes(kind, &shaped, naming, &endpoint, decides);
-        left_out.extend(self.source().set(kind, remotes).iter().map(ToString::to_string));
+        let taken = self.source().set(kind, remotes).into_iter();
+        left_out.extend(taken.map(|it| ExcludedItem { reason: it.to_string(), name: it.name }));
         self.left_out.say(self.name(), kind, Reason::Name, left_out);
     }
 
@@ -283,8 +285,9 @@ impl Upstream {
             let mut left_out = Vec::new();
             items.retain(|tool| {
                 let mirrors = tool.mirrors();
-                left_out
-                    .extend(mirrors.as_ref().err().map(|why| format!("`{}`: {why}", tool.name())));
+                let why = mirrors.as_ref().err().map(ToString::to_string);
+                let name = tool.name().to_owned();
+                left_out.extend(why.map(|reason| ExcludedItem { name, reason }));
                 mirrors.is_ok()
             });
             self.left_out.say(self.name(), kind, Reason::Headers, left_out);

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use super::catalogue::{self, address};
 use super::keeper::REFRESH;
+use super::left_out::Reason;
 use super::pool::{Asks, Key, Owner};
 use super::{Affinity, Upstream};
 
@@ -185,6 +186,7 @@ impl Upstream {
             Key { owner: Owner::Lists, asks: Asks::of(&capabilities), exclusive: true, lane: 0 };
         let lease = Box::pin(self.pool.lease_again(key, &capabilities, None)).await?;
         let listed = Box::pin(catalogue::fetch(&lease.connection, list)).await?;
+        self.left_out.say_more(self.name(), list, Reason::Definition, listed.excluded);
         Ok(self.usable(list, listed.items, &lease.connection))
     }
 }

@@ -1,13 +1,18 @@
 //! What is left out of a server's lists is said when that begins, and not each time that they are fetched.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use creole::proto::model::ListKind;
+use creole::proto::model::{ExcludedItem, ListKind};
+
+/// How many items of one list are remembered for one kind of reason; of further ones only the number is.
+const MOST: usize = 100;
 
 /// For what kind of reason something is left out; each is found at another place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reason {
+    /// Its definition breaks the rules of its kind.
+    Definition,
     /// It cannot be named, or somebody else has the name.
     Name,
     /// Its schema wants headers that cannot be sent.
@@ -16,26 +21,66 @@ pub(super) enum Reason {
 
 /// What was said to be left out.
 #[derive(Debug, Default)]
-pub(super) struct LeftOut(Mutex<BTreeMap<(ListKind, Reason), Vec<String>>>);
+pub(super) struct LeftOut(Mutex<BTreeMap<(ListKind, Reason), Vec<ExcludedItem>>>);
 
 impl LeftOut {
     /// Takes all that is left out of a list now, and says what was not left out the last time.
-    pub(super) fn say(&self, upstream: &str, kind: ListKind, reason: Reason, now: Vec<String>) {
-        for why in self.news(kind, reason, now) {
-            tracing::warn!(target: "creole", upstream, why, "left out");
-        }
+    pub(super) fn say(
+        &self,
+        upstream: &str,
+        kind: ListKind,
+        reason: Reason,
+        now: Vec<ExcludedItem>,
+    ) {
+        log(upstream, kind, self.news(kind, reason, now));
     }
 
-    /// Everything that is left out now.
-    pub(super) fn all(&self) -> Vec<String> {
-        let said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        said.values().flatten().cloned().collect()
+    /// Takes what is left out of a list for some clients, besides what is left out for the others.
+    pub(super) fn say_more(
+        &self,
+        upstream: &str,
+        kind: ListKind,
+        reason: Reason,
+        more: Vec<ExcludedItem>,
+    ) {
+        let mut now = self.lock().get(&(kind, reason)).cloned().unwrap_or_default();
+        now.extend(more.into_iter().filter(|item| !now.contains(item)).collect::<Vec<_>>());
+        self.say(upstream, kind, reason, now);
     }
 
-    fn news(&self, kind: ListKind, reason: Reason, now: Vec<String>) -> Vec<String> {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = said.insert((kind, reason), now.clone()).unwrap_or_default();
-        now.into_iter().filter(|why| !before.contains(why)).collect()
+    /// All that is left out now, and of which list.
+    pub(super) fn all(&self) -> Vec<(ListKind, ExcludedItem)> {
+        let said = self.lock();
+        let each =
+            said.iter().flat_map(|((kind, _), items)| items.iter().map(|it| (*kind, it.clone())));
+        each.collect()
+    }
+
+    fn news(&self, kind: ListKind, reason: Reason, now: Vec<ExcludedItem>) -> Vec<ExcludedItem> {
+        let now = bounded(now);
+        let before = self.lock().insert((kind, reason), now.clone()).unwrap_or_default();
+        now.into_iter().filter(|item| !before.contains(item)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(ListKind, Reason), Vec<ExcludedItem>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn bounded(mut items: Vec<ExcludedItem>) -> Vec<ExcludedItem> {
+    if items.len() > MOST {
+        let further = items.len() - MOST;
+        items.truncate(MOST);
+        let reason = "further items of this list are left out as well".to_owned();
+        items.push(ExcludedItem { name: format!("{further} more"), reason });
+    }
+    items
+}
+
+fn log(upstream: &str, kind: ListKind, items: Vec<ExcludedItem>) {
+    for ExcludedItem { name, reason } in items {
+        let list = kind.member();
+        tracing::warn!(target: "creole", upstream, list, item = name, why = reason, "left out");
     }
 }
 
@@ -43,16 +88,32 @@ impl LeftOut {
 mod tests {
     use super::*;
 
+    fn items(names: &[&str]) -> Vec<ExcludedItem> {
+        let item = |name: &&str| ExcludedItem { name: (*name).into(), reason: "bad".into() };
+        names.iter().map(item).collect()
+    }
+
     #[test]
     fn what_is_left_out_is_said_once_until_it_is_back() {
         let left_out = LeftOut::default();
-        let news = |kind, now: &[&str]| {
-            left_out.news(kind, Reason::Name, now.iter().map(|&it| it.to_owned()).collect())
-        };
-        assert_eq!(news(ListKind::Tools, &["a", "b"]), ["a", "b"]);
-        assert_eq!(news(ListKind::Tools, &["b", "c", "a"]), ["c"]);
-        assert_eq!(news(ListKind::Prompts, &["a"]), ["a"]);
+        let news = |kind, now: &[&str]| left_out.news(kind, Reason::Name, items(now));
+        assert_eq!(news(ListKind::Tools, &["a", "b"]), items(&["a", "b"]));
+        assert_eq!(news(ListKind::Tools, &["b", "c", "a"]), items(&["c"]));
+        assert_eq!(news(ListKind::Prompts, &["a"]), items(&["a"]));
         assert!(news(ListKind::Tools, &["c"]).is_empty());
-        assert_eq!(news(ListKind::Tools, &["a", "c"]), ["a"]);
+        assert_eq!(news(ListKind::Tools, &["a", "c"]), items(&["a"]));
+        left_out.say_more("up", ListKind::Tools, Reason::Name, items(&["c", "d"]));
+        let names: Vec<_> = left_out.all().into_iter().map(|(_, item)| item.name).collect();
+        assert_eq!(names, ["a", "c", "d", "a"]);
+    }
+
+    #[test]
+    fn a_list_of_bad_items_is_remembered_within_a_limit() {
+        let left_out = LeftOut::default();
+        let many: Vec<_> = (0..5000).map(|number| number.to_string()).collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        left_out.say("up", ListKind::Tools, Reason::Definition, items(&many));
+        let all = left_out.all();
+        assert_eq!((all.len(), &*all[MOST].1.name), (MOST + 1, "4900 more"));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use creole::client::Way;
 use creole::proto::fault::Fault;
-use creole::proto::model::ListKind;
+use creole::proto::model::{ExcludedItem, ListKind};
 
 use super::Upstream;
 use super::catalogue::LISTS;
@@ -131,6 +131,11 @@ impl Facts {
     }
 }
 
+/// One item that is left out, as a person reads it.
+fn excluded_line((kind, item): &(ListKind, ExcludedItem)) -> String {
+    format!("{} {item}", kind.member())
+}
+
 impl Upstream {
     /// The state of this upstream now.
     pub fn status(&self) -> UpstreamStatus {
@@ -154,7 +159,7 @@ impl Upstream {
             },
             revision,
             lists: declared.iter().map(list).collect(),
-            excluded: self.left_out.all(),
+            excluded: self.left_out.all().iter().map(excluded_line).collect(),
             latency,
             last_error,
         }

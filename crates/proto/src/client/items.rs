@@ -4,21 +4,29 @@ use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use crate::model::{CacheHints, Definition, ListKind};
 use crate::op::{Page, Payload};
 use crate::revision::Rules;
 use crate::wire::Object;
 
-/// Reads a page of a list. An item without what it is found by is left out: nobody could ask for it.
+/// Reads a page of a list. An item that breaks the rules of its kind is excluded: clients would reject the whole list.
 pub(super) fn read_page(kind: ListKind, result: Object<'_>, rules: &Rules) -> Result<Page, String> {
     let member = kind.member();
     let items = result.array(member).map_err(|error| format!("{error}"))?;
     let items = items.ok_or_else(|| format!("the server's list has no `{member}`"))?;
-    let items = items.into_iter().filter_map(|item| Definition::relayed(kind, item, None));
+    let (mut found, mut excluded) = (Vec::with_capacity(items.len()), Vec::new());
+    for (place, item) in items.into_iter().enumerate() {
+        match Definition::checked(kind, item, place) {
+            Ok(item) => found.push(Arc::new(item)),
+            Err(item) => excluded.push(item),
+        }
+    }
     Ok(Page {
         kind,
-        items: items.map(Arc::new).collect(),
+        items: found.into_iter().collect(),
+        excluded,
         next: result.string("nextCursor").ok().flatten().map(Cow::into_owned),
         cache: CacheHints::read(result, rules),
     })

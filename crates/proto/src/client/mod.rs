@@ -16,6 +16,7 @@ mod request;
 mod results;
 mod send;
 mod tasks;
+mod unreadable;
 pub mod verdict;
 
 pub use outbox::{Greeting, Happening, Noise, Outbox, Outgoing, QuestionKey, Refusal, Sending};
@@ -135,6 +136,8 @@ pub struct Machine {
     noise: usize,
     /// The message that is being taken, where results are to share it instead of being copied.
     shared: Option<Arc<String>>,
+    /// Whether an overlong message is under way of which nobody knows yet whose answer it is.
+    overlong: bool,
 }
 
 impl Machine {
@@ -154,6 +157,7 @@ impl Machine {
             questions: Questions::default(),
             noise: 0,
             shared: None,
+            overlong: false,
         }
     }
 

@@ -1,7 +1,6 @@
 //! What arrives from the server.
 
-use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 
 use super::calls::Expect;
@@ -14,7 +13,7 @@ use crate::server::Now;
 use crate::wire::{self, Fields, Frame, Object, Told, unquote};
 
 /// The longest part of a server's own text that is repeated.
-const LONGEST_ECHO: usize = 128;
+pub(super) const LONGEST_ECHO: usize = 128;
 
 /// How a message came in.
 #[derive(Clone, Copy)]
@@ -38,15 +37,7 @@ impl Machine {
             Ok(Frame::Batch(elements)) => {
                 elements.iter().for_each(|fields| self.take(fields, arrival, out));
             }
-            Err(error) => {
-                let start =
-                    shorten(&String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_ECHO)]));
-                self.make_noise(Noise::Unreadable(error.to_string(), start), out);
-                if !error.reason.is_syntax() {
-                    let detail = format!("the server's answer cannot be read: {error}");
-                    self.fail_origin(origin, &detail, out);
-                }
-            }
+            Err(error) => self.take_unreadable(bytes, error, arrival, out),
         }
     }
 
@@ -65,24 +56,7 @@ impl Machine {
         self.shared = None;
     }
 
-    /// Takes the news that a message was too long to be read.
-    pub fn overlong(&mut self, origin: Option<CallKey>, out: &mut Outbox) {
-        let why = "the message is longer than what is read";
-        self.make_noise(Noise::Unreadable(why.into(), String::new()), out);
-        self.fail_origin(origin, "the server's answer is longer than what is read", out);
-    }
-
-    /// Where a call has a channel of its own, a message there that is too large to be read was its answer. What is no
-    /// JSON at all was none: the answer may still come.
-    fn fail_origin(&mut self, origin: Option<CallKey>, detail: &str, out: &mut Outbox) {
-        let waits =
-            |call: &CallKey| self.calls.get(*call).is_some_and(|pending| !pending.listening);
-        if let Some(call) = origin.filter(waits) {
-            self.finish(call, Fault::new(FaultKind::BackendUnavailable, detail).into(), out);
-        }
-    }
-
-    fn take(&mut self, fields: &Fields<'_>, arrival: Arrival, out: &mut Outbox) {
+    pub(super) fn take(&mut self, fields: &Fields<'_>, arrival: Arrival, out: &mut Outbox) {
         if !fields.is_object {
             return self.make_noise(Noise::NoMessage("it is no object".into()), out);
         }
@@ -113,8 +87,7 @@ impl Machine {
         let Some(id) = fields.id.filter(|id| *id != "null") else {
             return self.take_nameless(error, arrival, out);
         };
-        let number = id.parse::<u64>().ok().filter(|number| self.calls.was_minted(*number));
-        let Some(call) = number.map(CallKey) else {
+        let Some(call) = self.minted(id) else {
             return self.make_noise(Noise::UnknownAnswer(shorten(id)), out);
         };
         // A late answer to a call that was given up, or a second one, is nobody's.
@@ -130,6 +103,12 @@ impl Machine {
             (None, Some(error)) => self.take_error(call, error, out),
             (None, None) => {}
         }
+    }
+
+    /// The call that has this id, be it over or not.
+    pub(super) fn minted(&self, id: &str) -> Option<CallKey> {
+        let number = id.parse::<u64>().ok().filter(|number| self.calls.was_minted(*number));
+        number.map(CallKey)
     }
 
     /// An error whose id could not be read belongs to the call whose channel it came on, or to the only one

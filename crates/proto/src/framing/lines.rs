@@ -10,8 +10,9 @@ use super::KEPT_CAPACITY;
 /// Cuts a byte stream into lines.
 ///
 /// A line ends at `\n`, and one `\r` before that belongs to the end. Lines of nothing but whitespace
-/// are skipped. A line longer than the limit is reported once, as soon as that is known, and the rest
-/// of it is dropped as it arrives. How the stream was cut into chunks makes no difference.
+/// are skipped. A line longer than the limit is reported as soon as that is known, with its first bytes, and once more
+/// at its end, with its last bytes; the rest of it is dropped as it arrives. How the stream was cut into chunks makes
+/// no difference.
 ///
 /// ```
 /// use creole_proto::framing::{Line, Lines};
@@ -34,21 +35,32 @@ pub struct Lines {
     spent: bool,
     /// Whether the rest of an overlong line is being dropped.
     dropping: bool,
+    /// Whether the end of an overlong line is still to be reported.
+    has_ended: bool,
+    /// The first and the last bytes of an overlong line.
+    start: Vec<u8>,
+    end: Vec<u8>,
 }
 
-/// One line, or the news that it was too long.
+/// How many bytes of each end of an overlong line are kept.
+const EXCERPT: usize = 512;
+
+/// One line, or the report that it was too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     /// The bytes of the line, without its end.
     Complete(&'a [u8]),
-    /// A line exceeded the limit; nothing of it is kept.
-    TooLong,
+    /// A line exceeded the limit; these are its first bytes.
+    TooLong(&'a [u8]),
+    /// The line that exceeded the limit is over; these are its last bytes.
+    TooLongEnd(&'a [u8]),
 }
 
 impl Lines {
     /// A line may have `limit` bytes, its end not counted.
     pub fn new(limit: usize) -> Self {
-        Self { limit, pending: Vec::new(), spent: false, dropping: false }
+        let (pending, start, end) = (Vec::new(), Vec::new(), Vec::new());
+        Self { limit, pending, spent: false, dropping: false, has_ended: false, start, end }
     }
 
     /// Takes the next line off `chunk`; call it until it returns `None`, which leaves `chunk` empty.
@@ -57,6 +69,9 @@ impl Lines {
     /// into a buffer that stays below the limit and gives back what one large line made it grow.
     pub fn next<'a, 'c: 'a>(&'a mut self, chunk: &mut &'c [u8]) -> Option<Line<'a>> {
         self.empty_spent();
+        if mem::take(&mut self.has_ended) {
+            return Some(Line::TooLongEnd(&self.end));
+        }
         let found = loop {
             let Some(end) = memchr(b'\n', chunk) else { break self.hold(mem::take(chunk)) };
             let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
@@ -96,32 +111,51 @@ impl Lines {
     /// A newline arrived, and `line` before it.
     fn complete<'c>(&mut self, line: &'c [u8]) -> Found<'c> {
         if mem::take(&mut self.dropping) {
-            return Found::Nothing;
+            keep_end(&mut self.end, line);
+            return Found::TooLongEnd;
         }
         if self.pending.is_empty() {
             return match self.judge(line) {
                 Verdict::Good => Found::InChunk(strip_return(line)),
                 Verdict::Blank => Found::Nothing,
-                Verdict::TooLong => Found::TooLong,
+                Verdict::TooLong => self.whole_too_long(line),
             };
         }
         if self.exceeds(line) {
-            self.empty();
-            return Found::TooLong;
+            return self.whole_too_long(line);
         }
         self.append(line);
         self.judge_pending()
     }
 
+    /// The pending line with `part`, its last bytes, is too long.
+    fn whole_too_long<'c>(&mut self, part: &[u8]) -> Found<'c> {
+        self.has_ended = true;
+        self.too_long(part)
+    }
+
+    /// The pending line with `part` is too long: only its ends are kept.
+    fn too_long<'c>(&mut self, part: &[u8]) -> Found<'c> {
+        self.start.clear();
+        self.end.clear();
+        for bytes in [&self.pending[..], part] {
+            let room = EXCERPT - self.start.len();
+            self.start.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            keep_end(&mut self.end, bytes);
+        }
+        self.empty();
+        Found::TooLong
+    }
+
     /// More of a line arrived, but not its end.
     fn hold<'c>(&mut self, part: &[u8]) -> Found<'c> {
         if self.dropping {
+            keep_end(&mut self.end, part);
             return Found::Nothing;
         }
         if self.exceeds(part) {
             self.dropping = true;
-            self.empty();
-            return Found::TooLong;
+            return self.too_long(part);
         }
         self.append(part);
         Found::Nothing
@@ -131,10 +165,7 @@ impl Lines {
         match self.judge(&self.pending) {
             Verdict::Good => return Found::InPending,
             Verdict::Blank => self.empty(),
-            Verdict::TooLong => {
-                self.empty();
-                return Found::TooLong;
-            }
+            Verdict::TooLong => return self.whole_too_long(b""),
         }
         Found::Nothing
     }
@@ -172,7 +203,8 @@ impl Lines {
     fn hand_out<'a, 'c: 'a>(&'a mut self, found: Found<'c>) -> Option<Line<'a>> {
         match found {
             Found::Nothing => None,
-            Found::TooLong => Some(Line::TooLong),
+            Found::TooLong => Some(Line::TooLong(&self.start)),
+            Found::TooLongEnd => Some(Line::TooLongEnd(&self.end)),
             Found::InChunk(line) => Some(Line::Complete(line)),
             Found::InPending => {
                 self.spent = true;
@@ -198,6 +230,7 @@ impl Lines {
 enum Found<'c> {
     Nothing,
     TooLong,
+    TooLongEnd,
     InChunk(&'c [u8]),
     InPending,
 }
@@ -206,6 +239,14 @@ enum Verdict {
     Good,
     Blank,
     TooLong,
+}
+
+/// Appends to the last bytes of a line, of which only so many are kept.
+fn keep_end(end: &mut Vec<u8>, part: &[u8]) {
+    let part = &part[part.len().saturating_sub(EXCERPT)..];
+    let surplus = (end.len() + part.len()).saturating_sub(EXCERPT);
+    end.drain(..surplus);
+    end.extend_from_slice(part);
 }
 
 fn strip_return(line: &[u8]) -> &[u8] {
@@ -224,16 +265,17 @@ mod tests {
         let mut seen = Vec::new();
         let mut lines = Lines::new(limit);
         for chunk in input.chunks(size) {
-            lines.feed(chunk, |line| seen.push(shown(line)));
+            lines.feed(chunk, |line| seen.extend(shown(line)));
         }
-        seen.extend(lines.finish().map(shown));
+        seen.extend(lines.finish().and_then(shown));
         seen
     }
 
-    fn shown(line: Line<'_>) -> String {
+    fn shown(line: Line<'_>) -> Option<String> {
         match line {
-            Line::Complete(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Line::TooLong => String::from("!"),
+            Line::Complete(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Line::TooLong(_) => Some(String::from("!")),
+            Line::TooLongEnd(_) => None,
         }
     }
 
@@ -270,15 +312,36 @@ mod tests {
     fn an_overlong_line_is_reported_once_and_as_soon_as_known() {
         let mut lines = Lines::new(3);
         let mut chunk = &b"abcd"[..];
-        assert_eq!(lines.next(&mut chunk), Some(Line::TooLong));
+        assert_eq!(lines.next(&mut chunk), Some(Line::TooLong(b"abcd")));
         for mut more in [&b"efgh"[..], b"ijkl"] {
             assert_eq!(lines.next(&mut more), None);
         }
         chunk = b"mn\nnext\nok\n";
-        assert_eq!(lines.next(&mut chunk), Some(Line::TooLong));
+        assert_eq!(lines.next(&mut chunk), Some(Line::TooLongEnd(b"abcdefghijklmn")));
+        assert_eq!(lines.next(&mut chunk), Some(Line::TooLong(b"next")));
+        assert_eq!(lines.next(&mut chunk), Some(Line::TooLongEnd(b"next")));
         assert_eq!(lines.next(&mut chunk), Some(Line::Complete(b"ok")));
         assert_eq!(lines.next(&mut chunk), None);
         assert_eq!(lines.finish(), None);
+    }
+
+    #[test]
+    fn both_ends_of_an_overlong_line_are_kept_however_it_is_cut() {
+        let line: Vec<u8> = (0..5000_u32).map(|at| b'a' + (at % 23) as u8).collect();
+        let mut input = line.clone();
+        input.extend_from_slice(b"\nok\n");
+        for size in [1, 7, 511, 512, 513, 4096, 6000] {
+            let (mut lines, mut ends) = (Lines::new(1000), Vec::new());
+            for chunk in input.chunks(size) {
+                lines.feed(chunk, |line| match line {
+                    Line::TooLong(start) => ends.push(start[..16].to_vec()),
+                    Line::TooLongEnd(end) => ends.push(end[end.len() - EXCERPT..].to_vec()),
+                    Line::Complete(line) => ends.push(line.to_vec()),
+                });
+            }
+            let expected = [&line[..16], &line[line.len() - EXCERPT..], b"ok"];
+            assert_eq!(ends, expected, "chunks of {size}");
+        }
     }
 
     #[test]
@@ -306,14 +369,16 @@ mod tests {
         let mut lines = Lines::new(MIB);
         let mut news = 0;
         for _ in 0..50 * 16 {
-            lines.feed(&[b'x'; MIB / 16], |line| news += usize::from(line == Line::TooLong));
+            lines.feed(&[b'x'; MIB / 16], |line| {
+                news += usize::from(matches!(line, Line::TooLong(_)))
+            });
             assert!(lines.pending.capacity() <= MIB + 1);
         }
         assert_eq!(news, 1);
         assert!(lines.pending.capacity() <= KEPT_CAPACITY);
 
         let mut lengths = vec![];
-        let mut note = |line: Line<'_>| lengths.push(shown(line).len());
+        let mut note = |line: Line<'_>| lengths.extend(shown(line).map(|line| line.len()));
         lines.feed(b"\n", &mut note);
         for _ in 0..16 {
             lines.feed(&[b'x'; MIB / 16], &mut note);

@@ -34,7 +34,8 @@ impl Machine {
     pub fn receive_line(&mut self, line: Line<'_>, now: Now, out: &mut Outbox) {
         match line {
             Line::Complete(frame) => self.receive(frame, now, out),
-            Line::TooLong => self.overlong(out),
+            Line::TooLong(_) => self.overlong(out),
+            Line::TooLongEnd(_) => {}
         }
     }
 

@@ -269,17 +269,18 @@ fn a37_the_longest_line_and_one_byte_more() {
     let mut seen = Vec::new();
     for length in [LIMIT, LIMIT + 1, 50 * LIMIT, 1] {
         for start in (0..length).step_by(4096) {
-            lines.feed(&[b'1'; 4096][..(length - start).min(4096)], |line| seen.push(size(line)));
+            lines.feed(&[b'1'; 4096][..(length - start).min(4096)], |line| seen.extend(size(line)));
         }
-        lines.feed(b"\r\n", |line| seen.push(size(line)));
+        lines.feed(b"\r\n", |line| seen.extend(size(line)));
     }
     assert_eq!(seen, [Some(LIMIT), None, None, Some(1)]);
 }
 
-fn size(line: Line<'_>) -> Option<usize> {
+fn size(line: Line<'_>) -> Option<Option<usize>> {
     match line {
-        Line::Complete(bytes) => Some(bytes.len()),
-        Line::TooLong => None,
+        Line::Complete(bytes) => Some(Some(bytes.len())),
+        Line::TooLong(_) => Some(None),
+        Line::TooLongEnd(_) => None,
     }
 }
 

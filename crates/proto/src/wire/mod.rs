@@ -13,6 +13,7 @@ pub mod raw;
 pub mod scan;
 pub mod text;
 pub mod told;
+pub mod visible;
 
 mod cursor;
 mod nesting;
@@ -29,6 +30,8 @@ pub use object::{
     FieldError, Members, Object, Problem, as_object, as_required_string, as_string, elements,
 };
 pub use raw::{Raw, RawError};
+pub(crate) use scan::nests_deeper;
 pub use scan::{Fields, Frame, Limits, Reason, ScanError, scan};
 pub use text::{one_line, quote, unquote};
 pub use told::Told;
+pub use visible::{escape_controls, is_control};

@@ -144,6 +144,16 @@ pub(super) fn check(text: &str, limits: &Limits) -> Result<bool, ScanError> {
     scanner.only_value().map_err(|Refused| scanner.cursor.error())
 }
 
+/// Whether a value in valid text has more containers open at once than this.
+pub(crate) fn nests_deeper(text: &str, depth: usize) -> bool {
+    // Most values have not even so many brackets.
+    if text.bytes().filter(|byte| matches!(byte, b'{' | b'[')).take(depth + 1).count() <= depth {
+        return false;
+    }
+    let limits = Limits { depth, nodes: usize::MAX, batch: usize::MAX };
+    matches!(check(text, &limits), Err(ScanError { reason: Reason::TooDeep, .. }))
+}
+
 fn decode(bytes: &[u8]) -> Result<&str, ScanError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         return Err(ScanError { reason: Reason::ByteOrderMark, at: 0 });

@@ -37,7 +37,8 @@ pub(crate) fn endpoint(operation: &Operation, _: &Caller) -> Outcome {
             let tool = Definition::relayed(ListKind::Tools, tool, None).unwrap();
             let items = [Arc::new(tool)].into_iter().collect();
             let cache = CacheHints { ttl_ms: 7, public: true };
-            Payload::Page(Page { kind: ListKind::Tools, items, next: Some("n".into()), cache })
+            let (next, excluded) = (Some("n".into()), Vec::new());
+            Payload::Page(Page { kind: ListKind::Tools, items, excluded, next, cache })
         }
         Operation::CallTool { name, arguments } => match name.as_str() {
             "t" => Payload::Tool(ToolResult::text(arguments.as_ref().map_or("none", Raw::as_str))),

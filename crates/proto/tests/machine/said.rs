@@ -245,6 +245,7 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
         Just(Payload::Page(Page {
             kind: ListKind::Tools,
             items: Items::default(),
+            excluded: Vec::new(),
             next: Some("n".to_owned()),
             cache: CacheHints::NONE,
         })),

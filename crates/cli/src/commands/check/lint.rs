@@ -23,15 +23,15 @@ pub(super) struct Finding {
 /// All that is wrong, in the order of the lists.
 pub(super) fn lint(lists: &Lists) -> Vec<Finding> {
     let mut findings = Vec::new();
+    for (kind, excluded) in &lists.excluded {
+        let item = format!("{} {:?}", noun(*kind), excluded.name);
+        let problem = format!("is left out, because clients reject its list: {}", excluded.reason);
+        findings.push(Finding { item, problem });
+    }
     for (kind, items) in &lists.listed {
         let items: Vec<Value> =
             items.iter().filter_map(|item| serde_json::from_str(item).ok()).collect();
-        let what = match kind {
-            ListKind::Tools => "tool",
-            ListKind::Prompts => "prompt",
-            ListKind::Templates => "template",
-            ListKind::Resources | ListKind::Skills => "resource",
-        };
+        let what = noun(*kind);
         let mut add = |name: &str, problem: String| {
             findings.push(Finding { item: format!("{what} `{name}`"), problem });
         };
@@ -57,18 +57,29 @@ pub(super) fn lint(lists: &Lists) -> Vec<Finding> {
     findings
 }
 
+fn noun(kind: ListKind) -> &'static str {
+    match kind {
+        ListKind::Tools => "tool",
+        ListKind::Prompts => "prompt",
+        ListKind::Templates => "template",
+        ListKind::Resources | ListKind::Skills => "resource",
+    }
+}
+
 fn is_blank(text: &Value) -> bool {
     text.as_str().is_none_or(|text| text.trim().is_empty())
 }
 
 #[cfg(test)]
 mod tests {
+    use creole::proto::model::ExcludedItem;
+
     use super::*;
 
     fn problems(items: &[&str]) -> Vec<String> {
         let items = items.iter().map(|item| (*item).to_owned()).collect();
         let told = |finding: Finding| format!("{} {}", finding.item, finding.problem);
-        let lists = Lists { listed: vec![(ListKind::Tools, items)], mended: vec![] };
+        let lists = Lists { listed: vec![(ListKind::Tools, items)], ..Lists::default() };
         lint(&lists).into_iter().map(told).collect()
     }
 
@@ -76,6 +87,17 @@ mod tests {
     fn a_tool_that_is_right_has_no_findings() {
         let right = r#"{"name":"add","description":"Adds","inputSchema":{"type":"object"}}"#;
         assert_eq!(problems(&[right]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_item_that_is_left_out_is_a_finding() {
+        let excluded = ExcludedItem { name: "a\u{202e}".into(), reason: "bad".into() };
+        let lists = Lists { excluded: vec![(ListKind::Prompts, excluded)], ..Lists::default() };
+        let expected = Finding {
+            item: r#"prompt "a\u{202e}""#.to_owned(),
+            problem: "is left out, because clients reject its list: bad".to_owned(),
+        };
+        assert_eq!(lint(&lists), [expected]);
     }
 
     #[test]

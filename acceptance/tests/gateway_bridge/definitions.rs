@@ -1,0 +1,137 @@
+//! Definitions that break the rules: they are left out, named in the log, and nobody else's list suffers.
+
+use std::fs;
+
+use creole_acceptance::gateway::{Legacy, Modern, Puppeteer, Show};
+use creole_acceptance::http::Listening;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Tools that the official TypeScript client rejects a whole list for, and why each is left out.
+fn bad_tools() -> Vec<(Value, &'static str)> {
+    let tool = |name: &str, schema: Value| json!({"name": name, "inputSchema": schema});
+    let with = |name: &str, member: &str, value: Value| {
+        let mut tool = tool(name, json!({"type": "object"}));
+        tool[member] = value;
+        tool
+    };
+    let missing = "`inputSchema` is missing";
+    let no_object = "`inputSchema` must be an object";
+    vec![
+        (tool("null", json!(null)), missing),
+        (json!({"name": "missing"}), missing),
+        (tool("list", json!([])), no_object),
+        (tool("text", json!("x")), no_object),
+        (tool("number", json!(5)), no_object),
+        (tool("array", json!({"type": "array"})), "`inputSchema.type` must be"),
+        (with("description", "description", json!(5)), "`description` must be a string"),
+        (with("annotations", "annotations", json!("yes")), "`annotations` must be an object"),
+        (with("bidi\u{202e}x", "title", json!("t")), "control character U+202E"),
+        (with("new\nline", "title", json!("t")), "control character U+000A"),
+        (with(&"n".repeat(129), "title", json!("t")), "has 129 characters; 128 are allowed"),
+        (with("deep", "_meta", nested(200)), "nested so deep that a list has over 128 levels"),
+    ]
+}
+
+fn nested(depth: usize) -> Value {
+    (0..depth).fold(json!(1), |inner, _| json!({ "a": inner }))
+}
+
+/// A server with all lists.
+fn server(tools: Value, resources: Value, templates: Value, prompts: Value) -> Show {
+    let has = json!({"tools": {}, "prompts": {}, "resources": {}});
+    Show::new("2025-11-25", has, &[])
+        .answering("tools/list", json!({"tools": tools}))
+        .answering("resources/list", json!({"resources": resources}))
+        .answering("resources/templates/list", json!({"resourceTemplates": templates}))
+        .answering("prompts/list", json!({"prompts": prompts}))
+}
+
+/// A gateway before a server that is right and one that is not.
+struct Mixed {
+    gateway: Listening,
+    _puppets: [Puppeteer; 2],
+    _folder: TempDir,
+}
+
+impl Mixed {
+    fn new(bad: Show) -> Self {
+        let good = server(
+            json!([{"name": "ask", "inputSchema": {"type": "object"}}]),
+            json!([{"uri": "good://one", "name": "one"}]),
+            json!([{"uriTemplate": "good://{id}", "name": "by-id"}]),
+            json!([{"name": "greet"}]),
+        );
+        let puppets = [Puppeteer::new(good), Puppeteer::new(bad)];
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gateway.toml");
+        let table = |name: &str, puppets: &Puppeteer| {
+            format!("[upstreams.{name}]\nprefix = \"\"\ncommand = {}\n", json!(puppets.command()))
+        };
+        let tables = table("good", &puppets[0]) + &table("bad", &puppets[1]);
+        fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{tables}")).unwrap();
+        let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
+        Self { gateway, _puppets: puppets, _folder: folder }
+    }
+
+    /// What clients of both eras see of a list, by this member of each item.
+    #[track_caller]
+    fn listed(&self, method: &str, list: &str, member: &str) -> Vec<String> {
+        let names = |answer: &Value| -> Vec<String> {
+            let items = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}"));
+            items.iter().map(|item| item[member].as_str().unwrap().to_owned()).collect()
+        };
+        let modern = Modern::new(self.gateway.address()).request(method, json!({}));
+        let legacy = Legacy::open(self.gateway.address(), "2025-06-18", json!({}), None);
+        let seen = names(&modern);
+        assert_eq!(seen, names(&legacy.request(method, &json!({}))));
+        seen
+    }
+}
+
+#[test]
+fn a_bad_tool_is_left_out_and_named_and_every_other_tool_is_listed() {
+    let bad = bad_tools();
+    let mut tools: Vec<Value> = bad.iter().map(|(tool, _)| tool.clone()).collect();
+    tools.insert(3, json!({"name": "fine", "inputSchema": {"type": "object"}}));
+    let mixed = Mixed::new(server(json!(tools), json!([]), json!([]), json!([])));
+    assert_eq!(mixed.listed("tools/list", "tools", "name"), ["ask", "fine"]);
+    for (tool, why) in &bad {
+        mixed.gateway.until_said(why);
+        let name = tool["name"].as_str().unwrap();
+        if name.chars().all(|letter| letter.is_ascii_alphabetic()) && name.len() < 64 {
+            mixed.gateway.until_said(&format!("item=\"{name}\""));
+        }
+    }
+    let client = Modern::new(mixed.gateway.address());
+    let refused = client.request("tools/call", json!({"name": "annotations", "arguments": {}}));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+#[test]
+fn a_bad_resource_template_or_prompt_is_left_out_and_the_others_are_listed() {
+    let resources = json!([
+        {"uri": "bad://one"},
+        {"uri": "bad://two", "name": "two", "size": "large"},
+        {"uri": "bad://three", "name": "three", "description": null},
+    ]);
+    let templates = json!([
+        {"name": "no-template"},
+        {"uriTemplate": "bad://{x}", "name": "x", "annotations": {"audience": "user"}},
+        {"uriTemplate": "bad://y/{x}", "name": "y"},
+    ]);
+    let prompts = json!([
+        {"name": "args", "arguments": {"a": 1}},
+        {"name": "hidden\u{2066}"},
+        {"name": "fine", "arguments": [{"name": "a", "required": null}]},
+    ]);
+    let mixed = Mixed::new(server(json!([]), resources, templates, prompts));
+    let resources = mixed.listed("resources/list", "resources", "uri");
+    assert_eq!(resources, ["good://one", "bad://three"]);
+    let templates = mixed.listed("resources/templates/list", "resourceTemplates", "name");
+    assert_eq!(templates, ["by-id", "y"]);
+    assert_eq!(mixed.listed("prompts/list", "prompts", "name"), ["greet", "fine"]);
+    for why in ["`size` must be", "`uriTemplate` is missing", "`arguments` must be", "U+2066"] {
+        mixed.gateway.until_said(why);
+    }
+}

@@ -1,0 +1,214 @@
+//! Messages that cannot be read as a whole: the call that one of them answers fails at once instead of waiting.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use super::calls::Expect;
+use super::outbox::{Noise, Outbox};
+use super::receive::{Arrival, LONGEST_ECHO, shorten};
+use super::{CallKey, Machine};
+use crate::fault::{Fault, FaultKind};
+use crate::wire::{self, Fields, Frame, Limits, Object, Reason, ScanError};
+
+/// How deep a message is looked into to find out whose answer it is.
+const DEEPEST_LOOK: usize = 100_000;
+
+/// What the beginning of a message tells of it.
+#[derive(Debug, PartialEq, Eq)]
+enum Beginning {
+    /// It is the answer to a call of this id.
+    Answer(String),
+    /// It is no answer.
+    NoAnswer,
+    /// It may be an answer; its id comes later.
+    Open,
+}
+
+impl Machine {
+    /// Takes bytes that the scan refused. Of a list that is nested too deep the items that are not can still be used.
+    pub(super) fn take_unreadable(
+        &mut self,
+        bytes: &[u8],
+        error: ScanError,
+        arrival: Arrival,
+        out: &mut Outbox,
+    ) {
+        let look = Limits { depth: DEEPEST_LOOK, nodes: usize::MAX, batch: usize::MAX };
+        let seen = (!error.reason.is_syntax()).then(|| wire::scan(bytes, &look).ok()).flatten();
+        let fields = seen.and_then(|frame| match frame {
+            Frame::One(fields) => Some(fields),
+            Frame::Batch(_) => None,
+        });
+        if let Some(list) = fields.as_ref().filter(|fields| self.is_page(fields))
+            && error.reason == Reason::TooDeep
+        {
+            return self.take(list, arrival, out);
+        }
+        let start = shorten(&String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_ECHO)]));
+        self.make_noise(Noise::Unreadable(error.to_string(), start), out);
+        let found = match &fields {
+            Some(fields) => self.answered(fields),
+            None => self.answered_at(bytes),
+        };
+        // What is no JSON at all was no answer on the channel of a call: that may still come.
+        let origin = arrival.origin.filter(|_| !error.reason.is_syntax());
+        let detail = format!("the server's answer cannot be read: {error}");
+        if let Some(call) = found.or(origin) {
+            self.fail_unread(call, &detail, out);
+        }
+    }
+
+    /// Takes the first bytes of a message that is too long to be read; `origin` is the call on whose own channel it
+    /// came, where calls have one.
+    pub fn overlong(&mut self, start: &[u8], origin: Option<CallKey>, out: &mut Outbox) {
+        let why = "the message is longer than what is read";
+        self.make_noise(Noise::Unreadable(why.into(), String::new()), out);
+        let beginning = beginning(start);
+        self.overlong = origin.is_none() && beginning == Beginning::Open;
+        let found = match &beginning {
+            Beginning::Answer(id) => self.minted(id),
+            Beginning::NoAnswer | Beginning::Open => None,
+        };
+        if let Some(call) = found.or(origin) {
+            self.fail_unread(call, OVERLONG, out);
+        }
+    }
+
+    /// Takes the last bytes of a message that was too long to be read. If neither its beginning nor its end tells
+    /// whose answer it is, every call that waits for one fails: one of them would wait in vain.
+    pub fn overlong_end(&mut self, end: &[u8], out: &mut Outbox) {
+        if !core::mem::take(&mut self.overlong) {
+            return;
+        }
+        let calls = match last_id(end) {
+            Some(id) => self.minted(id).into_iter().collect(),
+            None => self.calls.keys(),
+        };
+        for call in calls {
+            self.fail_unread(call, OVERLONG, out);
+        }
+    }
+
+    /// Whether this is the answer to a request for a list.
+    fn is_page(&self, fields: &Fields<'_>) -> bool {
+        let pending = self.answered(fields).and_then(|call| self.calls.get(call));
+        pending.is_some_and(|it| matches!(it.expect, Expect::Page(_) | Expect::Directory))
+    }
+
+    /// The call that a message answers.
+    fn answered(&self, fields: &Fields<'_>) -> Option<CallKey> {
+        let is_answer = fields.method.is_none() && fields.result.or(fields.error).is_some();
+        fields.id.filter(|_| is_answer).and_then(|id| self.minted(id))
+    }
+
+    fn answered_at(&self, bytes: &[u8]) -> Option<CallKey> {
+        match beginning(&bytes[..bytes.len().min(LONGEST_START)]) {
+            Beginning::Answer(id) => self.minted(&id),
+            Beginning::NoAnswer | Beginning::Open => None,
+        }
+    }
+
+    /// Fails a call whose answer cannot be read; a listener goes on.
+    fn fail_unread(&mut self, call: CallKey, detail: &str, out: &mut Outbox) {
+        if self.calls.get(call).is_some_and(|pending| pending.sent && !pending.listening) {
+            self.finish(call, Fault::new(FaultKind::BackendUnavailable, detail).into(), out);
+        }
+    }
+}
+
+const OVERLONG: &str = "the server's answer is longer than what is read";
+
+/// How much of a message is looked at as its beginning.
+const LONGEST_START: usize = 512;
+
+/// Reads the first members of a message whose rest is missing or wrong.
+fn beginning(start: &[u8]) -> Beginning {
+    let readable = match core::str::from_utf8(start) {
+        Ok(text) => text,
+        Err(error) => core::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default(),
+    };
+    let Some(object) = Object::new(readable) else {
+        // An array may hold an answer; what is no JSON, such as a banner, holds none.
+        let may_answer =
+            matches!(readable.trim_ascii_start().as_bytes().first(), None | Some(b'['));
+        return if may_answer { Beginning::Open } else { Beginning::NoAnswer };
+    };
+    let [id, method] = object.pick(["id", "method"]);
+    let is_answer = object.enter("result").is_some() || object.enter("error").is_some();
+    match id {
+        _ if method.is_some() => Beginning::NoAnswer,
+        Some(id) if is_answer => Beginning::Answer(id.into()),
+        _ => Beginning::Open,
+    }
+}
+
+/// The id that stands last in a message, before or after `jsonrpc`: many servers write it there. What the last brace
+/// closes is the message itself, so no id of something inside is meant.
+fn last_id(end: &[u8]) -> Option<&str> {
+    let members = end.trim_ascii_end().strip_suffix(b"}")?.trim_ascii_end();
+    let before_version = strip_member(members, b"\"jsonrpc\"", |byte| byte != b',');
+    let members = match before_version {
+        Some((rest, b"\"2.0\"")) => rest.strip_suffix(b",")?.trim_ascii_end(),
+        _ => members,
+    };
+    let (rest, id) = strip_member(members, b"\"id\"", |byte| byte.is_ascii_digit())?;
+    let is_member = rest.ends_with(b",") || rest.ends_with(b"{");
+    core::str::from_utf8(id).ok().filter(|id| is_member && !id.is_empty())
+}
+
+/// Takes the last member off, if it has this key and a value of such bytes.
+fn strip_member<'a>(
+    members: &'a [u8],
+    key: &[u8],
+    is_value: impl Fn(u8) -> bool,
+) -> Option<(&'a [u8], &'a [u8])> {
+    let length = members.iter().rev().take_while(|byte| is_value(**byte) && **byte != b':').count();
+    let (rest, value) = members.split_at(members.len() - length);
+    let rest = rest.trim_ascii_end().strip_suffix(b":")?.trim_ascii_end().strip_suffix(key)?;
+    Some((rest.trim_ascii_end(), value.trim_ascii()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_tells_whose_answer_a_message_is() {
+        for (start, expected) in [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"te"#, Beginning::Answer("7".into())),
+            (r#" {"id":7,"error":{"code":1,"mess"#, Beginning::Answer("7".into())),
+            (r#"{"result":{"id":9,"content":["#, Beginning::Open),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{"#,
+                Beginning::NoAnswer,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"#,
+                Beginning::NoAnswer,
+            ),
+            ("garbage", Beginning::NoAnswer),
+            (r#"[{"jsonrpc":"2.0""#, Beginning::Open),
+            ("", Beginning::Open),
+        ] {
+            assert_eq!(beginning(start.as_bytes()), expected, "{start}");
+        }
+        assert_eq!(beginning(b"{\"id\":7,\"result\":{\"a\":\"\xc3"), Beginning::Answer("7".into()));
+    }
+
+    #[test]
+    fn the_end_tells_whose_answer_a_message_was() {
+        for (end, expected) in [
+            (r#"xx"}]},"jsonrpc":"2.0","id":12}"#, Some("12")),
+            (r#"xx"}]},"id":12,"jsonrpc":"2.0"}"#, Some("12")),
+            ("xx\"}]} , \"id\" : 12 } \r", Some("12")),
+            (r#"xx"}]},"jsonrpc":"2.0"}"#, None),
+            (r#"xx"}],"id":12}}"#, None),
+            (r#""a\"id":12}"#, None),
+            (r#","id":"12"}"#, None),
+            (r#","id":}"#, None),
+            ("", None),
+        ] {
+            assert_eq!(last_id(end.as_bytes()), expected, "{end}");
+        }
+    }
+}

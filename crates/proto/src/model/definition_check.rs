@@ -1,0 +1,411 @@
+//! Checks a definition that another server wrote, so that one that breaks the rules never stands in a list: clients
+//! reject the whole list then.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::definition_rules::{Absent, MemberRule, Shape, members_of};
+use super::{Definition, ListKind};
+use crate::encode::foreign_member;
+use crate::wire::{Limits, Object, elements, is_control, nests_deeper, unquote};
+
+/// How deep an item may be nested: with the three levels of the list around it, readers still take the message.
+const DEEPEST: usize = 125;
+
+/// The longest part of a bad name that is repeated.
+const LONGEST_ECHO: usize = 64;
+
+/// An item that is not listed, and why.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExcludedItem {
+    /// The name or uri that it says it has; the place in its list where it has none.
+    pub name: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for ExcludedItem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}: {}", self.name, self.reason)
+    }
+}
+
+impl Definition {
+    /// The definition of an item that another server lists at this place of its list, if it follows the rules of its
+    /// kind. Empty fields that are written as null are taken out.
+    pub fn checked(kind: ListKind, item: &str, place: usize) -> Result<Self, ExcludedItem> {
+        let excluded = |reason: String| {
+            let name =
+                Object::new(item).and_then(|object| object.string(kind.key()).ok().flatten());
+            let name = name.filter(|name| !name.is_empty());
+            let name = name.map(|name| name.chars().take(LONGEST_ECHO).collect());
+            ExcludedItem { name: name.unwrap_or_else(|| format!("item {}", place + 1)), reason }
+        };
+        if nests_deeper(item, DEEPEST) {
+            let most = Limits::default().depth;
+            return Err(excluded(format!(
+                "it is nested so deep that a list has over {most} levels"
+            )));
+        }
+        let conforming = conform(kind, item).map_err(|wrong| excluded(wrong.to_string()))?;
+        let found = Self::relayed(kind, &conforming, None);
+        found.ok_or_else(|| excluded(format!("it has no `{}`", kind.key())))
+    }
+}
+
+/// What is wrong with a definition: the member and what it should be.
+struct Wrong {
+    path: String,
+    problem: Cow<'static, str>,
+}
+
+impl Wrong {
+    fn new(problem: impl Into<Cow<'static, str>>) -> Self {
+        Self { path: String::new(), problem: problem.into() }
+    }
+
+    /// The same, found inside of this member.
+    fn within(mut self, member: &str) -> Self {
+        self.path = match &*self.path {
+            "" => member.to_string(),
+            inner => format!("{member}.{inner}"),
+        };
+        self
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "`{}` {}", self.path, self.problem)
+    }
+}
+
+/// The item as the rules want it: mostly its own text.
+fn conform(kind: ListKind, item: &str) -> Result<Cow<'_, str>, Wrong> {
+    let Some(object) = Object::new(item) else { return Ok(Cow::Borrowed(item)) };
+    let rules = members_of(kind);
+    if !check_members(rules, object)? {
+        return Ok(Cow::Borrowed(item));
+    }
+    let mut out = Vec::with_capacity(item.len());
+    write_members(&mut out, rules, object);
+    Ok(String::from_utf8(out).map_or(Cow::Borrowed(item), Cow::Owned))
+}
+
+/// Checks the members of an object; tells whether something in it has to be written otherwise.
+fn check_members(rules: &[MemberRule], object: Object<'_>) -> Result<bool, Wrong> {
+    let mut differs = false;
+    let mut found = 0_u32;
+    for (name, value) in object.members() {
+        let Some(place) = rules.iter().position(|rule| rule.name == name) else { continue };
+        let rule = &rules[place];
+        if value == "null" {
+            differs = true;
+            continue;
+        }
+        found |= 1 << place;
+        differs |= check(&rule.shape, value).map_err(|wrong| wrong.within(rule.name))?;
+    }
+    for (place, rule) in rules.iter().enumerate().filter(|(place, _)| found & (1 << place) == 0) {
+        match rule.absent {
+            Absent::Allowed => {}
+            Absent::Refused => return Err(Wrong::new("is missing").within(rules[place].name)),
+            Absent::Means(_) => differs = true,
+        }
+    }
+    Ok(differs)
+}
+
+/// Checks a value; tells whether it has to be written otherwise.
+fn check(shape: &Shape, value: &str) -> Result<bool, Wrong> {
+    let is_right = match shape {
+        Shape::Text => value.starts_with('"'),
+        Shape::Name { longest } => return check_name(value, *longest).map(|()| false),
+        Shape::Boolean => matches!(value, "true" | "false"),
+        Shape::Integer => number(value).is_some_and(|number| number % 1.0 == 0.0),
+        Shape::Share => number(value).is_some_and(|number| (0.0..=1.0).contains(&number)),
+        Shape::Moment if value.starts_with('"') => {
+            return Ok(!unquote(value).is_some_and(|text| is_moment(&text)));
+        }
+        Shape::Moment => false,
+        Shape::OneOf(words) => unquote(value).is_some_and(|word| words.contains(&&*word)),
+        Shape::Object => Object::new(value).is_some(),
+        Shape::Schema => matches!(value, "true" | "false") || Object::new(value).is_some(),
+        Shape::Members(rules) => match Object::new(value) {
+            Some(object) => return check_members(rules, object),
+            None => false,
+        },
+        Shape::Array(shape) => match elements(value) {
+            Some(each) => return check_each(each.into_iter().enumerate(), shape),
+            None => false,
+        },
+        Shape::Map(shape) => match Object::new(value) {
+            Some(object) => return check_each(object.members(), shape),
+            None => false,
+        },
+    };
+    match is_right {
+        true => Ok(false),
+        false => Err(Wrong::new(format!("must be {}", wanted(shape)))),
+    }
+}
+
+fn check_each<'a>(
+    each: impl Iterator<Item = (impl ToString, &'a str)>,
+    shape: &Shape,
+) -> Result<bool, Wrong> {
+    let mut differs = false;
+    for (key, value) in each {
+        differs |= check(shape, value).map_err(|wrong| wrong.within(&key.to_string()))?;
+    }
+    Ok(differs)
+}
+
+fn check_name(value: &str, longest: usize) -> Result<(), Wrong> {
+    let Some(name) = unquote(value) else { return Err(Wrong::new("must be a string")) };
+    if let Some(control) = name.chars().find(|character| is_control(*character)) {
+        let code = u32::from(control);
+        return Err(Wrong::new(format!("has the control character U+{code:04X}")));
+    }
+    match name.chars().count() {
+        0 => Err(Wrong::new("is empty")),
+        length if length > longest => {
+            Err(Wrong::new(format!("has {length} characters; {longest} are allowed")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a value should have been.
+fn wanted(shape: &Shape) -> String {
+    match shape {
+        Shape::Text | Shape::Name { .. } | Shape::Moment => "a string".into(),
+        Shape::Boolean => "true or false".into(),
+        Shape::Integer => "a whole number".into(),
+        Shape::Share => "a number from 0 to 1".into(),
+        Shape::OneOf(words) => {
+            let words: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
+            words.join(" or ")
+        }
+        Shape::Object | Shape::Members(_) | Shape::Map(_) => "an object".into(),
+        Shape::Array(_) => "an array".into(),
+        Shape::Schema => "a schema: an object, true or false".into(),
+    }
+}
+
+/// Writes an object that was checked, without the members that count as absent and with those that are meant.
+fn write_members(out: &mut Vec<u8>, rules: &[MemberRule], object: Object<'_>) {
+    out.push(b'{');
+    for (name, value) in object.members() {
+        match rules.iter().find(|rule| rule.name == name) {
+            None => foreign_member(out, &name, value),
+            Some(rule) if is_kept(&rule.shape, value) => {
+                let mut text = Vec::new();
+                write(&mut text, &rule.shape, value);
+                foreign_member(out, &name, core::str::from_utf8(&text).unwrap_or(value));
+            }
+            Some(_) => {}
+        }
+    }
+    let is_absent = |rule: &&MemberRule| object.get(rule.name).is_none_or(|value| value == "null");
+    for rule in rules.iter().filter(is_absent) {
+        if let Absent::Means(value) = rule.absent {
+            foreign_member(out, rule.name, value);
+        }
+    }
+    out.push(b'}');
+}
+
+fn is_kept(shape: &Shape, value: &str) -> bool {
+    value != "null" && !(matches!(shape, Shape::Moment) && check(shape, value).unwrap_or(false))
+}
+
+fn write(out: &mut Vec<u8>, shape: &Shape, value: &str) {
+    match (shape, Object::new(value), elements(value)) {
+        (Shape::Members(rules), Some(object), _) => write_members(out, rules, object),
+        (Shape::Array(shape), _, Some(each)) => {
+            out.push(b'[');
+            for (place, value) in each.into_iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                write(out, shape, value);
+            }
+            out.push(b']');
+        }
+        _ => out.extend_from_slice(value.as_bytes()),
+    }
+}
+
+fn number(value: &str) -> Option<f64> {
+    value
+        .parse()
+        .ok()
+        .filter(|_| value.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']))
+}
+
+/// Whether a text is a date and a time with its offset, such as `2026-07-28T12:00:00Z`.
+fn is_moment(text: &str) -> bool {
+    let (Some(date), Some(rest)) = (text.get(..19), text.get(19..)) else { return false };
+    let is_date = date.bytes().zip("0000-00-00T00:00:00".bytes()).all(|(byte, form)| match form {
+        b'0' => byte.is_ascii_digit(),
+        other => byte == other,
+    });
+    let offset = match rest.strip_prefix('.') {
+        None => rest,
+        Some(fraction) => fraction.trim_start_matches(|digit: char| digit.is_ascii_digit()),
+    };
+    let is_offset = match offset.as_bytes() {
+        [b'Z'] => true,
+        [b'+' | b'-', rest @ ..] => {
+            let form = b"00:00";
+            rest.len() == form.len()
+                && rest.iter().zip(form).all(|(byte, form)| match form {
+                    b'0' => byte.is_ascii_digit(),
+                    other => byte == other,
+                })
+        }
+        _ => false,
+    };
+    is_date && is_offset && !rest.starts_with(".Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::revision::Revision;
+
+    fn tool(members: &str) -> String {
+        format!(r#"{{"name":"t","inputSchema":{{"type":"object"}},{members}}}"#)
+    }
+
+    fn reason(kind: ListKind, item: &str) -> String {
+        match Definition::checked(kind, item, 6) {
+            Ok(definition) => panic!("{item} passed as {definition:?}"),
+            Err(excluded) => excluded.to_string(),
+        }
+    }
+
+    fn text(kind: ListKind, item: &str) -> String {
+        let checked = Definition::checked(kind, item, 0).unwrap_or_else(|error| panic!("{error}"));
+        checked.text(Revision::V2026_07_28.rules()).into()
+    }
+
+    #[test]
+    fn a_tool_that_no_client_takes_is_excluded_and_it_is_said_why() {
+        for schema in ["[]", "\"x\"", "5", "true"] {
+            let item = format!(r#"{{"name":"t","inputSchema":{schema}}}"#);
+            let expected = r#""t": `inputSchema` must be an object"#;
+            assert_eq!(reason(ListKind::Tools, &item), expected);
+        }
+        for item in [r#"{"name":"t"}"#, r#"{"name":"t","inputSchema":null}"#] {
+            assert_eq!(reason(ListKind::Tools, item), r#""t": `inputSchema` is missing"#);
+        }
+        let item = r#"{"name":"t","inputSchema":{"type":"array"}}"#;
+        assert_eq!(reason(ListKind::Tools, item), r#""t": `inputSchema.type` must be "object""#);
+        for (members, expected) in [
+            (r#""description":5"#, "`description` must be a string"),
+            (r#""annotations":"yes""#, "`annotations` must be an object"),
+            (
+                r#""annotations":{"readOnlyHint":1}"#,
+                "`annotations.readOnlyHint` must be true or false",
+            ),
+            (r#""outputSchema":[]"#, "`outputSchema` must be an object"),
+            (r#""icons":[{"src":1}]"#, "`icons.0.src` must be a string"),
+            (r#""_meta":[]"#, "`_meta` must be an object"),
+            (
+                r#""execution":{"taskSupport":"x"}"#,
+                r#"`execution.taskSupport` must be "forbidden" or "optional" or "required""#,
+            ),
+        ] {
+            assert_eq!(reason(ListKind::Tools, &tool(members)), format!("\"t\": {expected}"));
+        }
+        assert_eq!(reason(ListKind::Tools, "[]"), r#""item 7": it has no `name`"#);
+        assert_eq!(reason(ListKind::Tools, "{}"), r#""item 7": `name` is missing"#);
+    }
+
+    #[test]
+    fn items_of_the_other_lists_are_checked_likewise() {
+        for (kind, item, expected) in [
+            (ListKind::Resources, r#"{"uri":"a:b"}"#, r#""a:b": `name` is missing"#),
+            (
+                ListKind::Resources,
+                r#"{"uri":"a:b","name":"n","size":"5"}"#,
+                r#""a:b": `size` must be a whole number"#,
+            ),
+            (
+                ListKind::Resources,
+                r#"{"uri":"a:b","name":"n","annotations":{"priority":2}}"#,
+                r#""a:b": `annotations.priority` must be a number from 0 to 1"#,
+            ),
+            (
+                ListKind::Templates,
+                r#"{"name":"n","uriTemplate":5}"#,
+                r#""n": `uriTemplate` must be a string"#,
+            ),
+            (
+                ListKind::Prompts,
+                r#"{"name":"n","arguments":{}}"#,
+                r#""n": `arguments` must be an array"#,
+            ),
+            (
+                ListKind::Prompts,
+                r#"{"name":"n","arguments":[{"name":5}]}"#,
+                r#""n": `arguments.0.name` must be a string"#,
+            ),
+        ] {
+            assert_eq!(reason(kind, item), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_that_deceives_or_is_too_long_is_excluded() {
+        let named =
+            |name: &str| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
+        let told = reason(ListKind::Tools, &named("a\u{202e}b"));
+        assert_eq!(told, r#""a\u{202e}b": `name` has the control character U+202E"#);
+        assert!(reason(ListKind::Tools, &named("a\\nb")).ends_with("U+000A"));
+        assert!(Definition::checked(ListKind::Tools, &named(&"é".repeat(128)), 0).is_ok());
+        let told = reason(ListKind::Tools, &named(&"é".repeat(129)));
+        assert!(told.ends_with("`name` has 129 characters; 128 are allowed"), "{told}");
+        let long = "x".repeat(500);
+        let resource = format!(r#"{{"uri":"a:{long}","name":"{long}"}}"#);
+        assert!(Definition::checked(ListKind::Resources, &resource, 0).is_ok());
+    }
+
+    #[test]
+    fn empty_fields_are_taken_out_and_what_is_meant_is_written() {
+        let nulls = r#"{"name":"t","title":null,"inputSchema":{"properties":null,"x":null},"annotations":{"title":null,"y":1e400}}"#;
+        let expected =
+            r#"{"name":"t","inputSchema":{"x":null,"type":"object"},"annotations":{"y":1e400}}"#;
+        assert_eq!(text(ListKind::Tools, nulls), expected);
+        let prompt = r#"{"name":"p","arguments":[{"name":"a","description":null},{"name":"b"}]}"#;
+        let expected = r#"{"name":"p","arguments":[{"name":"a"},{"name":"b"}]}"#;
+        assert_eq!(text(ListKind::Prompts, prompt), expected);
+        let dated = |date: &str| {
+            format!(r#"{{"uri":"a:b","name":"n","annotations":{{"lastModified":"{date}"}}}}"#)
+        };
+        for good in ["2026-07-28T12:00:00Z", "2026-07-28T12:00:00.5+02:00"] {
+            assert_eq!(text(ListKind::Resources, &dated(good)), dated(good));
+        }
+        for bad in ["yesterday", "2026-07-28", "2026-07-28T12:00:00", "2026-07-28T12:00:00.Z"] {
+            let expected = r#"{"uri":"a:b","name":"n","annotations":{}}"#;
+            assert_eq!(text(ListKind::Resources, &dated(bad)), expected);
+        }
+    }
+
+    #[test]
+    fn an_item_is_as_deep_as_a_list_of_it_may_be() {
+        let nested = |depth: usize| {
+            let (open, close) = ("{\"a\":".repeat(depth), "}".repeat(depth));
+            format!(r#"{{"name":"t","inputSchema":{{"type":"object"}},"_meta":{open}1{close}}}"#)
+        };
+        assert!(Definition::checked(ListKind::Tools, &nested(DEEPEST - 1), 0).is_ok());
+        let told = reason(ListKind::Tools, &nested(DEEPEST));
+        assert!(told.ends_with("it is nested so deep that a list has over 128 levels"), "{told}");
+        reason(ListKind::Tools, &nested(50_000));
+    }
+}
