@@ -252,7 +252,6 @@ fn a_document_may_be_fetched() {
     let wrong = "[server]\n[openapi.api]\nbase_url = 'https://x.org'\nurl = ";
     for (line, what) in [
         (format!("'{url}/no'"), "the document is no OpenAPI document"),
-        ("'http://127.0.0.1:1/x'".to_owned(), "the document cannot be read: "),
         ("'ftp://x.org'".to_owned(), "is not an address"),
     ] {
         fs::write(folder.path().join("creole.toml"), format!("{wrong}{line}\n")).unwrap();
@@ -298,4 +297,34 @@ fn a_token_is_fetched_once_and_anew_when_it_is_refused() {
     assert_eq!(asked[0].header("authorization"), Some("Basic bWU6aHVudGVyJTNBMjAwMA=="));
     assert_eq!(asked[1].header("authorization"), Some("Bearer token-0"));
     assert_eq!(asked[4].header("authorization"), Some("Bearer token-3"));
+}
+
+#[test]
+fn a_document_that_cannot_be_fetched_keeps_nothing_down_and_is_fetched_later() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    static IS_THERE: AtomicBool = AtomicBool::new(false);
+    let service = Service::start(|_, _| match IS_THERE.load(Ordering::SeqCst) {
+        true => answer("200 OK", "Content-Type: application/yaml\r\n", DOCUMENT),
+        false => answer("503 Service Unavailable", "", "not yet"),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let url = service.url();
+    let text = format!(
+        "[server]\npacks = [\"echo\"]\n[openapi.api]\nurl = '{url}/api.yaml'\nbase_url = '{url}'\n\
+         security.key = {{ value = 'hunter2000' }}\n"
+    );
+    fs::write(folder.path().join("creole.toml"), text).unwrap();
+    let (code, said, _) = check(folder.path());
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("api: the document cannot be fetched: the answer has status 503"),
+        "{said}"
+    );
+    let mut server = Server::start_command(serve(folder.path(), &["creole.toml"])).greeted();
+    assert_eq!(told(&server.call("echo", &json!({ "message": "hi" }))), Ok("hi".into()));
+    IS_THERE.store(true, Ordering::SeqCst);
+    while !server.line().contains("notifications/tools/list_changed") {}
+    let listed = server.request("tools/list", &json!({}));
+    assert!(listed.to_string().contains("\"get_thing\""), "{listed}");
 }

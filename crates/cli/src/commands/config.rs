@@ -169,6 +169,9 @@ fn site_lines(site: &wordpress::Settings, plan: &Plan) -> Vec<String> {
 /// What became of the operations of a document: a summary, or every one of them.
 fn service(api: &Api, operations: bool) -> Vec<String> {
     let report = &api.report;
+    if let Some(why) = &api.failure {
+        return vec![format!("  openapi  {}: {why}", api.name)];
+    }
     let mut lines = vec![format!("  openapi  {}: {report}", api.name)];
     if report.kept() > MANY_TOOLS {
         lines.push(

@@ -82,6 +82,29 @@ impl Described {
     }
 }
 
+impl Plan {
+    /// The names of the services whose documents could not be fetched, and why.
+    pub fn unfetched(&self) -> impl Iterator<Item = (&str, &str)> {
+        let apis = self.recipes.iter().filter_map(Recipe::api);
+        apis.filter_map(|api| Some((api.name.as_str(), api.failure.as_deref()?)))
+    }
+
+    /// Gives services whose documents could not be fetched now the tools that they had before.
+    pub fn keep_documents_of(&mut self, before: &Self) {
+        for recipe in &mut self.recipes {
+            let Recipe::Api(api) = recipe else { continue };
+            let Some(failure) = &api.failure else { continue };
+            let known = before.recipes.iter().filter_map(Recipe::api);
+            let same = |known: &&openapi::Api| {
+                known.name == api.name && known.document == api.document && !known.tools.is_empty()
+            };
+            if let Some(known) = known.into_iter().find(same) {
+                **api = openapi::Api { failure: Some(failure.clone()), ..known.clone() };
+            }
+        }
+    }
+}
+
 /// Where the parts of a table were written.
 struct Spans {
     document: Option<Range<usize>>,

@@ -34,6 +34,7 @@ use creole::client::http::fetch::{Fetcher, Reach};
 use grant::Tokens;
 use library::{Library, Node};
 use maker::{Maker, check_named, operations};
+use remote::NoDocument;
 use report::Report;
 use security::Doors;
 pub use settings::{ApiSettings, Document, Given, Override, Selector};
@@ -54,6 +55,8 @@ pub struct Api {
     pub terms: Terms,
     /// What became of its operations.
     pub report: Arc<Report>,
+    /// Why its document could not be fetched, if it could not. It then has no tools, or those of an earlier document.
+    pub failure: Option<String>,
 }
 
 /// Why a document cannot be used.
@@ -102,19 +105,25 @@ impl fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
-/// Reads a document and makes tools of its operations.
+/// Reads a document and makes tools of its operations. A document that cannot be fetched now gives an [`Api`] without
+/// tools that says why.
 ///
 /// # Errors
-/// When the document cannot be read or is of another kind, when it is not known where the service is, or when the
+/// When the document cannot be used or is of another kind, when it is not known where the service is, or when the
 /// settings name what the document does not have.
 pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
     let library = match &settings.document {
-        Document::File(path) => Library::open(path),
+        Document::File(path) => Library::open(path).map_err(NoDocument::Unusable),
         Document::Url(url) => remote::fetched(url, settings.allow_private),
     };
-    let library = library.map_err(|why| {
-        ApiError::new(Part::Document, format!("the document cannot be read: {why}"))
-    })?;
+    let library = match library {
+        Ok(library) => library,
+        Err(NoDocument::Unfetched(why)) => return Ok(unfetched(settings, why)),
+        Err(NoDocument::Unusable(why)) => {
+            let what = format!("the document cannot be read: {why}");
+            return Err(ApiError::new(Part::Document, what));
+        }
+    };
     let is_old = version(library.document())?;
     let base = base::base(settings, library.document())?;
     let doors = Doors::new(&library, &settings.security)?;
@@ -131,16 +140,35 @@ pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
         },
         tools: tools.into(),
         report: Arc::new(Report { base: base.clone(), operations }),
-        terms: Terms {
-            base,
-            headers: settings.headers.clone(),
-            auth: settings.auth.clone(),
-            retries: settings.retries,
-            allow_private: settings.allow_private,
-            timeout: settings.timeout,
-            longest: settings.longest,
-        },
+        terms: terms(settings, base),
+        failure: None,
     })
+}
+
+/// A service whose document could not be fetched.
+fn unfetched(settings: &ApiSettings, why: String) -> Api {
+    let base = settings.base.clone().unwrap_or_default();
+    Api {
+        name: settings.name.clone(),
+        document: settings.document.clone(),
+        files: Arc::default(),
+        tools: Arc::default(),
+        report: Arc::new(Report { base: base.clone(), operations: Vec::new() }),
+        terms: terms(settings, base),
+        failure: Some(format!("the document cannot be fetched: {why}")),
+    }
+}
+
+fn terms(settings: &ApiSettings, base: String) -> Terms {
+    Terms {
+        base,
+        headers: settings.headers.clone(),
+        auth: settings.auth.clone(),
+        retries: settings.retries,
+        allow_private: settings.allow_private,
+        timeout: settings.timeout,
+        longest: settings.longest,
+    }
 }
 
 impl Api {
@@ -151,7 +179,13 @@ impl Api {
         let fetcher = Fetcher::new(reach, is_encrypted);
         let tokens = Tokens::default();
         let service = Arc::new(Service { terms: self.terms.clone(), fetcher, reach, tokens });
-        tracing::info!("{}: {}", self.name, self.report);
+        match &self.failure {
+            Some(why) => {
+                let (openapi, reason) = (&*self.name, &**why);
+                tracing::warn!(target: "creole", openapi, reason, "not reached");
+            }
+            None => tracing::info!("{}: {}", self.name, self.report),
+        }
         for index in 0..self.tools.len() {
             if let Some(tool) = ApiTool::make(&self.tools, index, &service) {
                 server = server.tool(tool);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use creole::auth::Authenticator;
@@ -21,12 +22,18 @@ use crate::{log, output};
 /// mounted volumes. A file that still changes between two looks is not read yet.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// How long a document that could not be fetched is left alone, at first and at most.
+const RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
+
 /// A configuration that runs, and can be read again.
 pub(super) struct Renewal {
     args: ServeArgs,
     callers: Option<Authenticator>,
     told: Told,
     running: Mutex<Running>,
+    /// Whether documents are being fetched again.
+    fetches: AtomicBool,
 }
 
 struct Running {
@@ -44,7 +51,8 @@ impl Renewal {
         told: Told,
     ) -> Arc<Self> {
         let running = Mutex::new(Running { plan: plan.clone(), served });
-        Arc::new(Self { args: args.clone(), callers, told, running })
+        let fetches = AtomicBool::new(false);
+        Arc::new(Self { args: args.clone(), callers, told, running, fetches })
     }
 
     /// Whether there is a file that can be read again; what ships inside stays as it is.
@@ -57,7 +65,64 @@ impl Renewal {
     pub(super) fn watch(self: &Arc<Self>) {
         if let Source::File(file) = self.args.chosen.source() {
             self.follow(file);
+            let is_missing = |running: &Running| running.plan.unfetched().next().is_some();
+            if self.running.try_lock().is_ok_and(|running| is_missing(&running)) {
+                self.fetch_again();
+            }
         }
+    }
+
+    /// Fetches documents again that could not be fetched, for as long as there are any, less and less often.
+    fn fetch_again(self: &Arc<Self>) {
+        let renewal = Arc::downgrade(self);
+        if self.fetches.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        tokio::spawn(async move {
+            let mut wait = RETRY;
+            loop {
+                sleep(wait).await;
+                wait = (wait * 2).min(LONGEST_RETRY);
+                let Some(renewal) = renewal.upgrade() else { return };
+                match renewal.renew_documents().await {
+                    Ok(true) => {}
+                    Ok(false) => return renewal.fetches.store(false, Ordering::Release),
+                    Err(failure) => {
+                        let reason = failure.to_string();
+                        tracing::warn!(target: "creole", reason, "documents were not fetched again");
+                    }
+                }
+            }
+        });
+    }
+
+    /// Serves the tools of documents that can be fetched now and could not before; tells whether some still cannot.
+    async fn renew_documents(&self) -> Result<bool, Failure> {
+        let mut running = self.running.lock().await;
+        let plan = self.planned_after(&running.plan).await?;
+        let names = |plan: &Plan| {
+            plan.unfetched().map(|(name, _)| name.to_owned()).collect::<Vec<String>>()
+        };
+        let (before, missing) = (names(&running.plan), names(&plan));
+        let fetched: Vec<&str> =
+            before.iter().filter(|name| !missing.contains(name)).map(String::as_str).collect();
+        if fetched.is_empty() || plan.needs_restart(&running.plan, self.told).is_some() {
+            return Ok(!before.is_empty());
+        }
+        self.replace(&mut running, plan).await?;
+        let openapi = fetched.join(", ");
+        tracing::info!(target: "creole", openapi, "documents were fetched");
+        Ok(!missing.is_empty())
+    }
+
+    /// The configuration as it is now. A document that cannot be fetched now stays as it was in this plan.
+    async fn planned_after(&self, before: &Plan) -> Result<Plan, Failure> {
+        let args = self.args.clone();
+        // A document may have to be fetched, and calls go on meanwhile.
+        let planned = spawn_blocking(move || super::planned(&args)).await;
+        let mut plan = planned.map_err(|error| Failure::Serve(error.to_string()))??;
+        plan.keep_documents_of(before);
+        Ok(plan)
     }
 
     // Apart, since its future takes two pages of the stack, which a start without a file would touch.
@@ -87,12 +152,16 @@ impl Renewal {
     }
 
     /// Reads the configuration again, and says what came of it.
-    pub(super) async fn read_again(&self) {
+    pub(super) async fn read_again(self: &Arc<Self>) {
         if !self.is_of_a_file() {
             return;
         }
         let name = self.args.chosen.source().name();
-        match self.renew().await {
+        let renewed = self.renew().await;
+        if self.running.lock().await.plan.unfetched().next().is_some() {
+            self.fetch_again();
+        }
+        match renewed {
             Ok(changed) if changed.is_empty() => {
                 output::talk(&format!("creole: {name} was read again; the lists are the same"));
             }
@@ -108,10 +177,7 @@ impl Renewal {
 
     async fn renew(&self) -> Result<Vec<&'static str>, Failure> {
         let mut running = self.running.lock().await;
-        let args = self.args.clone();
-        // A document may have to be fetched, and calls go on meanwhile.
-        let planned = spawn_blocking(move || super::planned(&args)).await;
-        let plan = planned.map_err(|error| Failure::Serve(error.to_string()))??;
+        let plan = self.planned_after(&running.plan).await?;
         if let Some(what) = plan.needs_restart(&running.plan, self.told) {
             let detail = format!("{what} cannot change while the server runs; start it again");
             return Err(Failure::Refused(detail));
