@@ -20,6 +20,7 @@ pub mod value;
 pub mod wordpress;
 pub mod words;
 
+mod disabled;
 pub(crate) mod environment;
 mod explain;
 mod layers;
@@ -188,6 +189,7 @@ impl Config {
     /// Reads the text of a configuration file.
     pub(crate) fn parse(text: &str, lookup: Lookup<'_>) -> Result<Self, Problem> {
         let mut document = DeTable::parse(text).map_err(|error| explain::syntax(&error))?;
+        disabled::leave_out(document.get_mut(), lookup);
         environment::expand(document.get_mut(), lookup)?;
         layers::fold(document.get_mut())?;
         let mut config = Self::deserialize(Deserializer::from(document))

@@ -160,3 +160,31 @@ fn a_password_in_an_address_is_not_shown() {
     let shown = refusal("[server]\n[upstreams.a]\nurl = \"http://u:s3cret@a\"").to_string();
     assert!(!shown.contains("s3cret"), "{shown}");
 }
+
+#[test]
+fn a_disabled_entry_does_not_need_its_variables() {
+    let text = "[server]\n[upstreams.off]\nurl = \"${UNSET}/mcp\"\nheaders = { A = \"${ALSO}\" }\nenabled = false\n\
+                [tools.off]\nenabled = false\nurl = \"https://${UNSET}/\"\n\
+                [upstreams.on]\ncommand = [\"x\"]\n";
+    let names: Vec<String> = plan(text).upstreams.into_iter().map(|it| it.name).collect();
+    assert_eq!(names, ["on"]);
+    let enabled = text.replace("enabled = false\n[tools", "enabled = true\n[tools");
+    assert!(
+        refusal(&enabled).to_string().contains("`UNSET` is not set"),
+        "{}",
+        refusal(&enabled).to_string()
+    );
+    // What is wrong besides is still said.
+    let wrong = "[upstreams.off]\nurl = \"no address\"\nenabled = false\n";
+    assert!(
+        refusal(wrong).to_string().contains("is not an address"),
+        "{}",
+        refusal(wrong).to_string()
+    );
+    let unclosed = "[upstreams.off]\nurl = \"${UNSET\"\nenabled = false\n";
+    assert!(
+        refusal(unclosed).to_string().contains("without a `}`"),
+        "{}",
+        refusal(unclosed).to_string()
+    );
+}
