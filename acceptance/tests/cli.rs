@@ -85,6 +85,7 @@ Commands:
   read     Read a resource of a server
   prompt   Render a prompt of a server
   check    Say how a server speaks, what each client gets of it, and what is wrong with its names and schemas
+  status   Show the state of each upstream of a configuration, or of one server
   import   Make a configuration of the servers that another client has configured
   config   Show, check and describe configurations
   passwd   Add, change and take out users and keys
@@ -130,7 +131,7 @@ fn every_verb_has_help_with_an_example() {
         &["config", "schema"],
         &["config", "reference"],
     ];
-    let alone: [&[&str]; 9] = [
+    let alone: [&[&str]; 10] = [
         &["serve"],
         &["connect"],
         &["list"],
@@ -138,6 +139,7 @@ fn every_verb_has_help_with_an_example() {
         &["read"],
         &["prompt"],
         &["check"],
+        &["status"],
         &["import"],
         &["passwd"],
     ];

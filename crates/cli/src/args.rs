@@ -1,8 +1,10 @@
 //! The command line as types; its help is their documentation.
 
 mod late;
+mod status;
 mod verbs;
 
+pub(crate) use status::StatusArgs;
 pub(crate) use verbs::{
     CallArgs, CheckArgs, EnvironmentArgs, ImportArgs, KINDS, ListArgs, PeerArgs, PromptArgs,
     ReadArgs, TargetArgs,
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Prompt(Late<PromptArgs>),
     /// Say how a server speaks, what each client gets of it, and what is wrong with its names and schemas.
     Check(Late<CheckArgs>),
+    /// Show the state of each upstream of a configuration, or of one server.
+    Status(Late<StatusArgs>),
     /// Make a configuration of the servers that another client has configured.
     Import(Late<ImportArgs>),
     /// Show, check and describe configurations.

@@ -11,6 +11,7 @@ mod passwd;
 mod prompt;
 mod read;
 pub(crate) mod serve;
+mod status;
 
 use crate::args::Command;
 use crate::failure::Failure;
@@ -28,6 +29,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Read(args) => read::run(args),
         Command::Prompt(args) => prompt::run(args),
         Command::Check(args) => check::run(args),
+        Command::Status(args) => status::run(args),
         Command::Import(args) => import::run(args),
         Command::Config(command) => config::run(command),
         Command::Passwd(args) => passwd::run(args),

@@ -14,6 +14,7 @@ mod questions;
 mod render;
 mod session;
 mod target;
+mod upstreams;
 
 use std::process::ExitCode;
 

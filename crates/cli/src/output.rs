@@ -39,6 +39,11 @@ pub(crate) fn talk(text: &str) {
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
+/// Says lines to the person at stderr, each with the name of this program.
+pub(crate) fn talk_each(lines: &[String]) {
+    lines.iter().for_each(|line| talk(&format!("creole: {line}")));
+}
+
 /// Shows how far something has come, in a line that the next one replaces; only at a terminal.
 pub(crate) fn status(text: &str) {
     if io::stderr().is_terminal() {

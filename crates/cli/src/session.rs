@@ -2,7 +2,10 @@
 
 mod inside;
 
+pub(crate) use inside::Inside;
+
 use std::env;
+use std::ops::Deref;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -22,8 +25,9 @@ use crate::args::PeerArgs;
 use crate::commands::serve::runtime;
 use crate::failure::Failure;
 use crate::questions::Person;
-use crate::session::inside::{Inside, Running};
+use crate::session::inside::{Running, Upstreams};
 use crate::target::Place;
+use crate::upstreams::Row;
 use crate::{events, log, output};
 
 /// How long a call may take, whatever the server reports.
@@ -36,7 +40,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub(crate) fn with_client<T>(
     place: Place<'_>,
     peer: &PeerArgs,
-    work: impl AsyncFnOnce(&Client) -> Result<T, Failure>,
+    work: impl AsyncFnOnce(&Session) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let name = place.name().to_owned();
     let place = Ready::of(place)?;
@@ -44,15 +48,18 @@ pub(crate) fn with_client<T>(
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let done = runtime.block_on(async {
         let mut interrupted = pin!(signal::ctrl_c());
-        let (client, serving) = tokio::select! {
+        let (session, serving) = tokio::select! {
             connected = connect(place, &name, peer) => connected?,
             _ = &mut interrupted => return Err(stopped()),
         };
         let done = tokio::select! {
-            done = work(&client) => done,
+            done = work(&session) => done,
             _ = &mut interrupted => Err(stopped()),
         };
-        client.close().await;
+        if done.is_err() {
+            session.report_missing();
+        }
+        session.client.close().await;
         if let Some(serving) = serving {
             // A server that does not end by itself ends with the process.
             let _ = timeout(FAREWELL, serving).await;
@@ -98,15 +105,62 @@ async fn connect(
     place: Ready,
     name: &str,
     peer: &PeerArgs,
-) -> Result<(Client, Option<JoinHandle<()>>), Failure> {
-    let (connected, serving) = match place {
+) -> Result<(Session, Option<JoinHandle<()>>), Failure> {
+    let (connected, serving, upstreams) = match place {
         Ready::Here(inside) => {
-            let Running { dialect, transport, serving } = inside.start().await?;
-            (builder(peer, Some(dialect))?.connect_over(transport).await, Some(serving))
+            let Running { dialect, transport, serving, upstreams } = inside.start().await?;
+            let connected = builder(peer, Some(dialect))?.connect_over(transport).await;
+            (connected, Some(serving), Some(upstreams))
         }
-        Ready::There(way) => (connect_to(*way, peer).await?, None),
+        Ready::There(way) => (connect_to(*way, peer).await?, None, None),
     };
-    Ok((connected.map_err(|fault| failed(name, &fault))?, serving))
+    match (connected, upstreams) {
+        (Ok(client), upstreams) => Ok((Session { client, upstreams }, serving)),
+        (Err(fault), Some(upstreams)) => {
+            // The only upstream of a configuration speaks for it.
+            upstreams.report_missing();
+            upstreams.answered().and_then(|()| Err(failed(name, &fault)))
+        }
+        (Err(fault), None) => Err(failed(name, &fault)),
+    }
+}
+
+/// A connection to a server, and the upstreams of a configuration that is served within this process.
+pub(crate) struct Session {
+    client: Client,
+    upstreams: Option<Upstreams>,
+}
+
+impl Deref for Session {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Session {
+    /// Waits until each upstream was reached or failed: whoever looks once wants to see all of them.
+    pub(crate) async fn settle(&self) {
+        if let Some(upstreams) = &self.upstreams {
+            upstreams.settle().await;
+        }
+    }
+
+    /// The state of each upstream.
+    pub(crate) fn upstreams(&self) -> Vec<Row> {
+        self.upstreams.as_ref().map(Upstreams::rows).unwrap_or_default()
+    }
+
+    /// Says on stderr which upstreams are missing, and why; once.
+    pub(crate) fn report_missing(&self) {
+        self.upstreams.iter().for_each(Upstreams::report_missing);
+    }
+
+    /// Fails if no upstream answered and the configuration has nothing else.
+    pub(crate) fn answered(&self) -> Result<(), Failure> {
+        self.upstreams.as_ref().map_or(Ok(()), Upstreams::answered)
+    }
 }
 
 /// Connects to a server by the specification, or by the dialect that it turns out to speak.

@@ -11,6 +11,9 @@ use creole_gateway::Source;
 use crate::args::{EnvironmentArgs, PeerArgs, TargetArgs};
 use crate::failure::Failure;
 
+/// The configuration file that is looked at where none is named.
+const USUAL_FILE: &str = "creole.toml";
+
 /// A server that something is wanted of.
 #[derive(Debug)]
 pub(crate) enum Place<'a> {
@@ -62,6 +65,24 @@ pub(crate) fn used<'a>(
     match &peer.config {
         Some(file) => Ok((Place::Inside(Inside::file(file, peer.server.as_deref())), words)),
         None => place(words, &peer.target),
+    }
+}
+
+/// What the state is asked of: a configuration file may stand where a URL does, and is `creole.toml` where nothing is
+/// named.
+pub(crate) fn looked_at<'a>(words: &'a [String], peer: &'a PeerArgs) -> Result<Place<'a>, Failure> {
+    let is_named = peer.config.is_some() || peer.target.preset.is_some();
+    let file = match words {
+        [word] if !word.contains("://") => Some(Path::new(word)),
+        [] if !is_named && peer.target.command.is_empty() => Some(Path::new(USUAL_FILE)),
+        _ => None,
+    };
+    match file {
+        Some(_) if is_named => {
+            Err(Failure::Usage(format!("`{}` is one word too many", words.join(" "))))
+        }
+        Some(file) => Ok(Place::Inside(Inside::file(file, peer.server.as_deref()))),
+        None => used(words, peer).map(|(place, _)| place),
     }
 }
 

@@ -89,6 +89,13 @@ impl Federation {
         close(self.upstreams()).await;
     }
 
+    /// Waits until each upstream was reached or failed, and for none longer than its time to start.
+    pub async fn settled(&self) {
+        for upstream in self.upstreams() {
+            upstream.settled().await;
+        }
+    }
+
     /// The state of each upstream, in the order of the configuration.
     pub fn status(&self) -> Vec<UpstreamStatus> {
         self.upstreams().iter().map(|upstream| upstream.status()).collect()

@@ -16,7 +16,8 @@ use crate::failure::Failure;
 use crate::render::for_stdout;
 use crate::session::{failed, with_client};
 use crate::target::Place;
-use crate::{output, target};
+use crate::upstreams::Row;
+use crate::{output, target, upstreams};
 
 /// What a server lists.
 #[derive(Default)]
@@ -37,13 +38,28 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let name = place.name().to_owned();
     let way = report::way(&place);
     let is_told = args.peer.target.dialect.is_some() || matches!(place, Place::Inside(_));
-    let report = with_client(place, &args.peer, async |client| {
+    let (report, behind) = with_client(place, &args.peer, async |client| {
+        client.settle().await;
         let found = lists(client, &name).await?;
-        Ok(Report::new(client, way, is_told, &found))
+        client.report_missing();
+        client.answered()?;
+        Ok((Report::new(client, way, is_told, &found), client.upstreams()))
     })?;
     match args.peer.json {
-        true => output::data(&format!("{}\n", report.json())),
-        false => output::data(&for_stdout(&report.text())),
+        true => {
+            let mut document = report.json();
+            document["upstreams"] = upstreams::document(&behind);
+            output::data(&format!("{document}\n"))
+        }
+        false => output::data(&for_stdout(&with_upstreams(report.text(), &behind))),
+    }
+}
+
+/// The report, and below it the state of each upstream of a configuration.
+fn with_upstreams(report: String, behind: &[Row]) -> String {
+    match behind {
+        [] => report,
+        behind => format!("{report}\n\n{}", upstreams::table(behind)),
     }
 }
 

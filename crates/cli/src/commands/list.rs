@@ -25,9 +25,15 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         [_, extra, ..] => return Err(Failure::Usage(format!("`{extra}` is one word too many"))),
     };
     let name = place.name().to_owned();
-    let lists = with_client(place, &args.peer, async |client| match wanted {
-        Some(kind) => Ok(vec![(kind, list(client, &name, kind).await?)]),
-        None => all(client, &name).await,
+    let lists = with_client(place, &args.peer, async |client| {
+        client.settle().await;
+        let lists = match wanted {
+            Some(kind) => vec![(kind, list(client, &name, kind).await?)],
+            None => all(client, &name).await?,
+        };
+        client.report_missing();
+        client.answered()?;
+        Ok(lists)
     })?;
     match args.peer.json {
         true => output::data(&json(&lists)),

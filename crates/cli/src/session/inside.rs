@@ -1,8 +1,11 @@
 //! A configuration that is served within this process, to this process alone.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use creole::client::{LineServer, Transport};
 use creole::proto::dialect::Dialect;
 use creole::transport::memory;
+use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
 use creole_gateway::upstream::Affinity;
 use creole_gateway::{Plan, Source};
@@ -12,9 +15,10 @@ use crate::args::ServeArgs;
 use crate::commands::serve::{Served, chosen};
 use crate::failure::Failure;
 use crate::target;
+use crate::upstreams::{Row, documents, report_missing};
 
 /// A configuration that was read and can be served.
-pub(super) struct Inside {
+pub(crate) struct Inside {
     name: String,
     plan: Plan,
     is_file: bool,
@@ -25,11 +29,12 @@ pub(super) struct Running {
     pub(super) dialect: Dialect,
     pub(super) transport: Box<dyn Transport>,
     pub(super) serving: JoinHandle<()>,
+    pub(super) upstreams: Upstreams,
 }
 
 impl Inside {
     /// Reads the configuration. Documents may have to be fetched, so this is not done within a runtime.
-    pub(super) fn load(wanted: &target::Inside<'_>) -> Result<Self, Failure> {
+    pub(crate) fn load(wanted: &target::Inside<'_>) -> Result<Self, Failure> {
         let plan = Plan::load(wanted.source, &creole_cli::packs())?;
         let plan = match wanted.server {
             Some(name) => chosen(&plan, name)?,
@@ -44,6 +49,11 @@ impl Inside {
         Ok(Self { name: wanted.name.clone(), plan, is_file })
     }
 
+    /// What the configuration means.
+    pub(crate) fn into_plan(self) -> Plan {
+        self.plan
+    }
+
     /// The log that a configuration file asks for; what ships inside is nobody's own.
     pub(super) fn log(&self) -> Option<LogPlan> {
         self.is_file.then_some(self.plan.log)
@@ -52,6 +62,12 @@ impl Inside {
     /// Serves the configuration until its client is gone.
     pub(super) async fn start(self) -> Result<Running, Failure> {
         let served = Served::new(&self.plan, &ServeArgs::default(), Affinity::Single).await?;
+        let upstreams = Upstreams {
+            federation: served.federation.clone(),
+            documents: documents(&self.plan),
+            has_own: self.plan.has_own(),
+            is_reported: AtomicBool::new(false),
+        };
         let (near, far) = memory();
         let (input, output) = near.split();
         let serving = tokio::spawn(async move {
@@ -61,6 +77,42 @@ impl Inside {
             served.close().await;
         });
         let transport = Box::new(LineServer::new(&self.name, input, output));
-        Ok(Running { dialect: self.plan.server.dialect, transport, serving })
+        Ok(Running { dialect: self.plan.server.dialect, transport, serving, upstreams })
+    }
+}
+
+/// The upstreams and the documents of a configuration that is served.
+pub(super) struct Upstreams {
+    federation: Federation,
+    documents: Vec<Row>,
+    /// Whether the server has something besides what its upstreams have.
+    has_own: bool,
+    is_reported: AtomicBool,
+}
+
+impl Upstreams {
+    pub(super) async fn settle(&self) {
+        self.federation.settled().await;
+    }
+
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let upstreams: Vec<Row> = self.federation.status().iter().map(Row::from).collect();
+        [upstreams, self.documents.clone()].concat()
+    }
+
+    /// Says on stderr which upstreams are missing, and why; once.
+    pub(super) fn report_missing(&self) {
+        if !self.is_reported.swap(true, Ordering::Relaxed) {
+            report_missing(&self.rows());
+        }
+    }
+
+    /// Fails if no upstream answered and the server has nothing else.
+    pub(super) fn answered(&self) -> Result<(), Failure> {
+        let rows = self.rows();
+        match self.has_own || rows.is_empty() || rows.iter().any(Row::is_ready) {
+            true => Ok(()),
+            false => Err(Failure::Call("no upstream answered".to_owned())),
+        }
     }
 }

@@ -68,6 +68,14 @@ impl Upstream {
         }
     }
 
+    /// Waits until the upstream was reached or failed, but not longer than its time to start.
+    pub(crate) async fn settled(&self) {
+        let mut status = self.status.subscribe();
+        let settled = status.wait_for(|status| *status != Status::Starting);
+        // Its status tells which it was.
+        _ = timeout(self.settings.startup, settled).await;
+    }
+
     /// Lets a server be reached that waited for its only caller.
     pub(crate) fn awaken(&self, context: &Context) {
         if self.settings.affinity == Affinity::Single && self.awake_since().is_none() {

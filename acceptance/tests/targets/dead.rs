@@ -1,0 +1,104 @@
+//! Upstreams that do not answer: named with their reason, never taken for success.
+
+use serde_json::Value;
+
+use super::Place;
+
+/// One upstream without a program, and one that ends with words on its standard error stream.
+const DEAD: &str = r#"
+[upstreams.gone]
+command = ["./no-such-program"]
+
+[upstreams.broken]
+command = ["sh", "-c", "echo the password is wrong >&2; exit 3"]
+"#;
+
+const ALIVE: &str = "[upstreams.alive]\npreset = \"fpf-governance\"\n";
+
+#[test]
+fn a_list_of_dead_upstreams_is_a_failure_with_reasons() {
+    let ran = Place::with(DEAD).run(&["list", "--config", "creole.toml"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    let gone = "creole: upstream `gone` is missing: the program of `gone` was not found";
+    assert!(ran.stderr.contains(gone), "{ran:?}");
+    assert!(ran.stderr.contains("creole: upstream `broken` is missing: "), "{ran:?}");
+    assert!(ran.stderr.contains("the password is wrong"), "{ran:?}");
+    assert!(ran.stderr.ends_with("error: no upstream answered\n"), "{ran:?}");
+}
+
+#[test]
+fn the_only_upstream_is_named_when_it_is_dead() {
+    let only = "[upstreams.gone]\ncommand = [\"./no-such-program\"]\n";
+    for verb in [&["list"][..], &["check"], &["call", "x"]] {
+        let ran = Place::with(only).run(&[verb, &["--config", "creole.toml"]].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+        assert!(ran.stderr.contains("upstream `gone` is missing: the program"), "{ran:?}");
+    }
+}
+
+#[test]
+fn what_answers_is_listed_and_the_rest_is_named() {
+    let place = Place::with(&format!("{DEAD}{ALIVE}"));
+    let listed = place.run(&["list", "--config", "creole.toml", "tools"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.stdout.starts_with("tools (2)\n"), "{listed:?}");
+    assert!(listed.stderr.contains("upstream `gone` is missing"), "{listed:?}");
+    let checked = place.run(&["check", "--config", "creole.toml"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.stderr.contains("upstream `broken` is missing"), "{checked:?}");
+    assert!(checked.stdout.contains("\ngone      failed"), "{checked:?}");
+    let checked = place.run(&["check", "--config", "creole.toml", "--json"]);
+    let document: Value = serde_json::from_str(&checked.stdout).unwrap();
+    assert_eq!(document["upstreams"][0]["state"], "failed", "{document}");
+}
+
+#[test]
+fn status_has_a_line_for_each_upstream() {
+    let place = Place::with(&format!("{DEAD}{ALIVE}"));
+    let told = place.run(&["status"]);
+    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
+    let lines: Vec<&str> = told.stdout.lines().collect();
+    assert!(lines[0].starts_with("UPSTREAM  STATE   REVISION"), "{told:?}");
+    assert!(lines[1].starts_with("gone      failed  -"), "{told:?}");
+    assert!(lines[1].ends_with("the program of `gone` was not found"), "{told:?}");
+    let alive = lines.iter().find(|line| line.starts_with("alive")).unwrap();
+    let words: Vec<&str> = alive.split_whitespace().collect();
+    assert_eq!((words[1], words[3], words[4]), ("ready", "stdio", "2"), "{told:?}");
+    let told = place.run(&["status", "creole.toml", "--json"]);
+    let rows: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(rows[2]["name"], "alive");
+    assert_eq!(rows[2]["items"]["tools"], 2, "{rows}");
+    assert_eq!(rows[1]["stderr"], "the password is wrong", "{rows}");
+}
+
+#[test]
+fn status_of_dead_upstreams_is_a_failure() {
+    let told = Place::with(DEAD).run(&["status", "--config", "creole.toml"]);
+    assert_eq!((told.code, told.stderr.as_str()), (Some(1), "error: no upstream answered\n"));
+    assert!(told.stdout.contains("\n  the password is wrong\n"), "{told:?}");
+}
+
+#[test]
+fn status_of_another_server_is_one_line() {
+    let place = Place::with(ALIVE);
+    let told = place.run(&["status", "--preset", "fpf-governance"]);
+    assert_eq!(told.stdout, "the configuration has no upstreams\n", "{told:?}");
+    let binary = creole_acceptance::stage::stdio::binary().unwrap().display().to_string();
+    let told = place.run(&["status", "--", &binary, "serve", "--preset", "fpf-governance"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let words: Vec<&str> = told.stdout.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(words[1..5], ["ready", "2025-11-25", "stdio", "2"], "{told:?}");
+    let nobody = place.run(&["status", "http://127.0.0.1:1/mcp"]);
+    assert_eq!((nobody.code, nobody.stdout.as_str()), (Some(1), ""), "{nobody:?}");
+}
+
+#[test]
+fn status_names_a_document_that_cannot_be_fetched() {
+    let text = "[server]\npacks = [\"echo\"]\n[openapi.api]\nurl = 'http://127.0.0.1:1/x'\nbase_url = 'https://x.org'\n";
+    let told = Place::with(text).run(&["status"]);
+    assert!(told.stdout.contains("api       failed  -         openapi"), "{told:?}");
+    assert!(told.stdout.contains("the document cannot be fetched: "), "{told:?}");
+    let listed = Place::with(text).run(&["list", "--config", "creole.toml", "tools"]);
+    assert!(listed.stdout.starts_with("tools (1)\n"), "{listed:?}");
+    assert!(listed.stderr.contains("upstream `api` is missing"), "{listed:?}");
+}
