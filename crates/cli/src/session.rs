@@ -13,6 +13,7 @@ use creole::client::{Client, ClientBuilder, Way};
 use creole::proto::client::Limits;
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::Fault;
+use creole::proto::revision::Era;
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::plan::LogPlan;
 use creole_gateway::upstream::guess;
@@ -36,10 +37,11 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// How long a server within this process may take to end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Connects, does the work and closes.
+/// Connects, does the work and closes. A server that speaks both eras is spoken to in the preferred one.
 pub(crate) fn with_client<T>(
     place: Place<'_>,
     peer: &PeerArgs,
+    prefers: Era,
     work: impl AsyncFnOnce(&Session) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let name = place.name().to_owned();
@@ -49,7 +51,7 @@ pub(crate) fn with_client<T>(
     let done = runtime.block_on(async {
         let mut interrupted = pin!(signal::ctrl_c());
         let (session, serving) = tokio::select! {
-            connected = connect(place, &name, peer) => connected?,
+            connected = connect(place, &name, peer, prefers) => connected?,
             _ = &mut interrupted => return Err(stopped()),
         };
         let done = tokio::select! {
@@ -105,14 +107,15 @@ async fn connect(
     place: Ready,
     name: &str,
     peer: &PeerArgs,
+    prefers: Era,
 ) -> Result<(Session, Option<JoinHandle<()>>), Failure> {
     let (connected, serving, upstreams) = match place {
         Ready::Here(inside) => {
             let Running { dialect, transport, serving, upstreams } = inside.start().await?;
-            let connected = builder(peer, Some(dialect))?.connect_over(transport).await;
+            let connected = builder(peer, Some(dialect), prefers)?.connect_over(transport).await;
             (connected, Some(serving), Some(upstreams))
         }
-        Ready::There(way) => (connect_to(*way, peer).await?, None, None),
+        Ready::There(way) => (connect_to(*way, peer, prefers).await?, None, None),
     };
     match (connected, upstreams) {
         (Ok(client), upstreams) => Ok((Session { client, upstreams }, serving)),
@@ -164,10 +167,14 @@ impl Session {
 }
 
 /// Connects to a server by the specification, or by the dialect that it turns out to speak.
-async fn connect_to(way: Way, peer: &PeerArgs) -> Result<Result<Client, Fault>, Failure> {
+async fn connect_to(
+    way: Way,
+    peer: &PeerArgs,
+    prefers: Era,
+) -> Result<Result<Client, Fault>, Failure> {
     let told = peer.target.dialect.as_deref().and_then(builtin);
     let is_told = told.is_some();
-    let connected = builder(peer, told)?.connect(way.clone()).await;
+    let connected = builder(peer, told, prefers)?.connect(way.clone()).await;
     let guessed = connected.as_ref().err().and_then(guess).filter(|_| !is_told);
     let Some(dialect) = guessed else { return Ok(connected) };
     output::talk(&format!(
@@ -175,11 +182,15 @@ async fn connect_to(way: Way, peer: &PeerArgs) -> Result<Result<Client, Fault>, 
         way.name(),
         dialect.name
     ));
-    Ok(builder(peer, Some(dialect))?.connect(way).await)
+    Ok(builder(peer, Some(dialect), prefers)?.connect(way).await)
 }
 
 /// Who we are to the server, and who answers what it asks.
-fn builder(peer: &PeerArgs, dialect: Option<Dialect>) -> Result<ClientBuilder, Failure> {
+fn builder(
+    peer: &PeerArgs,
+    dialect: Option<Dialect>,
+    prefers: Era,
+) -> Result<ClientBuilder, Failure> {
     let silence = Duration::from_secs(peer.timeout);
     let limits =
         Limits { call_idle: silence, call_total: LONGEST, opening: silence, ..Limits::default() };
@@ -187,11 +198,15 @@ fn builder(peer: &PeerArgs, dialect: Option<Dialect>) -> Result<ClientBuilder, F
     let (form, url) = (person.clone(), person);
     let mut builder = ClientBuilder::new("creole", env!("CARGO_PKG_VERSION"))
         .limits(limits)
+        .prefer(prefers)
         .on_form(move |question| form.clone().answer(question))
         .on_url(move |question| url.clone().answer(question))
         .on_event(peer.level, events::tell);
     if let Some(dialect) = dialect {
         builder = builder.dialect(dialect);
+    }
+    if let Some(revision) = peer.target.revision {
+        builder = builder.revision(revision);
     }
     if peer.root {
         let (uri, name) = root()?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args as Group;
 use creole::proto::dialect::BUILTIN;
 use creole::proto::model::{Level, ListKind};
+use creole::proto::revision::Revision;
 
 /// `creole list`.
 #[derive(Debug, Group)]
@@ -197,6 +198,11 @@ pub(crate) struct TargetArgs {
     /// How the server speaks, if it is not by the specification.
     #[arg(long, value_name = "NAME", value_parser = BUILTIN.to_vec(), conflicts_with = "preset")]
     pub(crate) dialect: Option<String>,
+    /// The revision of the protocol that is spoken to the server, such as 2025-11-25, and no other. Without: for
+    /// `check` the newest that the server has, for `connect` the generation of the client. The others shake hands
+    /// with a server that can, because more servers can ask something then.
+    #[arg(long, value_name = "REVISION", value_parser = revision)]
+    pub(crate) revision: Option<Revision>,
     /// A program to start, which serves on its standard streams.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
@@ -209,6 +215,14 @@ pub(crate) struct EnvironmentArgs {
     /// alone hands on the one that is set here.
     #[arg(long = "env", value_name = "NAME[=VALUE]", requires = "command")]
     pub(crate) entries: Vec<String>,
+}
+
+/// Reads the name of a revision.
+fn revision(text: &str) -> Result<Revision, String> {
+    Revision::named(text).ok_or_else(|| {
+        let known = Revision::ALL.map(|revision| revision.rules().name);
+        format!("the revisions are {}", known.join(", "))
+    })
 }
 
 /// Reads the name of a log level.

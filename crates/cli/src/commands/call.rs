@@ -4,6 +4,7 @@ use std::io::{self, Read};
 
 use creole::client::Client;
 use creole::proto::model::ListKind;
+use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
 use serde_json::{Value, json};
 
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
     for entry in &args.arguments {
         arguments::split(entry)?;
     }
-    let result = with_client(place, &args.peer, async |client| {
+    let result = with_client(place, &args.peer, Era::Handshake, async |client| {
         let schema = schema(client, &name, tool).await?;
         let arguments = match &object {
             Some(object) => object.clone(),

@@ -8,6 +8,7 @@ mod site;
 use creole::client::Client;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::{ExcludedItem, ListKind};
+use creole::proto::revision::Era;
 
 use self::report::Report;
 use super::list::{Listed, offered, texts};
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let name = place.name().to_owned();
     let way = report::way(&place);
     let is_told = args.peer.target.dialect.is_some() || matches!(place, Place::Inside(_));
-    let (report, behind) = with_client(place, &args.peer, async |client| {
+    let (report, behind) = with_client(place, &args.peer, Era::Stateless, async |client| {
         client.settle().await;
         let found = lists(client, &name).await?;
         client.report_missing();

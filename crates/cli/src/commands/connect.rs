@@ -8,7 +8,7 @@ use creole_gateway::Plan;
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
-use creole_gateway::upstream::{self, Affinity, Settings};
+use creole_gateway::upstream::{self, Affinity, Settings, Speak};
 use tokio::runtime::Builder;
 
 use super::serve::{ended_with, runtime};
@@ -56,7 +56,9 @@ fn settings(args: &ConnectArgs) -> Result<Settings, Failure> {
     };
     let (guesses, usual) = (dialect.is_none(), Settings::new(way));
     let dialect = dialect.unwrap_or_else(|| usual.dialect.clone());
-    Ok(Settings { affinity: Affinity::Single, transparent: true, guesses, dialect, ..usual })
+    let speak = args.target.revision.map_or(Speak::Detect, |it| Speak::Revision(it.rules()));
+    let affinity = Affinity::Single;
+    Ok(Settings { affinity, transparent: true, guesses, dialect, speak, ..usual })
 }
 
 /// The log that the command line asks for.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use creole::client::Client;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::{Definition, ListKind};
+use creole::proto::revision::Era;
 use serde_json::Value;
 
 use crate::args::{KINDS, ListArgs};
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         [_, extra, ..] => return Err(Failure::Usage(format!("`{extra}` is one word too many"))),
     };
     let name = place.name().to_owned();
-    let lists = with_client(place, &args.peer, async |client| {
+    let lists = with_client(place, &args.peer, Era::Handshake, async |client| {
         client.settle().await;
         let lists = match wanted {
             Some(kind) => vec![(kind, list(client, &name, kind).await?)],

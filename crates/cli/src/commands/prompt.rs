@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use creole::client::Client;
 use creole::proto::model::ListKind;
+use creole::proto::revision::Era;
 use serde_json::{Value, json};
 
 use super::{no_such, one_word};
@@ -20,7 +21,7 @@ pub(crate) fn run(args: &PromptArgs) -> Result<(), Failure> {
     let name = place.name().to_owned();
     let pairs = args.arguments.iter().map(|entry| arguments::split(entry));
     let given: BTreeMap<&str, &str> = pairs.collect::<Result<_, _>>()?;
-    let result = with_client(place, &args.peer, async |client| {
+    let result = with_client(place, &args.peer, Era::Handshake, async |client| {
         check(client, &name, prompt, &given).await?;
         client.get_prompt(prompt, &given).await.map_err(|fault| failed(&name, &fault))
     })?;

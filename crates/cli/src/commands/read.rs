@@ -10,13 +10,14 @@ use crate::failure::Failure;
 use crate::render::{contents, decoded, for_stdout};
 use crate::session::{failed, with_client};
 use crate::{output, target};
+use creole::proto::revision::Era;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let (place, rest) = target::used(&args.words, &args.peer)?;
     let uri = one_word(rest, "the URI of the resource", "creole list")?;
     let name = place.name().to_owned();
-    let result = with_client(place, &args.peer, async |client| {
+    let result = with_client(place, &args.peer, Era::Handshake, async |client| {
         client.read(uri).await.map_err(|fault| failed(&name, &fault))
     })?;
     if args.peer.json {

@@ -53,12 +53,15 @@ pub struct Setup {
     pub on_log: Option<OnLog>,
     /// The ids of calls go on after this number.
     pub after: u64,
+    /// What the server has said already, a message each. The answer to the opening request is among it, which then
+    /// is not sent again. Empty on a connection that nothing was said on.
+    pub heard: Vec<Vec<u8>>,
 }
 
 impl Setup {
     /// A setup that answers no questions outside of calls.
     pub fn new(profile: Arc<Profile>, opening: Opening) -> Self {
-        Self { profile, opening, on_question: None, on_log: None, after: 0 }
+        Self { profile, opening, on_question: None, on_log: None, after: 0, heard: Vec::new() }
     }
 }
 

@@ -4,19 +4,20 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use creole_proto::client::Profile;
 use creole_proto::client::verdict::suggests_sse;
-use creole_proto::client::{Opening, Profile};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::meta::PROTOCOL_VERSION;
 use creole_proto::model::ClientCapabilities;
 use creole_proto::revision::{Era, Revision, Rules};
 use tokio::time::Instant;
 
-use super::connection::{Connection, OnLog, OnQuestion, Setup};
-use super::era::{Found, Memory};
+use super::connection::{Connection, OnLog, OnQuestion};
+use super::era::{self, Found, Memory, Support};
 use super::http::{HttpServer, OldSseServer, Target, status_of};
 use super::lines::ChildServer;
 use super::link::Transport;
+use super::negotiation::{self, Order, Terms};
 use super::probe;
 use crate::process::Program;
 
@@ -63,26 +64,29 @@ impl fmt::Debug for Offer {
 
 /// Opens connections to one server, in the way that it wants to be spoken to. When one that failed may be tried
 /// again is up to whoever dials; see [`Restarts`](crate::process::Restarts).
+///
+/// A server may speak both eras. Which one a connection is of is up to the caller that it is for
+/// ([`connect_in`](Self::connect_in)); the other is used only where the server lacks the caller's.
 #[derive(Debug)]
 pub struct Dialer {
     way: Way,
     profile: Arc<Profile>,
-    pinned: Option<Found>,
-    memory: Arc<Mutex<Memory>>,
+    pinned: Option<&'static Rules>,
+    memory: Mutex<Memory>,
     started: Instant,
 }
 
 impl Dialer {
     /// A dialer that knows nothing of the server.
     pub fn new(way: Way, profile: Arc<Profile>) -> Self {
-        let memory = Arc::default();
+        let memory = Mutex::default();
         Self { way, profile, pinned: None, memory, started: Instant::now() }
     }
 
-    /// The same dialer, told how the server wants to be spoken to.
+    /// The same dialer, which speaks to the server in this revision alone.
     #[must_use]
-    pub fn pinned(mut self, found: Found) -> Self {
-        self.pinned = Some(found);
+    pub fn pinned(mut self, rules: &'static Rules) -> Self {
+        self.pinned = Some(rules);
         self
     }
 
@@ -91,129 +95,158 @@ impl Dialer {
         &self.way
     }
 
-    /// How the server wants to be spoken to, as far as that is known.
-    pub fn known(&self) -> Option<Found> {
-        let recalled = self.memory().recall(self.started.elapsed());
-        match self.pinned {
+    /// The eras that the server speaks, as far as that is known.
+    pub fn support(&self) -> Support {
+        match self.only() {
+            Some(Era::Handshake) => Support { handshake: Some(true), stateless: Some(false) },
+            Some(Era::Stateless) => Support { handshake: Some(false), stateless: Some(true) },
+            None => self.memory().support(self.started.elapsed()),
+        }
+    }
+
+    /// How the server is spoken to in this era, if it is known to speak it.
+    pub fn spoken(&self, era: Era) -> Option<Found> {
+        let recalled = self.memory().spoken(era, self.started.elapsed());
+        match self.pinned.filter(|pinned| pinned.era == era) {
+            Some(pinned) if era == Era::Stateless => Some(Found::Stateless(pinned)),
             // Who was told of a handshake was not told by which transport.
-            Some(Found::Handshake) if recalled == Some(Found::OldSse) => recalled,
-            Some(pinned) => Some(pinned),
+            Some(_) => recalled.or(Some(Found::Handshake)),
             None => recalled,
         }
     }
 
-    /// Opens a connection; finds out how, where that is not known.
+    /// How the server wants to be spoken to, in the newest way that it knows, as far as that is known.
+    pub fn known(&self) -> Option<Found> {
+        self.spoken(self.support().era_for(Era::Stateless)?)
+    }
+
+    /// Opens a connection in the newest way that the server knows; finds out which, where that is not known.
     ///
     /// # Errors
     /// When the server cannot be reached, or does not want to be spoken to in any way that is known here.
     pub async fn connect(&self, offer: &Offer) -> Result<Connection, Fault> {
-        if let Some(known) = self.known() {
-            match self.open(known, offer).await {
-                Err(fault) if self.pinned != Some(known) && contradicts(&fault) => {
-                    self.memory().forget()
+        self.connect_in(Era::Stateless, offer).await
+    }
+
+    /// Opens a connection for a caller of this era: in its own era if the server speaks that, else in the other one.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or does not want to be spoken to in any way that is known here.
+    pub async fn connect_in(&self, caller: Era, offer: &Offer) -> Result<Connection, Fault> {
+        match &self.way {
+            Way::Child(program) => self.start(program, caller, offer).await,
+            Way::Http(target) => self.call(target, caller, offer).await,
+        }
+    }
+
+    /// Notes that the server turned out not to speak an era, although nobody asked it.
+    pub fn lacks(&self, era: Era) {
+        self.memory().lacks(era, era::SHORTEST, self.started.elapsed());
+    }
+
+    /// Finds out anew whether the server speaks this era, after it [refused](is_misunderstood) a call in it; tells
+    /// whether it does.
+    ///
+    /// # Errors
+    /// When it cannot be reached or does not say.
+    pub async fn speaks_still(&self, era: Era, fault: &Fault) -> Result<bool, Fault> {
+        let Way::Http(target) = &self.way else { return Ok(true) };
+        if self.only().is_some() {
+            return Ok(true);
+        }
+        let found = probe::http(target, &self.profile).await?;
+        // Who speaks both says so by answering, and nothing about the other era.
+        let spoke_both = self.support().speaks(found.era()) == Some(true);
+        if found.era() == era || (spoke_both && !names_versions(fault)) {
+            return Ok(true);
+        }
+        let now = self.started.elapsed();
+        self.memory().lacks(era, era::SHORTEST, now);
+        self.memory().learn(found, Duration::ZERO, now);
+        Ok(false)
+    }
+
+    /// The only era that the server is spoken to in, where that was decided beforehand.
+    fn only(&self) -> Option<Era> {
+        let dialect = &self.profile.dialect;
+        match self.pinned {
+            Some(pinned) => Some(pinned.era),
+            None if !dialect.stateless => Some(Era::Handshake),
+            None if !dialect.handshake => Some(Era::Stateless),
+            None => None,
+        }
+    }
+
+    /// Starts a program and opens a connection to it.
+    async fn start(
+        &self,
+        program: &Program,
+        caller: Era,
+        offer: &Offer,
+    ) -> Result<Connection, Fault> {
+        let support = self.support();
+        let first = self.only().or(support.era_for(caller)).unwrap_or(caller);
+        let second = self.only().is_none().then(|| era::other(first));
+        let is_sure = support.speaks(first) == Some(true);
+        let order = Order { first, second, is_sure };
+        let opened = negotiation::open(program, self.terms(offer), order).await?;
+        if let Some(lacks) = opened.lacks {
+            self.memory().lacks(lacks, era::LONGEST, self.started.elapsed());
+        }
+        let found = match opened.connection.greeting().rules {
+            rules if rules.era == Era::Stateless => Found::Stateless(rules),
+            _ => Found::Handshake,
+        };
+        self.learn(found, &opened.connection);
+        Ok(opened.connection)
+    }
+
+    /// Opens a connection over HTTP.
+    async fn call(&self, target: &Target, caller: Era, offer: &Offer) -> Result<Connection, Fault> {
+        let era = self.only().or(self.support().era_for(caller));
+        if let Some(era) = era {
+            match self.open(self.spoken(era).unwrap_or(self.newest(era)), offer).await {
+                Err(fault) if self.only().is_none() && contradicts(&fault) => {
+                    self.memory().forget(era);
                 }
                 opened => return opened,
             }
         }
-        if let Some(pinned) = self.pinned {
-            return self.open(pinned, offer).await;
-        }
-        let (found, late) = self.find().await?;
-        self.memory().guess(found, self.started.elapsed());
-        match late {
-            Some(late) => self.open_unless(found, late, offer).await,
-            None => self.open(found, offer).await,
-        }
-    }
-
-    /// Finds out anew how the server wants to be spoken to, after it [refused](is_misunderstood) to be spoken to as before.
-    ///
-    /// # Errors
-    /// When it cannot be reached or does not say.
-    pub async fn find_again(&self) -> Result<Found, Fault> {
-        if let Some(pinned) = self.pinned {
-            return Ok(pinned);
-        }
-        let (found, _) = self.find().await?;
-        if self.known().is_none_or(|known| known.era() != found.era()) {
-            self.memory().guess(found, self.started.elapsed());
-        }
-        Ok(found)
-    }
-
-    /// Opens a connection to a server that was silent when it was asked. If it was only slow to start, then the
-    /// process that was asked has a lead over the one that is opened now, and its answer comes first.
-    async fn open_unless(
-        &self,
-        found: Found,
-        mut late: probe::Late,
-        offer: &Offer,
-    ) -> Result<Connection, Fault> {
-        let mut opening = Box::pin(self.open(found, offer));
-        let heard = tokio::select! {
-            opened = &mut opening => {
-                self.learn_later(late);
-                return opened;
+        if caller == Era::Handshake && era != Some(Era::Handshake) {
+            match self.open(Found::Handshake, offer).await {
+                Err(fault) if contradicts(&fault) => {
+                    // Where that leads nowhere either, what the server said first says more.
+                    let found =
+                        probe::http(target, &self.profile).await.map_err(|_| fault.clone())?;
+                    if found.era() == Era::Handshake {
+                        return Err(fault);
+                    }
+                    let opened = self.open(found, offer).await.map_err(|_| fault)?;
+                    self.memory().lacks(Era::Handshake, era::LONGEST, self.started.elapsed());
+                    return Ok(opened);
+                }
+                opened => return opened,
             }
-            heard = &mut late => heard,
-        };
-        let Some(other) = heard.filter(|other| *other != found) else { return opening.await };
-        drop(opening);
-        self.memory().guess(other, self.started.elapsed());
-        self.open(other, offer).await
-    }
-
-    /// How the server wants to be spoken to, by asking it.
-    async fn find(&self) -> Result<(Found, Option<probe::Late>), Fault> {
-        if !self.profile.dialect.stateless {
-            return Ok((Found::Handshake, None));
         }
-        match &self.way {
-            Way::Child(program) => probe::child(program, &self.profile).await,
-            Way::Http(target) => Ok((probe::http(target, &self.profile).await?, None)),
+        let found = probe::http(target, &self.profile).await?;
+        let opened = self.open(found, offer).await?;
+        if opened.greeting().rules.era == Era::Handshake {
+            self.memory().lacks(Era::Stateless, era::LONGEST, self.started.elapsed());
         }
-    }
-
-    /// A server that was only slow to start is spoken to in its own way the next time.
-    fn learn_later(&self, late: probe::Late) {
-        let (memory, started) = (Arc::clone(&self.memory), self.started);
-        tokio::spawn(async move {
-            if let Some(found) = late.await {
-                let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-                memory.learn(found, Duration::ZERO, started.elapsed());
-            }
-        });
-    }
-
-    /// Opens a connection in this way, or in the one that it leads to.
-    async fn open(&self, found: Found, offer: &Offer) -> Result<Connection, Fault> {
-        let (found, opened) = match self.begin(found, offer).await {
-            Err(fault) => {
-                let Some(other) = self.other_way(found, &fault) else { return Err(fault) };
-                // Where that leads nowhere either, what the server said first says more.
-                (other, self.begin(other, offer).await.map_err(|_| fault)?)
-            }
-            Ok(opened) => (found, opened),
-        };
-        let fresh = Duration::from_millis(opened.greeting().card.cache.ttl_ms);
-        self.memory().learn(found, fresh, self.started.elapsed());
         Ok(opened)
     }
 
-    /// What is left to be tried with a server that does not shake hands.
-    fn other_way(&self, tried: Found, fault: &Fault) -> Option<Found> {
-        let knows_nothing_of_it =
-            matches!(fault.kind, FaultKind::UnsupportedVersion | FaultKind::MethodNotFound);
-        match &self.way {
-            _ if tried != Found::Handshake => None,
-            Way::Http(_) if suggests_older(fault) => Some(Found::OldSse),
-            _ if self.pinned.is_some() => None,
-            // It took its time to start, and so was silent when it was asked.
-            _ if knows_nothing_of_it && self.profile.dialect.stateless => {
-                Some(Found::Stateless(Revision::newest(Era::Stateless).rules()))
+    /// Opens a connection over HTTP in this way, or in the one that it leads to.
+    async fn open(&self, found: Found, offer: &Offer) -> Result<Connection, Fault> {
+        let (found, opened) = match self.begin(found, offer).await {
+            Err(fault) if found == Found::Handshake && suggests_older(&fault) => {
+                // Where that leads nowhere either, what the server said first says more.
+                (Found::OldSse, self.begin(Found::OldSse, offer).await.map_err(|_| fault)?)
             }
-            _ => None,
-        }
+            opened => (found, opened?),
+        };
+        self.learn(found, &opened);
+        Ok(opened)
     }
 
     async fn begin(&self, found: Found, offer: &Offer) -> Result<Connection, Fault> {
@@ -222,7 +255,24 @@ impl Dialer {
             (Way::Http(target), Found::OldSse) => Box::new(OldSseServer::new(target.clone())),
             (Way::Http(target), _) => Box::new(HttpServer::new(target.clone())),
         };
-        open(transport, &self.profile, found, offer).await
+        Connection::open(transport, self.terms(offer).setup(found.era())).await
+    }
+
+    fn learn(&self, found: Found, opened: &Connection) {
+        let fresh = Duration::from_millis(opened.greeting().card.cache.ttl_ms);
+        self.memory().learn(found, fresh, self.started.elapsed());
+    }
+
+    /// How an era is spoken where nothing else is known.
+    fn newest(&self, era: Era) -> Found {
+        match era {
+            Era::Handshake => Found::Handshake,
+            Era::Stateless => Found::Stateless(Revision::newest(Era::Stateless).rules()),
+        }
+    }
+
+    fn terms<'a>(&'a self, offer: &'a Offer) -> Terms<'a> {
+        Terms::new(&self.profile, self.pinned, offer)
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -230,30 +280,14 @@ impl Dialer {
     }
 }
 
-/// Opens a connection over a transport.
+/// Opens a connection over a transport, in this revision or else in the newest one of this era.
 pub(super) async fn open(
     transport: Box<dyn Transport>,
     profile: &Arc<Profile>,
-    found: Found,
+    (era, pinned): (Era, Option<&'static Rules>),
     offer: &Offer,
 ) -> Result<Connection, Fault> {
-    let opening = match found {
-        Found::Stateless(rules) => Opening::Stateless { rules },
-        Found::Handshake | Found::OldSse => Opening::Handshake {
-            propose: proposal(profile),
-            capabilities: Arc::clone(&offer.capabilities),
-        },
-    };
-    let (on_question, on_log) = (offer.on_question.clone(), offer.on_log.clone());
-    let setup = Setup::new(Arc::clone(profile), opening);
-    Connection::open(transport, Setup { on_question, on_log, ..setup }).await
-}
-
-/// The newest revision that the server's dialect shakes hands in.
-fn proposal(profile: &Profile) -> &'static Rules {
-    let shaken = |revision: &Revision| revision.rules().era == Era::Handshake;
-    let newest = profile.dialect.revisions().filter(shaken).max();
-    newest.map_or(profile.dialect.base_rules(), Revision::rules)
+    Connection::open(transport, Terms::new(profile, pinned, offer).setup(era)).await
 }
 
 /// Whether a server may have refused a call because of how it is spoken to, and not because of what was asked, which it
@@ -276,6 +310,11 @@ pub fn is_misunderstood(fault: &Fault) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a server says that it does not speak this version.
+fn names_versions(fault: &Fault) -> bool {
+    fault.kind == FaultKind::UnsupportedVersion || fault.foreign_code == Some(UNSUPPORTED_VERSION)
 }
 
 /// Whether a server that is there does not want to be spoken to like this.

@@ -1,15 +1,15 @@
-//! What is known of how a server wants to be spoken to, and for how long.
+//! What is known of the eras that a server speaks, and for how long.
 
 use std::time::Duration;
 
 use creole_proto::revision::{Era, Rules};
 
-/// How long a server of the handshake era counts as one. It never fails by being asked in the old way, so that
-/// only time tells that it may have learnt the new one.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// How long it is believed that a server speaks a handshake, or lacks an era. A server of the handshake era never fails
+/// by being asked in the old way, so that only time tells that it may have learnt the new one.
+pub(super) const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// How long any finding is believed at least: asking costs a request or a process.
-const SHORTEST: Duration = Duration::from_secs(60);
+pub(super) const SHORTEST: Duration = Duration::from_secs(60);
 
 /// How a server wants to be spoken to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,41 +32,106 @@ impl Found {
     }
 }
 
-/// A finding that is believed for a while. Times are of any clock of the owner.
+/// The eras that a server speaks; nothing where that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Support {
+    /// Whether it takes part in a handshake.
+    pub handshake: Option<bool>,
+    /// Whether it answers requests that stand alone.
+    pub stateless: Option<bool>,
+}
+
+impl Support {
+    /// Whether the server speaks this era, if that is known.
+    pub fn speaks(self, era: Era) -> Option<bool> {
+        match era {
+            Era::Handshake => self.handshake,
+            Era::Stateless => self.stateless,
+        }
+    }
+
+    /// The era that a caller of this era is best served in: its own unless the server lacks it. Nothing while nobody
+    /// knows whether it does.
+    pub fn era_for(self, caller: Era) -> Option<Era> {
+        self.speaks(caller).map(|speaks| if speaks { caller } else { other(caller) })
+    }
+}
+
+/// The era that this is not.
+pub(super) fn other(era: Era) -> Era {
+    match era {
+        Era::Handshake => Era::Stateless,
+        Era::Stateless => Era::Handshake,
+    }
+}
+
+/// Findings that are believed for a while. Times are of any clock of the owner.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    found: Option<(Found, Duration)>,
-    /// Whether nothing has confirmed it yet.
-    is_guess: bool,
+    handshake: Option<Finding>,
+    stateless: Option<Finding>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Finding {
+    /// How the era is spoken; nothing if it is not.
+    found: Option<Found>,
+    until: Duration,
 }
 
 impl Memory {
-    /// What is known, if that is still to be believed.
-    pub fn recall(&self, now: Duration) -> Option<Found> {
-        self.found.filter(|(_, until)| now < *until).map(|(found, _)| found)
+    /// The eras that the server speaks, as far as that is still to be believed.
+    pub fn support(&self, now: Duration) -> Support {
+        let speaks = |era| self.current(era, now).map(|finding| finding.found.is_some());
+        Support { handshake: speaks(Era::Handshake), stateless: speaks(Era::Stateless) }
     }
 
-    /// Notes a finding; `fresh` is how long the server says that it stays true.
+    /// How the server is spoken to in this era, if it is known to speak it.
+    pub fn spoken(&self, era: Era, now: Duration) -> Option<Found> {
+        self.current(era, now).and_then(|finding| finding.found)
+    }
+
+    /// How a caller of this era is best served, as far as that is known.
+    pub fn recall(&self, caller: Era, now: Duration) -> Option<Found> {
+        let era = self.support(now).era_for(caller)?;
+        self.spoken(era, now)
+    }
+
+    /// Notes that an era is spoken; `fresh` is how long the server says that this stays true.
     pub fn learn(&mut self, found: Found, fresh: Duration, now: Duration) {
         let lasts = match found {
             Found::Stateless(_) => fresh.clamp(SHORTEST, LONGEST),
             Found::Handshake | Found::OldSse => LONGEST,
         };
         // What was learnt before keeps its end: being used proves nothing.
-        let is_known = self.recall(now) == Some(found) && !std::mem::take(&mut self.is_guess);
-        if !is_known {
-            self.found = Some((found, now + lasts));
+        if self.spoken(found.era(), now) != Some(found) {
+            *self.place(found.era()) = Some(Finding { found: Some(found), until: now + lasts });
         }
     }
 
-    /// Notes a finding that nothing has confirmed yet.
-    pub fn guess(&mut self, found: Found, now: Duration) {
-        (self.found, self.is_guess) = (Some((found, now + SHORTEST)), true);
+    /// Notes that an era is not spoken.
+    pub fn lacks(&mut self, era: Era, lasts: Duration, now: Duration) {
+        *self.place(era) = Some(Finding { found: None, until: now + lasts });
     }
 
     /// Forgets what the server contradicted.
-    pub fn forget(&mut self) {
-        self.found = None;
+    pub fn forget(&mut self, era: Era) {
+        *self.place(era) = None;
+    }
+
+    fn current(&self, era: Era, now: Duration) -> Option<Finding> {
+        let finding = match era {
+            Era::Handshake => self.handshake,
+            Era::Stateless => self.stateless,
+        };
+        finding.filter(|finding| now < finding.until)
+    }
+
+    fn place(&mut self, era: Era) -> &mut Option<Finding> {
+        match era {
+            Era::Handshake => &mut self.handshake,
+            Era::Stateless => &mut self.stateless,
+        }
     }
 }
 
@@ -79,38 +144,57 @@ mod tests {
         Duration::from_secs(hours * 3600)
     }
 
-    #[test]
-    fn an_old_server_is_asked_again_after_a_day_however_much_it_is_used() {
-        let mut memory = Memory::default();
-        for hour in 0..24 {
-            memory.learn(Found::Handshake, Duration::ZERO, hours(hour));
-            assert_eq!(memory.recall(hours(hour)), Some(Found::Handshake));
-        }
-        assert_eq!(memory.recall(hours(24)), None);
+    fn stateless() -> Found {
+        Found::Stateless(Revision::newest(Era::Stateless).rules())
     }
 
     #[test]
-    fn a_guess_is_believed_briefly_unless_it_is_confirmed() {
+    fn an_old_server_is_asked_again_after_a_day_however_much_it_is_used() {
         let mut memory = Memory::default();
-        memory.guess(Found::Handshake, Duration::ZERO);
-        assert_eq!(memory.recall(Duration::ZERO), Some(Found::Handshake));
-        assert_eq!(memory.recall(SHORTEST), None);
-        memory.guess(Found::Handshake, Duration::ZERO);
-        memory.learn(Found::Handshake, Duration::ZERO, Duration::ZERO);
-        assert_eq!(memory.recall(hours(23)), Some(Found::Handshake));
+        memory.lacks(Era::Stateless, LONGEST, hours(0));
+        for hour in 0..24 {
+            memory.learn(Found::Handshake, Duration::ZERO, hours(hour));
+            assert_eq!(memory.recall(Era::Stateless, hours(hour)), Some(Found::Handshake));
+        }
+        assert_eq!(memory.recall(Era::Stateless, hours(24)), None);
+    }
+
+    #[test]
+    fn a_caller_is_served_in_its_own_era_by_a_server_that_speaks_both() {
+        let mut memory = Memory::default();
+        memory.learn(stateless(), hours(1), Duration::ZERO);
+        assert_eq!(memory.recall(Era::Stateless, Duration::ZERO), Some(stateless()));
+        assert_eq!(memory.recall(Era::Handshake, Duration::ZERO), None, "nobody tried");
+        memory.learn(Found::OldSse, Duration::ZERO, Duration::ZERO);
+        assert_eq!(memory.recall(Era::Handshake, Duration::ZERO), Some(Found::OldSse));
+        assert_eq!(memory.recall(Era::Stateless, Duration::ZERO), Some(stateless()));
+        let both = Support { handshake: Some(true), stateless: Some(true) };
+        assert_eq!(memory.support(Duration::ZERO), both);
+    }
+
+    #[test]
+    fn a_caller_is_served_in_the_other_era_by_a_server_that_lacks_its_own() {
+        let mut memory = Memory::default();
+        memory.lacks(Era::Handshake, SHORTEST, Duration::ZERO);
+        assert_eq!(memory.recall(Era::Handshake, Duration::ZERO), None, "nothing else is known");
+        memory.learn(stateless(), hours(1), Duration::ZERO);
+        assert_eq!(memory.recall(Era::Handshake, Duration::ZERO), Some(stateless()));
+        assert_eq!(memory.support(SHORTEST).era_for(Era::Handshake), None, "it is tried again");
+        memory.learn(Found::Handshake, Duration::ZERO, SHORTEST);
+        assert_eq!(memory.recall(Era::Handshake, SHORTEST), Some(Found::Handshake));
     }
 
     #[test]
     fn a_new_server_is_believed_for_as_long_as_it_says() {
-        let found = Found::Stateless(Revision::newest(Era::Stateless).rules());
         let mut memory = Memory::default();
-        memory.learn(found, Duration::ZERO, Duration::ZERO);
-        assert_eq!(memory.recall(SHORTEST), None);
-        memory.learn(found, hours(2), hours(1));
-        assert_eq!(memory.recall(hours(2)), Some(found));
-        assert_eq!(memory.recall(hours(3)), None);
-        memory.learn(found, hours(2), hours(4));
-        memory.forget();
-        assert_eq!(memory.recall(hours(4)), None);
+        let recall = |memory: &Memory, now| memory.recall(Era::Stateless, now);
+        memory.learn(stateless(), Duration::ZERO, Duration::ZERO);
+        assert_eq!(recall(&memory, SHORTEST), None);
+        memory.learn(stateless(), hours(2), hours(1));
+        assert_eq!(recall(&memory, hours(2)), Some(stateless()));
+        assert_eq!(recall(&memory, hours(3)), None);
+        memory.learn(stateless(), hours(2), hours(4));
+        memory.forget(Era::Stateless);
+        assert_eq!(recall(&memory, hours(4)), None);
     }
 }

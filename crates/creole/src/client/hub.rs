@@ -89,15 +89,38 @@ impl Hub {
             started: Instant::now(),
             own: own.clone(),
         });
-        let link = transport.begin(Inbox(Arc::downgrade(&hub)));
-        let _ = hub.link.set(link);
+        hub.begin_link(transport, &setup.heard);
         let clock = tokio::spawn(ring(Arc::downgrade(&hub), Arc::clone(&hub.sooner)));
         let _ = hub.clock.set(clock.abort_handle());
         hub.take_turns();
-        hub.work(|state, now| {
-            state.machine.open(now, &mut state.outbox);
-        });
+        if setup.heard.is_empty() {
+            hub.work(|state, now| {
+                state.machine.open(now, &mut state.outbox);
+            });
+        }
         hub
+    }
+
+    /// Begins the link. What was heard before is taken before anything else: whoever reads waits for the state meanwhile.
+    fn begin_link(self: &Arc<Self>, transport: Box<dyn Transport>, heard: &[Vec<u8>]) {
+        let state = (!heard.is_empty()).then(|| self.lock());
+        let _ = self.link.set(transport.begin(Inbox(Arc::downgrade(self))));
+        if let Some(state) = state {
+            self.take_heard(state, heard);
+        }
+    }
+
+    /// Takes what the server said before, to an opening request that was sent before.
+    fn take_heard(&self, mut state: MutexGuard<'_, State>, heard: &[Vec<u8>]) {
+        let (now, inner) = (self.now(), &mut *state);
+        inner.machine.open(now, &mut inner.outbox);
+        inner.outbox.clear_frames();
+        for message in heard {
+            inner.machine.receive(message.trim_ascii(), None, now, &mut inner.outbox);
+        }
+        let later = self.obey(inner, now);
+        drop(state);
+        self.finish(later);
     }
 
     pub(super) fn name(&self) -> &str {

@@ -3,6 +3,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use creole_proto::model::Level;
+use creole_proto::revision::Era;
 use tokio::sync::Mutex;
 
 use super::connection::Connection;
@@ -13,17 +14,26 @@ use super::dialer::{Dialer, Offer};
 pub(super) struct Line {
     now: RwLock<Connection>,
     /// How another one is opened, where there is a way to.
-    again: Option<(Dialer, Offer)>,
+    again: Option<Redial>,
     level: Option<Level>,
     /// Held by the one who opens another.
     opening: Mutex<()>,
+}
+
+/// How another conversation is opened.
+#[derive(Debug)]
+pub(super) struct Redial {
+    pub(super) dialer: Dialer,
+    /// The era that is wanted.
+    pub(super) era: Era,
+    pub(super) offer: Offer,
 }
 
 impl Line {
     /// A conversation that was just opened, in which log messages from this level on are wanted.
     pub(super) async fn new(
         connection: Connection,
-        again: Option<(Dialer, Offer)>,
+        again: Option<Redial>,
         level: Option<Level>,
     ) -> Self {
         let line = Self { now: RwLock::new(connection), again, level, opening: Mutex::default() };
@@ -39,7 +49,7 @@ impl Line {
     /// Opens another conversation, if the server has forgotten this one and so has done nothing of what it was asked
     /// in it; tells whether there is another.
     pub(super) async fn renew(&self, lost: &Connection) -> bool {
-        let Some((dialer, offer)) = &self.again else { return false };
+        let Some(Redial { dialer, era, offer }) = &self.again else { return false };
         if !has_been_forgotten(lost) {
             return false;
         }
@@ -48,7 +58,7 @@ impl Line {
             // Somebody else was faster.
             return true;
         }
-        let Ok(other) = dialer.connect(offer).await else { return false };
+        let Ok(other) = dialer.connect_in(*era, offer).await else { return false };
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = other;
         self.set_level().await;
         true

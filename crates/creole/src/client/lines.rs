@@ -48,6 +48,8 @@ pub struct LineServer<I, O> {
     output: O,
     child: Option<Child>,
     longest: usize,
+    /// What was read of it before.
+    unread: Vec<u8>,
 }
 
 /// A server that runs as our child.
@@ -56,7 +58,8 @@ pub type ChildServer = LineServer<ChildOutput, ChildInput>;
 impl<I: Source + 'static, O: Sink + 'static> LineServer<I, O> {
     /// The server that is called `name`, writes what `input` reads and reads what `output` writes.
     pub fn new(name: impl Into<String>, input: I, output: O) -> Self {
-        Self { name: name.into(), input, output, child: None, longest: LONGEST }
+        let (name, unread) = (name.into(), Vec::new());
+        Self { name, input, output, child: None, longest: LONGEST, unread }
     }
 
     /// The same server; longer messages of it are dropped, and the calls that they answer fail.
@@ -74,7 +77,18 @@ impl ChildServer {
     /// When it cannot be started.
     pub async fn start(program: &Program) -> Result<Self, Fault> {
         let (child, stdin, stdout) = Child::start(program).await?;
-        Ok(Self { child: Some(child), ..Self::new(&*program.name, stdout, stdin) })
+        Ok(Self::of(&program.name, child, stdin, stdout, Vec::new()))
+    }
+
+    /// A program that runs, and of which this was read already.
+    pub(super) fn of(
+        name: &str,
+        child: Child,
+        stdin: ChildInput,
+        stdout: ChildOutput,
+        unread: Vec<u8>,
+    ) -> Self {
+        Self { child: Some(child), unread, ..Self::new(name, stdout, stdin) }
     }
 }
 
@@ -101,6 +115,7 @@ impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
             inbox: inbox.clone(),
             input: self.input,
             lines: Lines::new(self.longest),
+            unread: self.unread,
         };
         let exited = self.child.as_ref().map(Child::exited);
         let reader = tokio::spawn(reader.run(exited)).abort_handle();
@@ -255,6 +270,8 @@ struct Reader<I> {
     inbox: Inbox,
     input: I,
     lines: Lines,
+    /// What was read before.
+    unread: Vec<u8>,
 }
 
 impl<I: Source> Reader<I> {
@@ -292,22 +309,29 @@ impl<I: Source> Reader<I> {
 
     /// Reads to the end. A last line without its end may be half a message, and is dropped.
     async fn read_on(&mut self) {
-        let mut chunk = Vec::with_capacity(CHUNK);
+        let mut chunk = std::mem::take(&mut self.unread);
+        chunk.chunks(CHUNK).for_each(|part| self.take(part));
+        chunk.clear();
+        chunk.reserve(CHUNK);
         while let Ok(1..) = read(&mut self.input, &mut chunk).await {
-            let mut rest = &chunk[..];
-            while let Some(line) = self.lines.next(&mut rest) {
-                match line {
-                    Line::Complete(line) if line.len() < LARGE => self.inbox.received(line, None),
-                    Line::Complete(_) => {
-                        if let Some(line) = self.lines.take() {
-                            self.inbox.received_large(line, None);
-                        }
-                    }
-                    Line::TooLong(start) => self.inbox.overlong(start),
-                    Line::TooLongEnd(end) => self.inbox.overlong_end(end),
-                }
-            }
+            self.take(&chunk);
             chunk.clear();
+        }
+    }
+
+    /// Hands on the messages that end in these bytes.
+    fn take(&mut self, mut rest: &[u8]) {
+        while let Some(line) = self.lines.next(&mut rest) {
+            match line {
+                Line::Complete(line) if line.len() < LARGE => self.inbox.received(line, None),
+                Line::Complete(_) => {
+                    if let Some(line) = self.lines.take() {
+                        self.inbox.received_large(line, None);
+                    }
+                }
+                Line::TooLong(start) => self.inbox.overlong(start),
+                Line::TooLongEnd(end) => self.inbox.overlong_end(end),
+            }
         }
     }
 }

@@ -31,15 +31,16 @@ mod hub;
 mod line;
 mod lines;
 mod link;
+mod negotiation;
 mod noise;
-pub mod probe;
+mod probe;
 mod simple;
 mod tasks;
 
 pub use calling::{Asked, Calling, News, Reply, Step};
 pub use connection::{Closed, Connection, Notice, OnLog, OnQuestion, Setup};
 pub use dialer::{Dialer, Offer, Way, is_misunderstood};
-pub use era::{Found, Memory};
+pub use era::{Found, Memory, Support};
 pub use lines::{ChildServer, LineServer};
 pub use link::{Carrier, Inbox, Link, Transport, Whereabouts};
 pub use simple::{Client, ClientBuilder};

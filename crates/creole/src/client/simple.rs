@@ -23,7 +23,7 @@ use super::calling::{News, Step};
 use super::connection::{Connection, OnLog};
 use super::dialer::{self, Dialer, Offer, Way};
 use super::era::Found;
-use super::line::Line;
+use super::line::{Line, Redial};
 use super::link::Transport;
 use crate::chain::BoxFuture;
 
@@ -44,6 +44,8 @@ pub struct ClientBuilder {
     limits: Limits,
     log: Option<Level>,
     callbacks: Callbacks,
+    era: Era,
+    revision: Option<Revision>,
 }
 
 impl ClientBuilder {
@@ -56,7 +58,25 @@ impl ClientBuilder {
             limits: Limits::default(),
             log: None,
             callbacks: Callbacks::default(),
+            era: Era::Stateless,
+            revision: None,
         }
+    }
+
+    /// The same client, which speaks this era to servers that have both. Default: the newest one. A server can ask in
+    /// the middle of a call in either, but many tools were written for [`Era::Handshake`] and only ask there.
+    #[must_use]
+    pub fn prefer(mut self, era: Era) -> Self {
+        self.era = era;
+        self
+    }
+
+    /// The same client, which speaks this revision and no other one.
+    #[must_use]
+    pub fn revision(mut self, revision: Revision) -> Self {
+        self.revision = Some(revision);
+        self.era = revision.rules().era;
+        self
     }
 
     /// The same client for servers that speak this dialect.
@@ -131,25 +151,38 @@ impl ClientBuilder {
     pub async fn connect(self, way: Way) -> Result<Client, Fault> {
         let (profile, offer) = (self.profile()?, self.offer());
         let dialer = Dialer::new(way, profile);
-        let connection = dialer.connect(&offer).await?;
-        let found = dialer.known().unwrap_or(Found::Handshake);
+        let dialer = match self.revision {
+            Some(revision) => dialer.pinned(revision.rules()),
+            None => dialer,
+        };
+        let connection = dialer.connect_in(self.era, &offer).await?;
+        let era = connection.greeting().rules.era;
+        let found = dialer.spoken(era).unwrap_or(Found::Handshake);
         let capabilities = Arc::clone(&offer.capabilities);
-        let line = Line::new(connection, Some((dialer, offer)), self.log).await;
+        let again = Some(Redial { dialer, era: self.era, offer });
+        let line = Line::new(connection, again, self.log).await;
         Ok(self.begin(line, found, capabilities))
     }
 
-    /// Connects over a transport to a server that speaks in the newest way which its dialect has: there is no
-    /// second transport to ask it by. Within a tokio runtime.
+    /// Connects over a transport to a server that speaks in the way that is [preferred](Self::prefer), as far as its
+    /// dialect has that: there is no second transport to ask it by. Within a tokio runtime.
     ///
     /// # Errors
     /// When the server does not answer, or not as its dialect says.
     pub async fn connect_over(self, transport: Box<dyn Transport>) -> Result<Client, Fault> {
         let (profile, offer) = (self.profile()?, self.offer());
-        let found = match profile.dialect.stateless {
-            true => Found::Stateless(Revision::newest(Era::Stateless).rules()),
-            false => Found::Handshake,
+        let pinned = self.revision.map(Revision::rules);
+        let era = match pinned {
+            Some(pinned) => pinned.era,
+            None if profile.dialect.serves(self.era) => self.era,
+            None if profile.dialect.stateless => Era::Stateless,
+            None => Era::Handshake,
         };
-        let connection = dialer::open(transport, &profile, found, &offer).await?;
+        let connection = dialer::open(transport, &profile, (era, pinned), &offer).await?;
+        let found = match era {
+            Era::Stateless => Found::Stateless(connection.greeting().rules),
+            Era::Handshake => Found::Handshake,
+        };
         let line = Line::new(connection, None, self.log).await;
         Ok(self.begin(line, found, offer.capabilities))
     }

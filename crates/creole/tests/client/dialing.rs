@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use creole::client::http::Target;
-use creole::client::{Client, ClientBuilder, Dialer, Found, Offer, Way};
+use creole::client::{Client, ClientBuilder, Dialer, Found, Offer, Support, Way};
 use creole::proto::client::Limits;
 use creole::proto::dialect::builtin;
 use creole::proto::fault::FaultKind;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::scripted::{Script, opening, serve, serve_old, status};
-use crate::support::{LONG, call, child, profile, sh, shaking, text, tool};
+use crate::support::{LONG, call, child, profile, sh, text, tool};
 
 fn stateless() -> Found {
     Found::Stateless(Revision::newest(Era::Stateless).rules())
@@ -36,83 +36,162 @@ async fn a_child_that_knows_the_newest_way_is_spoken_to_in_it() {
     assert_eq!(text(call(&connection, tool("echo", json!({"message": "m"}))).await), "m");
 }
 
+const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#;
+
+const REFUSED: &str = r#"{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"?"}}"#;
+
+/// Answers lines of a method with this, as long as there are lines.
+fn answering(rows: &[(&str, &str)], otherwise: &str) -> String {
+    let rows: Vec<_> =
+        rows.iter().map(|(method, answer)| format!("*'{method}'*) echo '{answer}';;")).collect();
+    format!(
+        "id() {{ printf '%s' \"$1\" | sed -E 's/.*\"id\":([0-9]+).*/\\1/'; }}\n\
+         while read -r line; do id=$(id \"$line\")\n\
+         case $line in {} *) {otherwise};; esac; done",
+        rows.join(" ")
+    )
+}
+
+const SHAKEN: &str = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}}"#;
+
+/// A script that first notes in a file that it was started, and how often that was.
+struct Counted {
+    folder: tempfile::TempDir,
+    program: creole::process::Program,
+}
+
+impl Counted {
+    fn new(script: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!("echo $$ >> \"$FOLDER/started\"\n{script}");
+        let program = sh(&script).env("FOLDER", folder.path());
+        Self { folder, program }
+    }
+
+    fn way(&self) -> Way {
+        Way::Child(self.program.clone())
+    }
+
+    fn starts(&self) -> usize {
+        let started = std::fs::read_to_string(self.folder.path().join("started"));
+        started.unwrap().lines().count()
+    }
+}
+
+async fn dial_in(dialer: &Dialer, era: Era) -> creole::client::Connection {
+    timeout(LONG, dialer.connect_in(era, &Offer::default())).await.unwrap().unwrap()
+}
+
 #[tokio::test]
-async fn a_child_that_ends_errs_or_is_silent_when_asked_is_shaken_hands_with() {
-    let refusal = r#"{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"?"}}"#;
-    let reactions = ["exit 1", &format!("echo '{refusal}'; cat"), "cat >/dev/null"];
-    for reaction in reactions {
-        let script = shaking("cat >/dev/null");
-        let script = script.replacen(
-            "id=$(id \"$line\");",
-            &format!(
-                "id=$(id \"$line\"); case $line in *server/discover*) {reaction}; exit 1;; esac;"
-            ),
-            1,
-        );
-        let dialer = dialer(Way::Child(sh(&script)));
-        let connection = dial(&dialer).await;
-        assert_eq!(connection.greeting().card.identity.name, "sh", "{reaction}");
-        assert_eq!(dialer.known(), Some(Found::Handshake), "{reaction}");
+async fn the_process_that_is_asked_is_the_one_that_is_used() {
+    let both = answering(&[("server/discover", DISCOVERED), ("initialize\"", SHAKEN)], ":");
+    let old =
+        answering(&[("initialize\"", SHAKEN), ("initialized", "")], &format!("echo '{REFUSED}'"));
+    let new = answering(&[("server/discover", DISCOVERED)], &format!("echo '{REFUSED}'"));
+    let rows = [
+        (&both, Era::Stateless, Era::Stateless),
+        (&both, Era::Handshake, Era::Handshake),
+        (&old, Era::Stateless, Era::Handshake),
+        (&old, Era::Handshake, Era::Handshake),
+        (&new, Era::Stateless, Era::Stateless),
+        (&new, Era::Handshake, Era::Stateless),
+    ];
+    for (script, caller, expected) in rows {
+        let server = Counted::new(script);
+        let dialer = dialer(server.way());
+        let connection = dial_in(&dialer, caller).await;
+        assert_eq!(connection.greeting().rules.era, expected, "{caller:?} of {script}");
+        assert_eq!(server.starts(), 1, "{caller:?} of {script}");
+        assert_eq!(dialer.support().era_for(caller), Some(expected));
+        // What is known is not asked again.
+        dial_in(&dialer, caller).await;
+        assert_eq!(server.starts(), 2);
         connection.close().await;
     }
 }
 
 #[tokio::test]
-async fn a_child_that_only_knows_the_newest_way_is_found_even_if_it_takes_long_to_start() {
-    let result =
-        r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}"#;
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":'"$id"',"result":{result}}}"#);
-    let refusal = r#"{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"?"}}"#;
-    let folder = tempfile::tempdir().unwrap();
-    // The first process is silent; later ones are quick.
-    let script = format!(
-        "id() {{ printf '%s' \"$1\" | sed -E 's/.*\"id\":([0-9]+).*/\\1/'; }}\n\
-         mkdir \"$FOLDER/started\" && exec cat >/dev/null\n\
-         while read -r line; do id=$(id \"$line\")\n\
-         case $line in *server/discover*) echo '{answer}';; *) echo '{refusal}';; esac; done"
-    );
-    let dialer = dialer(Way::Child(sh(&script).env("FOLDER", folder.path())));
-    let connection = dial(&dialer).await;
-    assert_eq!(connection.greeting().rules.era, Era::Stateless);
-    assert_eq!(dialer.known(), Some(stateless()));
+async fn a_server_of_both_eras_serves_each_caller_in_its_own() {
+    let both = answering(&[("server/discover", DISCOVERED), ("initialize\"", SHAKEN)], ":");
+    let dialer = dialer(Way::Child(sh(&both)));
+    for era in [Era::Stateless, Era::Handshake, Era::Stateless, Era::Handshake] {
+        assert_eq!(dial_in(&dialer, era).await.greeting().rules.era, era);
+    }
+    assert_eq!(dialer.support(), Support { handshake: Some(true), stateless: Some(true) });
+    for revision in ["2025-06-18", "2026-07-28"] {
+        let rules = Revision::named(revision).unwrap().rules();
+        let dialer = self::dialer(Way::Child(sh(&both))).pinned(rules);
+        for era in [Era::Stateless, Era::Handshake] {
+            assert_eq!(dial_in(&dialer, era).await.greeting().rules.era, rules.era);
+        }
+    }
 }
 
 #[tokio::test]
-async fn a_child_that_was_only_slow_to_start_is_spoken_to_in_its_own_way_the_next_time() {
-    let result =
-        r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}"#;
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":'"$id"',"result":{result}}}"#);
-    let script = shaking("cat >/dev/null").replacen(
-        "id=$(id \"$line\");",
-        &format!("id=$(id \"$line\"); case $line in *server/discover*) sleep 3.5; echo '{answer}'; exec cat;; esac;"),
-        1,
+async fn a_pinned_revision_is_the_one_that_is_proposed() {
+    let echo = SHAKEN.replace("2025-11-25", r#"'"$version"'"#);
+    let script = answering(&[("initialize\"", &echo)], ":").replace(
+        "case $line",
+        "version=$(printf '%s' \"$line\" | sed -E 's/.*\"protocolVersion\":\"([^\"]+)\".*/\\1/')\ncase $line",
     );
-    let dialer = dialer(Way::Child(sh(&script)));
+    for revision in ["2025-11-25", "2025-06-18", "2024-11-05"] {
+        let rules = Revision::named(revision).unwrap().rules();
+        let dialer = dialer(Way::Child(sh(&script))).pinned(rules);
+        assert_eq!(dial(&dialer).await.greeting().version, revision);
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_ends_errs_or_is_silent_when_asked_is_shaken_hands_with() {
+    for (reaction, starts) in
+        [("exit 1", 2), (&*format!("echo '{REFUSED}'; continue"), 1), ("continue", 1)]
+    {
+        let script = answering(&[("initialize\"", SHAKEN)], ":");
+        let script = script.replacen(
+            "case $line in ",
+            &format!("case $line in *server/discover*) {reaction};; "),
+            1,
+        );
+        let server = Counted::new(&script);
+        let dialer = dialer(server.way());
+        let connection = dial(&dialer).await;
+        assert_eq!(connection.greeting().card.identity.name, "sh", "{reaction}");
+        assert_eq!(dialer.known(), Some(Found::Handshake), "{reaction}");
+        assert_eq!(server.starts(), starts, "{reaction}");
+        connection.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_takes_long_to_start_is_started_once_and_spoken_to_in_its_own_way() {
+    let both = answering(&[("server/discover", DISCOVERED), ("initialize\"", SHAKEN)], ":");
+    let server = Counted::new(&format!("sleep 3.5\n{both}"));
+    let dialer = dialer(server.way());
+    let connection = dial(&dialer).await;
+    assert_eq!(connection.greeting().rules.era, Era::Stateless);
+    assert_eq!(server.starts(), 1);
+}
+
+#[tokio::test]
+async fn a_child_that_says_nothing_any_more_once_it_was_asked_is_replaced() {
+    let script = answering(&[("initialize\"", SHAKEN)], "exec cat >/dev/null");
+    let server = Counted::new(&script);
+    let dialer = dialer(server.way());
     let connection = dial(&dialer).await;
     assert_eq!(connection.greeting().rules.era, Era::Handshake);
-    let learns = async {
-        while dialer.known() != Some(stateless()) {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    timeout(LONG, learns).await.unwrap();
+    assert_eq!(server.starts(), 2);
 }
 
 #[tokio::test]
-async fn a_child_that_is_always_slow_to_start_is_spoken_to_in_its_own_way_at_once() {
-    let result =
-        r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}"#;
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":'"$id"',"result":{result}}}"#);
-    let shakes = shaking("cat >/dev/null").replacen(
-        "id=$(id \"$line\");",
-        &format!(
-            "id=$(id \"$line\"); case $line in *server/discover*) echo '{answer}'; exec cat;; esac;"
-        ),
-        1,
-    );
-    let dialer = dialer(Way::Child(sh(&format!("sleep 3.5\n{shakes}"))));
-    let connection = dial(&dialer).await;
-    assert_eq!(connection.greeting().rules.era, Era::Stateless);
+async fn what_a_child_says_before_it_answers_is_not_lost() {
+    let said = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"early"}}"#;
+    let script = answering(&[("initialize\"", &format!("{said}'; echo '{SHAKEN}"))], ":");
+    let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let on_log: creole::client::OnLog = std::sync::Arc::new(move |event| _ = heard.send(event));
+    let offer = Offer { on_log: Some(on_log), ..Offer::default() };
+    let dialer = dialer(Way::Child(sh(&script)));
+    timeout(LONG, dialer.connect_in(Era::Handshake, &offer)).await.unwrap().unwrap();
+    assert!(timeout(LONG, hears.recv()).await.unwrap().is_some());
 }
 
 fn web(address: std::net::SocketAddr) -> Way {
@@ -161,7 +240,7 @@ async fn a_server_that_contradicts_what_is_known_is_asked_again() {
 
 #[tokio::test]
 async fn a_server_of_the_oldest_transport_is_found_even_where_only_a_handshake_is_allowed() {
-    for pinned in [None, Some(Found::Handshake)] {
+    for pinned in [None, Some(Revision::newest(Era::Handshake).rules())] {
         let address = serve_old("/messages?sid=7").await;
         let mut dialer = dialer(web(address));
         if let Some(pinned) = pinned {

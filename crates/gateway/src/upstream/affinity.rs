@@ -7,6 +7,7 @@ use creole::call::{Call, Context};
 use creole::client::Connection;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Level};
+use creole::proto::revision::Era;
 use creole::proto::wire::{Raw, unquote};
 
 use super::Upstream;
@@ -41,7 +42,59 @@ impl Upstream {
 
     fn main_key(&self) -> Key {
         let asks = self.asks.get().map(|asks| Asks::of(asks)).unwrap_or_default();
-        Key { owner: Owner::Gateway, asks, exclusive: false, lane: 0 }
+        let era = self.main_era();
+        Key { owner: Owner::Gateway, era, asks, exclusive: false, lane: 0 }
+    }
+
+    /// The era that is wanted for the gateway's own conversation: that of its only caller, else the newest.
+    fn main_era(&self) -> Era {
+        self.only_era.get().copied().unwrap_or(Era::Stateless)
+    }
+
+    /// The gateway's own conversation of this era: the main one, if that is of it.
+    fn shared_key(&self, era: Era) -> Key {
+        let main = self.main_key();
+        match main.era == era || self.dialer.era_for(main.era) == era {
+            true => main,
+            false => Key { era, ..main },
+        }
+    }
+
+    /// The era that a caller is served in, as far as that is known: its own, unless the server lacks it.
+    pub(super) fn era_of(&self, context: &Context) -> Era {
+        self.dialer.era_for(context.caller().rules.era)
+    }
+
+    /// The conversation of a call, and the era that it is of. Whether the server speaks the caller's era may turn out
+    /// only now; what was opened to find that out is left then.
+    pub(super) async fn lease(
+        &self,
+        call: &Call,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> Result<Lease, Fault> {
+        let era = self.era_of(&call.context);
+        let lease = self.lease_in(call, capabilities, era).await?;
+        let spoken = lease.connection.greeting().rules.era;
+        if spoken == era {
+            return Ok(lease);
+        }
+        self.dialer.lacks(era);
+        if self.key(call, capabilities, era).0 != self.main_key() {
+            lease.spoil();
+        }
+        drop(lease);
+        Box::pin(self.lease_in(call, capabilities, spoken)).await
+    }
+
+    async fn lease_in(
+        &self,
+        call: &Call,
+        capabilities: &Arc<ClientCapabilities>,
+        era: Era,
+    ) -> Result<Lease, Fault> {
+        let (key, asks) = self.key(call, capabilities, era);
+        let conversation = call.context.conversation().cloned();
+        self.pool.lease(key, &asks, conversation, &self.parking).await
     }
 
     /// Refuses a call that gives its session a name that is none.
@@ -65,13 +118,13 @@ impl Upstream {
         &self,
         call: &Call,
         capabilities: &Arc<ClientCapabilities>,
-        is_stateless: bool,
+        era: Era,
     ) -> (Key, Arc<ClientCapabilities>) {
         let context = &call.context;
         let nothing = || Arc::clone(&self.nothing);
-        let main = || (self.main_key(), self.asks.get().cloned().unwrap_or_else(nothing));
+        let main = || (self.shared_key(era), self.asks.get().cloned().unwrap_or_else(nothing));
         let affinity = self.affinity(context);
-        if is_stateless || affinity == Affinity::Shared {
+        if era == Era::Stateless || affinity == Affinity::Shared {
             return main();
         }
         let principal = || Owner::Principal(context.principal().into());
@@ -91,19 +144,18 @@ impl Upstream {
                 true => (Asks::of(capabilities), Arc::clone(capabilities)),
                 false => (Asks::default(), nothing()),
             };
-            return (Key { owner: principal(), asks, exclusive: true, lane: 0 }, told);
+            return (Key { owner: principal(), era, asks, exclusive: true, lane: 0 }, told);
         }
         if !asks {
-            return (
-                Key { owner: own(), asks: Asks::default(), exclusive: false, lane: 0 },
-                nothing(),
-            );
+            let asks = Asks::default();
+            return (Key { owner: own(), era, asks, exclusive: false, lane: 0 }, nothing());
         }
         let (owner, exclusive) = match context.conversation() {
             Some(name) => (named(Arc::clone(name)), false),
             None => (own(), !self.dialer.attributes_questions()),
         };
-        (Key { owner, asks: Asks::of(capabilities), exclusive, lane: 0 }, Arc::clone(capabilities))
+        let asks = Asks::of(capabilities);
+        (Key { owner, era, asks, exclusive, lane: 0 }, Arc::clone(capabilities))
     }
 }
 

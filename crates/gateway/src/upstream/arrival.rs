@@ -86,6 +86,7 @@ impl Upstream {
                 false => Arc::default(),
             };
             _ = self.asks.set(capabilities);
+            _ = self.only_era.set(context.caller().rules.era);
             self.awake.send_if_modified(|since| {
                 let is_first = since.is_none();
                 since.get_or_insert_with(Instant::now);

@@ -19,21 +19,11 @@ use super::pool::Owner;
 /// Which conversation a server is offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Speak {
-    /// What it turns out to speak, the newest first.
+    /// What it turns out to speak: the era of the caller that a connection is for, if the server has it.
     #[default]
     Detect,
     /// This revision.
     Revision(&'static Rules),
-}
-
-impl Speak {
-    fn found(self) -> Option<Found> {
-        match self {
-            Self::Detect => None,
-            Self::Revision(rules) if rules.era == Era::Stateless => Some(Found::Stateless(rules)),
-            Self::Revision(_) => Some(Found::Handshake),
-        }
-    }
 }
 
 /// The most callers whose failures are remembered.
@@ -66,9 +56,9 @@ struct Tongue {
 impl Tongue {
     fn new(way: Way, speak: Speak, profile: Arc<Profile>) -> Self {
         let client = Client::new(way, Arc::clone(&profile));
-        let client = match speak.found() {
-            Some(found) => client.pinned(found),
-            None => client,
+        let client = match speak {
+            Speak::Revision(rules) => client.pinned(rules),
+            Speak::Detect => client,
         };
         Self { client, profile, asked: AsyncMutex::default() }
     }
@@ -137,9 +127,14 @@ impl Dialer {
         self.client().way().name()
     }
 
-    /// Whether requests stand alone, so that one conversation serves everybody; nothing while nobody knows.
-    pub(super) fn is_stateless(&self) -> Option<bool> {
-        self.client().known().map(|found| matches!(found, Found::Stateless(_)))
+    /// The era that a caller of this era is served in: its own, unless the server is known to lack it.
+    pub(super) fn era_for(&self, caller: Era) -> Era {
+        self.client().support().era_for(caller).unwrap_or(caller)
+    }
+
+    /// Notes that the server does not speak an era, as an open connection shows.
+    pub(super) fn lacks(&self, era: Era) {
+        self.client().lacks(era);
     }
 
     /// Whether a server that answered a call like this turns out to be of another era than the conversation. That can
@@ -150,25 +145,32 @@ impl Dialer {
         }
         let mut asked = self.tongue().asked.lock().await;
         // Another call found out meanwhile.
-        if self.client().known().is_some_and(|known| known.era() != era) {
+        if self.client().support().speaks(era) == Some(false) {
             return true;
         }
         if asked.is_some_and(|at| at.elapsed() < SETTLED) {
             return false;
         }
         *asked = Some(Instant::now());
-        self.client().find_again().await.is_ok_and(|found| found.era() != era)
+        self.client().speaks_still(era, fault).await.is_ok_and(|speaks| !speaks)
     }
 
     /// Whether questions say which call they belong to: those that come on the call's own stream do.
     pub(super) fn attributes_questions(&self) -> bool {
-        matches!(self.client().way(), Way::Http(_)) && self.client().known() != Some(Found::OldSse)
+        matches!(self.client().way(), Way::Http(_))
+            && self.client().spoken(Era::Handshake) != Some(Found::OldSse)
     }
 
-    /// Opens a conversation for somebody, unless the server failed a moment ago.
-    pub(super) async fn open(&self, offer: &Offer, owner: &Owner) -> Result<Connection, Fault> {
+    /// Opens a conversation for a caller of this era, unless the server failed a moment ago. It is of the other era if
+    /// the server lacks the caller's.
+    pub(super) async fn open(
+        &self,
+        offer: &Offer,
+        owner: &Owner,
+        caller: Era,
+    ) -> Result<Connection, Fault> {
         self.may_start(owner)?;
-        let opened = self.connect(offer).await;
+        let opened = self.connect(offer, caller).await;
         let now = self.began.elapsed();
         let mut failures = self.lock();
         match &opened {
@@ -202,9 +204,9 @@ impl Dialer {
     }
 
     /// Opens a conversation by the specification, or in the dialect that the server turns out to speak.
-    async fn connect(&self, offer: &Offer) -> Result<Connection, Fault> {
+    async fn connect(&self, offer: &Offer, caller: Era) -> Result<Connection, Fault> {
         let may_guess = self.guesses && self.guessed.get().is_none();
-        let connected = self.connect_in(self.tongue(), offer).await;
+        let connected = self.connect_in(self.tongue(), offer, caller).await;
         let guessed = connected.as_ref().err().filter(|_| may_guess).and_then(guess);
         let Some(dialect) = guessed else { return connected };
         let (upstream, spoken) = (self.name(), dialect.name.clone());
@@ -213,20 +215,20 @@ impl Dialer {
         let profile = Arc::new(Profile { dialect, ..(*self.told.profile).clone() });
         let way = self.told.client.way().clone();
         let tongue = self.guessed.get_or_init(|| Tongue::new(way, self.speak, profile));
-        self.connect_in(tongue, offer).await
+        self.connect_in(tongue, offer, caller).await
     }
 
-    #[cfg(not(test))]
-    async fn connect_in(&self, tongue: &Tongue, offer: &Offer) -> Result<Connection, Fault> {
-        tongue.client.connect(offer).await
-    }
-
-    #[cfg(test)]
-    async fn connect_in(&self, tongue: &Tongue, offer: &Offer) -> Result<Connection, Fault> {
-        match inside::connect(self, &tongue.profile, offer) {
-            Some(connecting) => connecting.await,
-            None => tongue.client.connect(offer).await,
+    async fn connect_in(
+        &self,
+        tongue: &Tongue,
+        offer: &Offer,
+        caller: Era,
+    ) -> Result<Connection, Fault> {
+        #[cfg(test)]
+        if let Some(connecting) = inside::connect(self, &tongue.profile, offer, caller) {
+            return connecting.await;
         }
+        tongue.client.connect_in(caller, offer).await
     }
 
     /// Fails at once while a server that failed may not be tried again.
@@ -256,6 +258,14 @@ impl Dialer {
         match self.client().way() {
             Way::Http(_) => &Owner::Gateway,
             _ => owner,
+        }
+    }
+
+    #[cfg(test)]
+    fn pinned_era(&self) -> Option<Era> {
+        match self.speak {
+            Speak::Detect => None,
+            Speak::Revision(rules) => Some(rules.era),
         }
     }
 
@@ -293,15 +303,16 @@ pub(super) mod inside {
         dialer: &super::Dialer,
         profile: &Arc<Profile>,
         offer: &Offer,
+        caller: Era,
     ) -> Option<BoxFuture<'static, Result<Connection, Fault>>> {
         let servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
         let name = dialer.name().to_owned();
         let serve = Arc::clone(servers.as_ref()?.get(&name)?);
         let capabilities = Arc::clone(&offer.capabilities);
         let newest = |era| Revision::newest(era).rules();
-        let opening = match dialer.is_stateless() {
-            Some(true) => Opening::Stateless { rules: newest(Era::Stateless) },
-            _ => Opening::Handshake { propose: newest(Era::Handshake), capabilities },
+        let opening = match dialer.pinned_era().unwrap_or(caller) {
+            Era::Stateless => Opening::Stateless { rules: newest(Era::Stateless) },
+            Era::Handshake => Opening::Handshake { propose: newest(Era::Handshake), capabilities },
         };
         let (on_question, on_log) = (offer.on_question.clone(), offer.on_log.clone());
         let setup = Setup { on_question, on_log, ..Setup::new(Arc::clone(profile), opening) };

@@ -11,6 +11,7 @@ use std::time::Duration;
 use creole::call::Context;
 use creole::proto::fault::Fault;
 use creole::proto::model::{Definition, ListKind};
+use creole::proto::revision::Era;
 use creole::{Abilities, Audience};
 use tokio::time::{Instant, timeout};
 
@@ -172,7 +173,7 @@ impl Upstream {
         let is_told = self.settings.interactive && self.settings.affinity != Affinity::Shared;
         let usual = || self.asks.get().map_or(Abilities::NONE, |asks| Abilities::from(&**asks));
         let varies = kind != Abilities::NONE && is_told && kind != usual();
-        (varies && self.dialer.is_stateless() == Some(false)).then_some(kind)
+        (varies && self.era_of(context) == Era::Handshake).then_some(kind)
     }
 
     async fn listed_for(
@@ -182,8 +183,8 @@ impl Upstream {
     ) -> Result<Vec<Arc<Definition>>, Fault> {
         let capabilities = Arc::new(kind.capabilities());
         // No call is under way in it, so questions are refused at once.
-        let key =
-            Key { owner: Owner::Lists, asks: Asks::of(&capabilities), exclusive: true, lane: 0 };
+        let (era, asks) = (Era::Handshake, Asks::of(&capabilities));
+        let key = Key { owner: Owner::Lists, era, asks, exclusive: true, lane: 0 };
         let lease = Box::pin(self.pool.lease_again(key, &capabilities, None)).await?;
         let listed = Box::pin(catalogue::fetch(&lease.connection, list)).await?;
         self.left_out.say_more(self.name(), list, Reason::Definition, listed.excluded);

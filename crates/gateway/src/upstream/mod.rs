@@ -62,6 +62,7 @@ use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Implementation};
 use creole::proto::op::{Change, Outcome};
+use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
 use creole::{Registry, Source};
 use tokio::sync::{Mutex as AsyncMutex, watch as signal};
@@ -173,6 +174,8 @@ pub struct Upstream {
     status: signal::Sender<Status>,
     /// What the gateway's own conversation may ask for: nothing, or what the only caller can do.
     asks: OnceLock<Arc<ClientCapabilities>>,
+    /// The era of the only caller, once it came.
+    only_era: OnceLock<Era>,
     /// What somebody can do who cannot be asked anything.
     nothing: Arc<ClientCapabilities>,
     /// Since when it is being reached; nothing while it waits for its only caller.
@@ -229,6 +232,7 @@ impl Upstream {
             source: RwLock::new(source),
             status: signal::channel(Status::Starting).0,
             asks: OnceLock::new(),
+            only_era: OnceLock::new(),
             nothing: Arc::default(),
             awake: signal::channel(arrival::awake(settings.affinity)).0,
             missed: AtomicBool::new(false),

@@ -101,16 +101,12 @@ impl Upstream {
     }
 
     async fn pass_on(&self, call: &Call, kept: Option<&Kept>) -> Result<Passed, Fault> {
-        let is_stateless = match self.dialer.is_stateless() {
-            Some(is_stateless) => is_stateless,
-            None => self.main().await?.greeting().rules.era == Era::Stateless,
-        };
         if let Some(Kept::Task { id, lane }) = kept {
-            let followed = self.go_on_with_task(call, id, *lane, is_stateless);
+            let followed = self.go_on_with_task(call, id, *lane);
             return Ok(Passed::Answered(Box::pin(followed).await?));
         }
         let capabilities = terms::capabilities(&call.context);
-        let (outcome, carried) = self.carry(call, &capabilities, is_stateless).await?;
+        let (outcome, carried) = self.carry(call, &capabilities).await?;
         let rare = match Rare::of(outcome) {
             Ok(rare) => rare,
             Err(outcome) => {
@@ -120,7 +116,7 @@ impl Upstream {
         Box::pin(async move {
             match rare {
                 Rare::Failed(fault) => Ok(self.failed(fault, call, carried).await),
-                Rare::Task(task) => self.adopt(&task, carried, call, is_stateless).await,
+                Rare::Task(task) => self.adopt(&task, carried, call).await,
             }
         })
         .await
@@ -131,12 +127,9 @@ impl Upstream {
         &self,
         call: &Call,
         capabilities: &Arc<ClientCapabilities>,
-        is_stateless: bool,
     ) -> Result<(Outcome, Carried), Fault> {
         let context = &call.context;
-        let (key, asks) = self.key(call, capabilities, is_stateless);
-        let conversation = context.conversation().cloned();
-        let mut lease = self.pool.lease(key, &asks, conversation, &self.parking).await?;
+        let mut lease = self.lease(call, capabilities).await?;
         if self.affinity(context) == Affinity::Request {
             lease.spoil();
         }
@@ -161,20 +154,15 @@ impl Upstream {
     }
 
     /// Follows the task that the server made of a call.
-    async fn adopt(
-        &self,
-        task: &Task,
-        carried: Carried,
-        call: &Call,
-        is_stateless: bool,
-    ) -> Result<Passed, Fault> {
-        let is_bound = self.affinity(&call.context) == Affinity::Request && !is_stateless;
+    async fn adopt(&self, task: &Task, carried: Carried, call: &Call) -> Result<Passed, Fault> {
+        let era = carried.connection.greeting().rules.era;
+        let is_bound = self.affinity(&call.context) == Affinity::Request && era == Era::Handshake;
         let conversation = call.context.conversation().cloned();
         let capabilities = terms::capabilities(&call.context);
         let lease = match is_bound {
             true => Lease::alone(carried.connection, Callers::default().join(conversation)),
             false => {
-                let (key, asks) = self.key(call, &capabilities, is_stateless);
+                let (key, asks) = self.key(call, &capabilities, era);
                 let key = Key { lane: carried.lane, ..key };
                 self.pool.lease_again(key, &asks, conversation).await?
             }
@@ -202,15 +190,9 @@ impl Upstream {
     }
 
     /// Follows the task that a call became before.
-    async fn go_on_with_task(
-        &self,
-        call: &Call,
-        id: &str,
-        lane: usize,
-        is_stateless: bool,
-    ) -> Result<Outcome, Fault> {
+    async fn go_on_with_task(&self, call: &Call, id: &str, lane: usize) -> Result<Outcome, Fault> {
         let capabilities = terms::capabilities(&call.context);
-        let (key, asks) = self.key(call, &capabilities, is_stateless);
+        let (key, asks) = self.key(call, &capabilities, self.era_of(&call.context));
         let conversation = call.context.conversation().cloned();
         let lease = self.pool.lease_again(Key { lane, ..key }, &asks, conversation).await?;
         Ok(self.task(call, lease, &capabilities).follow(id).await)
@@ -224,7 +206,7 @@ impl Upstream {
         };
         let capabilities = terms::capabilities(&call.context);
         // Only sessions ask in the middle of a call.
-        let (key, asks) = self.key(call, &capabilities, false);
+        let (key, asks) = self.key(call, &capabilities, Era::Handshake);
         let conversation = call.context.conversation().cloned();
         let key = Key { lane: parked.lane, ..key };
         match self.pool.lease_again(key, &asks, conversation).await {

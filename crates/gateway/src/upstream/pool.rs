@@ -67,6 +67,8 @@ impl Owner {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) owner: Owner,
+    /// The era of the callers that it is for. Where the server lacks it, the conversation is of the other one.
+    pub(super) era: Era,
     /// What the server was told that it may ask for.
     pub(super) asks: Asks,
     /// Whether one call at a time has it: otherwise nobody could tell which call a question belongs to.
@@ -228,7 +230,7 @@ impl Slot {
     async fn open(
         &self,
         dialer: &Dialer,
-        owner: &Owner,
+        (owner, era): (&Owner, Era),
         capabilities: &Arc<ClientCapabilities>,
         changes: &broadcast::Sender<ListKind>,
     ) -> Result<Connection, Fault> {
@@ -242,7 +244,7 @@ impl Slot {
             dialer.failed(&closed.fault, owner);
         }
         self.callers.begin();
-        let connection = dialer.open(&self.callers.offer(capabilities), owner).await?;
+        let connection = dialer.open(&self.callers.offer(capabilities), owner, era).await?;
         if *owner != Owner::Gateway {
             tokio::spawn(tell_changes(connection.notices(), changes.clone()));
         }
@@ -274,7 +276,7 @@ impl Pool {
         conversation: Option<Arc<str>>,
         parking: &Parking,
     ) -> Result<Lease, Fault> {
-        let owner = key.owner.clone();
+        let (owner, era) = (key.owner.clone(), key.era);
         let (slot, turn, lane) = match key.exclusive {
             false => (self.slot(key)?, None, 0),
             true => {
@@ -287,7 +289,7 @@ impl Pool {
         }
         // Joined before the conversation is opened: some servers ask as soon as it is.
         let joined = slot.callers.join(conversation);
-        let (connection, is_new) = self.open(&slot, &owner, capabilities).await?;
+        let (connection, is_new) = self.open(&slot, (&owner, era), capabilities).await?;
         Ok(Lease { connection, joined, lane, turn, slot, is_new })
     }
 
@@ -299,13 +301,14 @@ impl Pool {
         capabilities: &Arc<ClientCapabilities>,
         conversation: Option<Arc<str>>,
     ) -> Result<Lease, Fault> {
-        let (owner, lane, exclusive) = (key.owner.clone(), key.lane, key.exclusive);
+        let (owner, era) = (key.owner.clone(), key.era);
+        let (lane, exclusive) = (key.lane, key.exclusive);
         let slot = self.slot(key)?;
         let joined = match exclusive {
             true => Callers::default().join(conversation),
             false => slot.callers.join(conversation),
         };
-        let (connection, is_new) = self.open(&slot, &owner, capabilities).await?;
+        let (connection, is_new) = self.open(&slot, (&owner, era), capabilities).await?;
         Ok(Lease { connection, joined, lane, turn: None, slot, is_new })
     }
 
@@ -313,13 +316,13 @@ impl Pool {
     async fn open(
         &self,
         slot: &Slot,
-        owner: &Owner,
+        whose: (&Owner, Era),
         capabilities: &Arc<ClientCapabilities>,
     ) -> Result<(Connection, bool), Fault> {
         if let Some(connection) = slot.opened() {
             return Ok((connection, false));
         }
-        let opening = slot.open(&self.dialer, owner, capabilities, &self.changes);
+        let opening = slot.open(&self.dialer, whose, capabilities, &self.changes);
         Ok((Box::pin(opening).await?, true))
     }
 

@@ -108,6 +108,8 @@ mod tests {
     use std::sync::Weak;
     use std::time::Duration;
 
+    use creole::proto::revision::Era;
+
     use super::super::Asks;
     use super::*;
 
@@ -122,7 +124,7 @@ mod tests {
     /// One of the conversations that somebody may have: callers choose what they say they can do.
     fn key(owner: Owner, kind: usize) -> Key {
         let asks = Asks { raw: Some(kind.to_string()), ..Asks::default() };
-        Key { owner, asks, exclusive: false, lane: 0 }
+        Key { owner, era: Era::Handshake, asks, exclusive: false, lane: 0 }
     }
 
     fn has(slots: &Slots, owner: Owner, kind: usize) -> bool {
