@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use creole::client::Way;
+use creole::proto::revision::Era;
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
@@ -57,7 +58,7 @@ fn of_server(place: Place<'_>, args: &StatusArgs) -> Result<Row, Failure> {
         Place::Way(way) if matches!(**way, Way::Child(_)) => "stdio",
         _ => "http",
     };
-    with_client(place, &args.peer, async |client| {
+    with_client(place, &args.peer, Era::Stateless, async |client| {
         let mut row = Row { name: name.clone(), state: "ready", ..Row::default() };
         row.revision = Some(client.connection().greeting().version.clone());
         row.transport = transport;

@@ -53,15 +53,23 @@ pub struct Setup {
     pub on_log: Option<OnLog>,
     /// The ids of calls go on after this number.
     pub after: u64,
-    /// What the server has said already, a message each. The answer to the opening request is among it, which then
-    /// is not sent again. Empty on a connection that nothing was said on.
-    pub heard: Vec<Vec<u8>>,
+    /// What was said already on a connection that somebody asked something on before.
+    pub heard: Option<Before>,
+}
+
+/// What was said on a connection before.
+#[derive(Debug)]
+pub struct Before {
+    /// What the server said, a message each. The answer to the opening request is among it, which is not sent again.
+    pub messages: Vec<Vec<u8>>,
+    /// The highest number of a request that was sent: late answers to those are for no call.
+    pub last: u64,
 }
 
 impl Setup {
     /// A setup that answers no questions outside of calls.
     pub fn new(profile: Arc<Profile>, opening: Opening) -> Self {
-        Self { profile, opening, on_question: None, on_log: None, after: 0, heard: Vec::new() }
+        Self { profile, opening, on_question: None, on_log: None, after: 0, heard: None }
     }
 }
 

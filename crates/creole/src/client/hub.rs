@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 
 use self::turns::Turns;
 use super::calling::{Calling, Desk, Found, Step};
-use super::connection::{Closed, Notice, OnLog, OnQuestion, Setup};
+use super::connection::{Before, Closed, Notice, OnLog, OnQuestion, Setup};
 use super::link::{Inbox, Link, Transport, Whereabouts};
 use super::noise::Meter;
 use crate::process::unavailable;
@@ -89,11 +89,11 @@ impl Hub {
             started: Instant::now(),
             own: own.clone(),
         });
-        hub.begin_link(transport, &setup.heard);
+        hub.begin_link(transport, setup.heard.as_ref());
         let clock = tokio::spawn(ring(Arc::downgrade(&hub), Arc::clone(&hub.sooner)));
         let _ = hub.clock.set(clock.abort_handle());
         hub.take_turns();
-        if setup.heard.is_empty() {
+        if setup.heard.is_none() {
             hub.work(|state, now| {
                 state.machine.open(now, &mut state.outbox);
             });
@@ -102,20 +102,21 @@ impl Hub {
     }
 
     /// Begins the link. What was heard before is taken before anything else: whoever reads waits for the state meanwhile.
-    fn begin_link(self: &Arc<Self>, transport: Box<dyn Transport>, heard: &[Vec<u8>]) {
-        let state = (!heard.is_empty()).then(|| self.lock());
+    fn begin_link(self: &Arc<Self>, transport: Box<dyn Transport>, heard: Option<&Before>) {
+        let heard = heard.map(|heard| (self.lock(), heard));
         let _ = self.link.set(transport.begin(Inbox(Arc::downgrade(self))));
-        if let Some(state) = state {
+        if let Some((state, heard)) = heard {
             self.take_heard(state, heard);
         }
     }
 
     /// Takes what the server said before, to an opening request that was sent before.
-    fn take_heard(&self, mut state: MutexGuard<'_, State>, heard: &[Vec<u8>]) {
+    fn take_heard(&self, mut state: MutexGuard<'_, State>, heard: &Before) {
         let (now, inner) = (self.now(), &mut *state);
         inner.machine.open(now, &mut inner.outbox);
         inner.outbox.clear_frames();
-        for message in heard {
+        inner.machine.skip_to(heard.last);
+        for message in &heard.messages {
             inner.machine.receive(message.trim_ascii(), None, now, &mut inner.outbox);
         }
         let later = self.obey(inner, now);

@@ -38,7 +38,7 @@ mod simple;
 mod tasks;
 
 pub use calling::{Asked, Calling, News, Reply, Step};
-pub use connection::{Closed, Connection, Notice, OnLog, OnQuestion, Setup};
+pub use connection::{Before, Closed, Connection, Notice, OnLog, OnQuestion, Setup};
 pub use dialer::{Dialer, Offer, Way, is_misunderstood};
 pub use era::{Found, Memory, Support};
 pub use lines::{ChildServer, LineServer};

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use creole::client::http::Target;
 use creole::client::{Client, ClientBuilder, Dialer, Found, Offer, Support, Way};
-use creole::proto::client::Limits;
+use creole::proto::client::{Limits, Request};
 use creole::proto::dialect::builtin;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ListKind;
+use creole::proto::op::{Operation, Outcome, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::proto::wire::Raw;
 use serde_json::{Value, json};
@@ -164,19 +165,26 @@ async fn a_child_that_ends_errs_or_is_silent_when_asked_is_shaken_hands_with() {
 
 #[tokio::test]
 async fn a_child_that_takes_long_to_start_is_started_once_and_spoken_to_in_its_own_way() {
-    let both = answering(&[("server/discover", DISCOVERED), ("initialize\"", SHAKEN)], ":");
-    let server = Counted::new(&format!("sleep 3.5\n{both}"));
+    let listed = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"resultType":"complete","tools":[]}}"#;
+    let rows = [("server/discover", DISCOVERED), ("initialize\"", REFUSED), ("tools/list", listed)];
+    let server = Counted::new(&format!("sleep 3.5\n{}", answering(&rows, ":")));
     let dialer = dialer(server.way());
     let connection = dial(&dialer).await;
     assert_eq!(connection.greeting().rules.era, Era::Stateless);
     assert_eq!(server.starts(), 1);
+    // The answer to the handshake, which came late, is not taken for that of a call.
+    let listed =
+        timeout(LONG, connection.ask(Request::new(Operation::List(ListKind::Tools, None))));
+    assert!(matches!(listed.await.unwrap(), Outcome::Complete(Payload::Page(_))));
 }
 
 #[tokio::test]
 async fn a_child_that_says_nothing_any_more_once_it_was_asked_is_replaced() {
-    let script = answering(&[("initialize\"", SHAKEN)], "exec cat >/dev/null");
+    let script = answering(&[("initialize\"", SHAKEN)], "exec sleep 1000");
     let server = Counted::new(&script);
-    let dialer = dialer(server.way());
+    // It is waited for no longer than for an opening.
+    let limits = Limits { opening: std::time::Duration::from_secs(5), ..Limits::default() };
+    let dialer = Dialer::new(server.way(), profile(limits));
     let connection = dial(&dialer).await;
     assert_eq!(connection.greeting().rules.era, Era::Handshake);
     assert_eq!(server.starts(), 2);

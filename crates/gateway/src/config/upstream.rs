@@ -40,11 +40,13 @@ pub struct UpstreamTable {
     pub prefix: Option<Placed<String>>,
     /// How it speaks: the name of a dialect, or a table of your own. Default: `spec`.
     pub dialect: Option<DialectChoice>,
-    /// The revision that it is spoken to in. Default: the newest that it answers to.
+    /// The revision that it is spoken to in, and no other. Default: the newest of the caller's generation, or of the
+    /// other one where the server lacks that.
     #[serde(default)]
     #[schemars(schema_with = "schema::revision")]
     pub revision: Option<Placed<String>>,
-    /// Which generation of the protocol it speaks. Default: `auto`.
+    /// Which generation of the protocol it is spoken to in: `handshake`, `stateless`, or `auto` for that of the caller.
+    /// Default: `auto`.
     pub era: Option<Placed<UpstreamEra>>,
     /// Who shares a connection to it. Default: `principal`.
     pub affinity: Option<Affinity>,

@@ -332,11 +332,11 @@ pub enum RedactedFrom {
     Both,
 }
 
-/// Which generation of the protocol an upstream speaks.
+/// Which generation of the protocol an upstream is spoken to in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpstreamEra {
-    /// Whichever it answers to.
+    /// That of the caller, if the server has it; else the other one.
     Auto,
     /// The one that opens with `initialize`.
     Handshake,

@@ -58,9 +58,9 @@ pub struct UpstreamPlan {
     pub prefix: String,
     /// How it speaks.
     pub dialect: Dialect,
-    /// The revision that it is spoken to in; the newest that it answers to if there is none.
+    /// The revision that it is spoken to in; the newest of the caller's generation if there is none.
     pub revision: Option<Revision>,
-    /// Which generation of the protocol it speaks.
+    /// Which generation of the protocol it is spoken to in.
     pub era: UpstreamEra,
     /// Who shares a connection to it.
     pub affinity: Affinity,

@@ -225,7 +225,7 @@ impl Dialer {
         caller: Era,
     ) -> Result<Connection, Fault> {
         #[cfg(test)]
-        if let Some(connecting) = inside::connect(self, &tongue.profile, offer, caller) {
+        if let Some(connecting) = inside::connect(self, &tongue.profile, offer) {
             return connecting.await;
         }
         tongue.client.connect_in(caller, offer).await
@@ -258,14 +258,6 @@ impl Dialer {
         match self.client().way() {
             Way::Http(_) => &Owner::Gateway,
             _ => owner,
-        }
-    }
-
-    #[cfg(test)]
-    fn pinned_era(&self) -> Option<Era> {
-        match self.speak {
-            Speak::Detect => None,
-            Speak::Revision(rules) => Some(rules.era),
         }
     }
 
@@ -303,16 +295,18 @@ pub(super) mod inside {
         dialer: &super::Dialer,
         profile: &Arc<Profile>,
         offer: &Offer,
-        caller: Era,
     ) -> Option<BoxFuture<'static, Result<Connection, Fault>>> {
         let servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
         let name = dialer.name().to_owned();
         let serve = Arc::clone(servers.as_ref()?.get(&name)?);
         let capabilities = Arc::clone(&offer.capabilities);
         let newest = |era| Revision::newest(era).rules();
-        let opening = match dialer.pinned_era().unwrap_or(caller) {
-            Era::Stateless => Opening::Stateless { rules: newest(Era::Stateless) },
-            Era::Handshake => Opening::Handshake { propose: newest(Era::Handshake), capabilities },
+        // They shake hands, unless the test says otherwise.
+        let opening = match dialer.speak {
+            super::Speak::Revision(rules) if rules.era == Era::Stateless => {
+                Opening::Stateless { rules }
+            }
+            _ => Opening::Handshake { propose: newest(Era::Handshake), capabilities },
         };
         let (on_question, on_log) = (offer.on_question.clone(), offer.on_log.clone());
         let setup = Setup { on_question, on_log, ..Setup::new(Arc::clone(profile), opening) };

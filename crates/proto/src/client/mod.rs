@@ -173,8 +173,13 @@ impl Machine {
     /// its own id.
     #[must_use]
     pub fn after_number(mut self, last: u64) -> Self {
-        self.calls.go_on_after_number(last);
+        self.skip_to(last);
         self
+    }
+
+    /// The ids of further calls go on after this number: those up to it were given out by others on the same channel.
+    pub fn skip_to(&mut self, last: u64) {
+        self.calls.go_on_after_number(last);
     }
 
     /// The rules that hold: those agreed on, or those proposed so far.

@@ -238,10 +238,15 @@ impl Dialect {
 
     /// The revisions that are served, newest first.
     pub fn revisions(&self) -> impl Iterator<Item = Revision> {
-        Revision::ALL.into_iter().rev().filter(|revision| match revision.rules().era {
+        Revision::ALL.into_iter().rev().filter(|revision| self.serves(revision.rules().era))
+    }
+
+    /// Whether conversations of this era are served.
+    pub fn serves(&self, era: Era) -> bool {
+        match era {
             Era::Handshake => self.handshake,
             Era::Stateless => self.stateless,
-        })
+        }
     }
 
     /// How a kind of fault is written under these rules.

@@ -10,7 +10,7 @@ use creole_proto::wire::{self, Frame};
 use std::sync::Arc;
 use tokio::time::timeout;
 
-use super::super::connection::{Connection, Setup};
+use super::super::connection::{Before, Connection, Setup};
 use super::super::lines::ChildServer;
 use super::super::probe::unsupported;
 use super::{Agreed, Terms};
@@ -134,14 +134,15 @@ impl<'a> Talk<'a> {
     /// The fault of a process that ended, with its last words.
     pub(super) async fn fail(self, era: Era) -> Result<Agreed, Fault> {
         let (transport, setup) = self.into_parts(era);
-        let connection = Connection::open(transport, Setup { heard: Vec::new(), ..setup }).await?;
+        let connection = Connection::open(transport, Setup { heard: None, ..setup }).await?;
         Ok(Agreed { connection, lacks: None })
     }
 
     fn into_parts(self, era: Era) -> (Box<ChildServer>, Setup) {
-        let Self { name, terms, child, stdin, stdout, unread, kept, .. } = self;
+        let Self { name, terms, child, stdin, stdout, unread, kept, asked } = self;
         let transport = ChildServer::of(name, child, stdin, stdout, unread);
-        (Box::new(transport), Setup { heard: kept, ..terms.setup(era) })
+        let heard = Before { messages: kept, last: asked.len() as u64 };
+        (Box::new(transport), Setup { heard: Some(heard), ..terms.setup(era) })
     }
 
     async fn ask(&mut self, era: Era) {
