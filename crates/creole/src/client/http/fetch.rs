@@ -51,7 +51,9 @@ pub struct Sent {
 pub enum Unfetched {
     /// The name of the host leads to no address that may be connected to.
     NotPublic,
-    /// The service cannot be reached, or broke off; why, without its address.
+    /// There is no connection to the service, so nothing was sent; why, without its address.
+    Unconnected(String),
+    /// The service broke off; why, without its address.
     Unreachable(String),
     /// The answer is longer than what is read.
     TooLong,
@@ -61,7 +63,7 @@ impl fmt::Display for Unfetched {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::NotPublic => "the name of the host leads to no public address",
-            Self::Unreachable(why) => why,
+            Self::Unconnected(why) | Self::Unreachable(why) => why,
             Self::TooLong => "the answer is longer than what is read",
         })
     }
@@ -128,7 +130,7 @@ impl Fetcher {
         // The host is that of the URL, whoever says otherwise.
         request.headers_mut().remove(HOST);
         let client = self.client.get_or_init(|| self.connected()).as_ref();
-        let client = client.map_err(|why| Unfetched::Unreachable(format!("the service {why}")))?;
+        let client = client.map_err(|why| Unfetched::Unconnected(format!("the service {why}")))?;
         client.request(request).await.map_err(|error| unfetched(&error))
     }
 }
@@ -171,5 +173,9 @@ fn unfetched(error: &legacy::Error) -> Unfetched {
         next = error.source();
     }
     let (what, _) = why_unreached(error, error.is_connect());
-    Unfetched::Unreachable(format!("the service {what}"))
+    let why = format!("the service {what}");
+    match error.is_connect() {
+        true => Unfetched::Unconnected(why),
+        false => Unfetched::Unreachable(why),
+    }
 }

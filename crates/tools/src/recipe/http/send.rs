@@ -92,7 +92,7 @@ async fn patiently(
 /// How long to wait before it is tried again; nothing if that is no use.
 fn patience(answer: &Result<Response<Bytes>, Unfetched>, pause: Duration) -> Option<Duration> {
     match answer {
-        Err(Unfetched::Unreachable(_)) => Some(pause),
+        Err(Unfetched::Unreachable(_) | Unfetched::Unconnected(_)) => Some(pause),
         Err(_) => None,
         Ok(answer) if matches!(answer.status().as_u16(), 429 | 502 | 503 | 504) => {
             let asked = answer.headers().get(RETRY_AFTER).and_then(|it| it.to_str().ok());
@@ -112,7 +112,7 @@ fn failure(why: &Unfetched, longest: usize) -> String {
                 .to_owned()
         }
         Unfetched::TooLong => format!("the answer is longer than {longest} bytes"),
-        Unfetched::Unreachable(why) => why.clone(),
+        Unfetched::Unreachable(why) | Unfetched::Unconnected(why) => why.clone(),
     }
 }
 
