@@ -153,7 +153,9 @@ async fn router(
             }
         };
         let methods = [Method::POST, Method::GET, Method::DELETE];
-        router = router.route(route(path, &methods));
+        // Without sessions there is no stream to open and nothing to end.
+        let taken = if plan.server.dialect.is_sessionless() { 1 } else { methods.len() };
+        router = router.route(route(path, &methods[..taken]));
         if let Some(path) = old_sse {
             router = router.route(route(&path, &methods[..2]));
         }
