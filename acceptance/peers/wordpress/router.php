@@ -10,6 +10,12 @@ if ( getenv( 'TEST_PERMALINKS' ) === 'none' && str_starts_with( $path, '/wp-json
 	echo '<h1>Not Found</h1>';
 	return true;
 }
+// As with nginx and `try_files`: what WordPress does not know is the front page.
+if ( getenv( 'TEST_PERMALINKS' ) === 'front' && str_starts_with( $path, '/wp-json' ) ) {
+	header( 'Content-Type: text/html' );
+	echo '<h1>A site for tests</h1>';
+	return true;
+}
 if ( getenv( 'TEST_DROPS_AUTHORIZATION' ) ) {
 	unset( $_SERVER['HTTP_AUTHORIZATION'], $_SERVER['PHP_AUTH_USER'], $_SERVER['PHP_AUTH_PW'] );
 }

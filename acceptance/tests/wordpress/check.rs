@@ -66,6 +66,12 @@ fn a_site_without_permalinks_or_with_a_server_that_drops_headers_is_told_apart()
         "admin",
         &["wrong  permalinks routes are found by ?rest_route= alone", "ok     account    `admin`"],
     );
+    let Some(front) = site(&[("TEST_PERMALINKS", "front")]) else { return };
+    assert_says(
+        &front,
+        "admin",
+        &["wrong  permalinks routes are found by ?rest_route= alone", "ok     account    `admin`"],
+    );
     let Some(public) = site(&[("TEST_ENVIRONMENT", "production")]) else { return };
     let over_http = "wrong  passwords  this site does not take Application Passwords over http";
     assert_says(&public, "admin", &[over_http]);

@@ -157,7 +157,7 @@ impl Office {
 
     /// Calls a tool, which fails.
     #[track_caller]
-    fn fails(&self, tool: &str, arguments: Value) -> String {
+    pub(crate) fn fails(&self, tool: &str, arguments: Value) -> String {
         let (text, is_error) = self.told(tool, arguments);
         assert!(is_error, "{tool}: {text}");
         text
@@ -197,6 +197,12 @@ fn members(office: &Office) {
     assert_eq!(office.does("list_members", json!({"search": "Kim Doe"}))[0]["id"], *id);
     let unknown = office.fails("update_member", json!({"id": id, "member_type": "nobody"}));
     assert_eq!(unknown, "Error: the site has no member type `nobody`");
+    let half =
+        office.fails("update_member", json!({"id": id, "name": "K", "member_type": "nobody"}));
+    assert!(
+        half.starts_with("Error: `name` changed as asked, but `member_type` did not"),
+        "{half}"
+    );
     let editors = office.does("list_members", json!({"role": "editor"}));
     assert_eq!(editors.as_array().unwrap().len(), 1);
     assert_eq!(editors[0]["name"], "Ed Doe");
@@ -235,8 +241,11 @@ fn groups(office: &Office) {
 }
 
 fn feed(office: &Office) {
-    let post = office.does("create_activity", json!({"content": "Hello", "group_id": 3}));
-    assert_eq!((&post["component"], &post["primary_item_id"]), (&json!("groups"), &json!(3)));
+    let told = office.fails("create_activity", json!({"content": "Hello", "group_id": 99}));
+    assert_eq!(told, "Error: Group with ID 99 not found; nothing was sent");
+    let group = office.does("create_group", json!({"name": "Writers"}))["id"].clone();
+    let post = office.does("create_activity", json!({"content": "Hello", "group_id": group}));
+    assert_eq!((&post["component"], &post["primary_item_id"]), (&json!("groups"), &group));
     let id = &post["id"];
     assert_eq!(office.does("favorite_activity", json!({"id": id}))["favorited"], true);
     assert_eq!(office.does("favorite_activity", json!({"id": id}))["favorited"], false);
@@ -247,7 +256,12 @@ fn feed(office: &Office) {
         1
     );
     office.does("delete_activity", json!({"id": id}));
-    let sent = json!({"recipients": [2, 3], "message": "Hi", "subject": "All"});
+    let lost = json!({"recipients": [2, 9999], "message": "Hi"});
+    let lost = office.fails("send_message", lost);
+    assert_eq!(lost, "Error: Member with ID 9999 not found; nothing was sent");
+    let lost = office.fails("mark_message_read", json!({"id": 9999}));
+    assert_eq!(lost, "Error: Thread with ID 9999 not found; nothing was sent");
+    let sent = json!({"recipients": "2,3", "message": "Hi", "subject": "All"});
     let sent = office.does("send_message", sent);
     assert_eq!((&sent["sender_id"], &sent["recipients"]), (&json!(1), &json!([2, 3])));
     let read = office.does("mark_message_read", json!({"id": sent["id"], "read": false}));

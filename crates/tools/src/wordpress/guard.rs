@@ -4,6 +4,10 @@
 pub(super) const LATE: &str = "this site checks Application Passwords too late for BuddyBoss to see who is logged in, so this \
                     would not be done; `creole check --wordpress` says what to add to the site";
 
+/// What is said of a list that the platform fills for somebody who is not logged in.
+pub(super) const LATE_VIEW: &str = "This is what a logged-out visitor sees: the site checks Application Passwords too late for \
+                    BuddyBoss to see who is logged in. `creole check --wordpress` says what to add to the site.";
+
 /// What is said to callers who would delete themselves.
 pub(super) const OWN_ACCOUNT: &str = "this is your own account: the site could lose its only administrator, and you \
                                      your access; ask another administrator to delete it. Nothing was changed";

@@ -10,7 +10,9 @@ const LONGEST: usize = 2000;
 /// Why a site gave nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Trouble {
-    /// It could not be reached, or broke off; why.
+    /// There was no connection, so nothing was sent; why.
+    Unconnected(String),
+    /// It broke off, or what it says is not read; why.
     Unreachable(String),
     /// It took too long.
     Late(Duration),
@@ -76,6 +78,7 @@ impl Trouble {
     pub(super) fn told(&self, is_write: bool) -> String {
         let doubt = if is_write { "; it may or may not have been done" } else { "" };
         match self {
+            Self::Unconnected(why) => format!("could not reach WordPress: {why}"),
             Self::Unreachable(why) => format!("could not reach WordPress: {why}{doubt}"),
             Self::Late(patience) => {
                 let seconds = patience.as_secs();
@@ -87,7 +90,9 @@ impl Trouble {
                     .to_owned()
             }
             Self::NotJson { status, media_type } => {
-                format!("WordPress answered HTTP {status} with {media_type}, not JSON")
+                // A page that refuses, such as one of a firewall, is an answer; another one may come after the deed.
+                let doubt = if (400..500).contains(status) { "" } else { doubt };
+                format!("WordPress answered HTTP {status} with {media_type}, not JSON{doubt}")
             }
             Self::Refused(refusal) => refusal.told(),
         }
@@ -96,7 +101,9 @@ impl Trouble {
 
 impl Refusal {
     fn told(&self) -> String {
-        let message = self.message.trim_end_matches('.');
+        // What fails is told as an error anyway.
+        let message = self.message.strip_prefix("Error:").unwrap_or(&self.message);
+        let message = message.trim_start().trim_end_matches('.');
         let mut told = match message.is_empty() {
             true => format!("WordPress refused ({}, HTTP {})", self.code, self.status),
             false => format!("{message} ({}, HTTP {})", self.code, self.status),
@@ -157,7 +164,7 @@ mod tests {
             "message": "<strong>Error:</strong> Sorry, that username already exists &amp; more!"});
         let told = Trouble::Refused(Refusal::read(500, &body).unwrap()).told(true);
         let expected =
-            "Error: Sorry, that username already exists & more! (existing_user_login, HTTP 500)";
+            "Sorry, that username already exists & more! (existing_user_login, HTTP 500)";
         assert_eq!(told, expected);
         assert_eq!(Refusal::read(200, &json!([])), None);
     }
@@ -166,6 +173,14 @@ mod tests {
     fn of_a_write_without_an_answer_nobody_knows() {
         let late = Trouble::Late(Duration::from_secs(30));
         assert_eq!(late.told(false), "could not reach WordPress: timed out after 30 s");
-        assert!(late.told(true).ends_with("it may or may not have been done"));
+        let is_doubted =
+            |trouble: Trouble| trouble.told(true).ends_with("it may or may not have been done");
+        assert!(
+            is_doubted(late) && is_doubted(Trouble::Unreachable("the answer broke off".to_owned()))
+        );
+        assert!(!is_doubted(Trouble::Unconnected("the connection was refused".to_owned())));
+        let page = |status| Trouble::NotJson { status, media_type: "text/html".to_owned() };
+        assert!(is_doubted(page(500)) && is_doubted(page(503)) && is_doubted(page(200)));
+        assert!(!is_doubted(page(403)) && !is_doubted(page(302)));
     }
 }

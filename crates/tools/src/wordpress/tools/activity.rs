@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::errand::{Errand, whole_number};
 use super::spec::{Given, Kind, PAGE, Spec, Verb, may, must, tool};
+use super::things::GROUP;
 use crate::wordpress::site::{Answered, Asked};
 
 const SCOPES: Kind =
@@ -26,12 +27,14 @@ pub(super) const TOOLS: &[Spec] = &[
             .or(Given::Number(10)),
         may("search", Kind::Text, "Search activities by content"),
         may("user_id", Kind::Id, "Only activities of this member"),
-        may("group_id", Kind::Id, "Only activities of this group"),
+        may("group_id", Kind::Id, "Only activities of this group").of(&GROUP),
         may("component", Kind::Text, "Only activities of this component, such as groups"),
         may("type", Kind::Text, "Only activities of this type, such as activity_update"),
         may("scope", SCOPES, "Limit to a scope"),
         may("display_comments", Kind::Choice(&["threaded", "stream"]), "How comments are listed"),
-    ]),
+    ])
+    .own()
+    .by(list),
     tool(
         Verb::Get,
         "buddyboss_get_activity",
@@ -49,7 +52,9 @@ pub(super) const TOOLS: &[Spec] = &[
     )
     .takes(&[
         must("content", Kind::Text, "What to post"),
-        may("group_id", Kind::Id, "ID of the group to post in").sent_as("primary_item_id"),
+        may("group_id", Kind::Id, "ID of the group to post in")
+            .sent_as("primary_item_id")
+            .of(&GROUP),
         may("privacy", PRIVACY, "Who sees it (default: public)"),
     ])
     .by(create),
@@ -99,6 +104,15 @@ pub(super) const TOOLS: &[Spec] = &[
     .early()
     .by(comment),
 ];
+
+/// The platform widens `just-me` to the whole feed unless it is told whose activities are meant.
+fn list<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let asked = errand.request();
+        let is_own = errand.text("scope") == Some("just-me") && errand.number("user_id").is_none();
+        errand.ask(&if is_own { asked.with("user_id", errand.visitor.id) } else { asked }).await
+    })
+}
 
 fn create<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
     Box::pin(async move {

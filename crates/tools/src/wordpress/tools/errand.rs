@@ -1,16 +1,16 @@
 //! One call of a curated tool: what is sent to the site, and what its answer means.
 
 use creole::proto::fault::{Fault, FaultKind};
-use creole::{ToolError, ToolResult};
+use creole::{BoxFuture, ToolError, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::spec::{Argument, Given, Kind, Spec, Verb};
+use super::spec::{Argument, Given, Kind, Spec, Verb, View};
 use crate::wordpress::address::percent;
 use crate::wordpress::answer;
-use crate::wordpress::guard::LATE;
+use crate::wordpress::guard::{LATE, LATE_VIEW};
 use crate::wordpress::platform::NAMESPACE;
 use crate::wordpress::site::{Answered, Asked, Site};
-use crate::wordpress::trouble::{Refusal, Trouble};
+use crate::wordpress::trouble::Trouble;
 use crate::wordpress::visitors::Visitor;
 
 /// One call.
@@ -30,10 +30,20 @@ impl Errand<'_> {
         if self.spec.needs_early && !self.site.is_early(self.visitor).await {
             return Err(ToolError::failed(LATE));
         }
-        let answered = match self.spec.course {
+        self.find_things().await?;
+        let mut answered = match self.spec.course {
             Some(course) => course(self).await?,
             None => self.plain().await?,
         };
+        if self.spec.verb == Verb::Delete && is_denied(&answered.body["deleted"]) {
+            return Err(ToolError::failed("the site answered that nothing was deleted"));
+        }
+        if self.spec.is_whole {
+            answered.extent = None;
+        }
+        if self.spec.view == View::Own && !self.site.is_early(self.visitor).await {
+            answered = answered.note(LATE_VIEW);
+        }
         Ok(answer::result(answered, self.number("page").unwrap_or(1)))
     }
 
@@ -129,21 +139,6 @@ impl Errand<'_> {
         ToolError::failed(if is_late { format!("{told}; {LATE}") } else { told })
     }
 
-    /// The sentence for something that is not there.
-    fn unknown(&self, refusal: &Refusal) -> Option<String> {
-        // Of two things that may be missing, only the site knows which it is.
-        if self.arguments.contains_key("field_id") && !refusal.code.contains("member") {
-            return None;
-        }
-        let own = || self.number("id").or_else(|| self.number("user_id"));
-        let group = || self.number("group_id");
-        let (noun, id) = match refusal.code.contains("group") {
-            true => ("Group", group().or_else(own)?),
-            false => (self.spec.noun, own().or_else(group)?),
-        };
-        refusal.is_unknown_id().then(|| not_found(noun, id))
-    }
-
     /// A route that is not there: the platform is gone, or the part of it that this tool needs.
     async fn no_route(&self) -> ToolError {
         if !self.site.look_for_platform().await {
@@ -159,6 +154,11 @@ impl Errand<'_> {
         self.arguments.get(name)?.as_u64()
     }
 
+    /// An argument that is yes or no.
+    pub(super) fn flag(&self, name: &str, default: bool) -> bool {
+        self.arguments.get(name).and_then(Value::as_bool).unwrap_or(default)
+    }
+
     /// An argument that is a text.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.arguments.get(name)?.as_str()
@@ -168,6 +168,31 @@ impl Errand<'_> {
 /// The sentence for something that is not there.
 pub(super) fn not_found(noun: &str, id: u64) -> String {
     format!("{noun} with ID {id} not found")
+}
+
+/// Deletes what the route names, and looks whether it is gone: the platform says so in any case.
+pub(super) fn deleted<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let deleted = errand.plain().await?;
+        let look = Asked::get(errand.path(errand.spec.route));
+        match errand.try_ask(&look).await {
+            Ok(item) if item.body["status"] != "trash" && item.body["id"] != 0 => {
+                Err(ToolError::failed("the site says that it is done, but it is still there"))
+            }
+            _ => Ok(deleted),
+        }
+    })
+}
+
+/// Whether the site says that something was not done; saying nothing is no denial.
+fn is_denied(deleted: &Value) -> bool {
+    match deleted {
+        Value::Bool(flag) => !flag,
+        Value::Array(all) => all.is_empty(),
+        Value::Number(number) => number.as_u64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    }
 }
 
 /// A number of the site, which it may write as a text.

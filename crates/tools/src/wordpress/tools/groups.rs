@@ -5,7 +5,9 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::errand::Errand;
+use super::forum;
 use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
+use super::things::GROUP;
 use crate::wordpress::site::{Answered, Asked};
 
 /// How many pages of a hundred banned members are looked through.
@@ -32,10 +34,8 @@ pub(super) const TOOLS: &[Spec] = &[
         may(
             "type",
             Kind::Choice(&["active", "newest", "alphabetical", "random", "popular"]),
-            "Order",
+            "Order (default: active)",
         ),
-        may("order", Kind::Choice(&["asc", "desc"]), "Direction of the order"),
-        may("orderby", Kind::Text, "What to order by, such as name or date_created"),
     ])
     .by(list),
     tool(Verb::Get, "buddyboss_get_group", "/buddyboss/v1/groups/{id}", "Group", "Get one group.")
@@ -51,10 +51,11 @@ pub(super) const TOOLS: &[Spec] = &[
         must("name", Kind::Text, "Name of the group"),
         may("description", Kind::Text, "What the group is about").or(Given::Text("")),
         may("status", Kind::Choice(STATUS), "Who sees it (default: public)"),
-        may("enable_forum", Kind::Flag, "Whether it has a forum"),
-        may("parent_id", Kind::Id, "ID of the group that it belongs to"),
+        may("enable_forum", Kind::Flag, "Whether it has a forum").kept(),
+        may("parent_id", Kind::Id, "ID of the group that it belongs to").of(&GROUP),
     ])
-    .sends(&[("creator_id", Given::Me)]),
+    .sends(&[("creator_id", Given::Me)])
+    .by(forum::create_group),
     tool(
         Verb::Put,
         "buddyboss_update_group",
@@ -67,9 +68,10 @@ pub(super) const TOOLS: &[Spec] = &[
         may("name", Kind::Text, "Name of the group"),
         may("description", Kind::Text, "What the group is about"),
         may("status", Kind::Choice(STATUS), "Who sees it"),
-        may("enable_forum", Kind::Flag, "Whether it has a forum"),
-        may("parent_id", Kind::Id, "ID of the group that it belongs to"),
-    ]),
+        may("enable_forum", Kind::Flag, "Whether it has a forum").kept(),
+        may("parent_id", Kind::Id, "ID of the group that it belongs to").of(&GROUP),
+    ])
+    .by(forum::update_group),
     tool(
         Verb::Delete,
         "buddyboss_delete_group",
@@ -169,12 +171,7 @@ fn change_member<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, T
         let (group, user) = (group.unwrap_or_default(), user.unwrap_or_default());
         let is_there = match errand.text("action") {
             Some("unban") => is_banned(errand, group, user).await?,
-            _ => {
-                let groups = Asked::get("/buddyboss/v1/groups").with("user_id", user);
-                let groups = groups.with("include", group).with("show_hidden", true);
-                let found = errand.ask(&groups.with("_fields", "id")).await?.body;
-                found.as_array().is_some_and(|groups| !groups.is_empty())
-            }
+            _ => is_member(errand, group, user).await?,
         };
         match is_there {
             true => errand.plain().await,
@@ -184,6 +181,18 @@ fn change_member<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, T
             }
         }
     })
+}
+
+/// Whether somebody is in a group.
+pub(super) async fn is_member(
+    errand: &Errand<'_>,
+    group: u64,
+    user: u64,
+) -> Result<bool, ToolError> {
+    let groups = Asked::get("/buddyboss/v1/groups").with("user_id", user);
+    let groups = groups.with("include", group).with("show_hidden", true);
+    let found = errand.ask(&groups.with("_fields", "id")).await?.body;
+    Ok(found.as_array().is_some_and(|groups| !groups.is_empty()))
 }
 
 async fn is_banned(errand: &Errand<'_>, group: u64, user: u64) -> Result<bool, ToolError> {

@@ -9,6 +9,7 @@ use super::errand::Errand;
 use super::spec::{Given, Kind, PAGE, Spec, Verb, may, must, tool};
 use crate::wordpress::guard::OWN_ACCOUNT;
 use crate::wordpress::site::{Answered, Asked};
+use crate::wordpress::trouble::Trouble;
 
 const TYPES: Kind =
     Kind::Choice(&["active", "newest", "alphabetical", "random", "online", "popular"]);
@@ -138,10 +139,16 @@ async fn with_role(errand: &Errand<'_>, role: &str) -> Result<Vec<u64>, ToolErro
     )))
 }
 
-/// The platform does not tell the address; WordPress does.
+/// The platform does not tell the address; WordPress does. Who may not edit the member is shown what everybody sees.
 fn get<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
     Box::pin(async move {
-        let mut member = errand.plain().await?;
+        let mut member = match errand.try_ask(&errand.request()).await {
+            Err(Trouble::Refused(refusal)) if refusal.status == 403 => {
+                errand.ask(&Asked::get(errand.path(errand.spec.route))).await?
+            }
+            Err(trouble) => return Err(errand.told(trouble, false).await),
+            Ok(member) => member,
+        };
         let user = Asked::get(errand.path("/wp/v2/users/{id}")).with("context", "edit");
         if let Ok(user) = errand.try_ask(&user.with("_fields", "email")).await {
             member.shown.put("email", user.body["email"].clone().into());
@@ -184,13 +191,32 @@ fn update<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErro
         }
         let member = Asked::new(Method::PUT, errand.path("/buddyboss/v1/members/{id}"));
         let member =
-            errand.ask(&member.body(json!({"types": wanted, "member_type": wanted}))).await?;
+            errand.ask(&member.body(json!({"types": wanted, "member_type": wanted}))).await;
+        let member = member.map_err(|error| half(errand, error))?;
         let types = &member.body["member_types"];
         let is_there = types.get(wanted).is_some()
             || types.as_array().is_some_and(|types| types.iter().any(|it| *it == wanted));
         match is_there {
             true => Ok(member),
-            false => Err(ToolError::failed(format!("the site has no member type `{wanted}`"))),
+            false => {
+                let why = format!("the site has no member type `{wanted}`");
+                Err(half(errand, ToolError::failed(why)))
+            }
         }
     })
+}
+
+/// Why the member type was not changed, and what was.
+fn half(errand: &Errand<'_>, error: ToolError) -> ToolError {
+    let names = ["name", "email"].iter().filter(|name| errand.arguments.contains_key(**name));
+    let changed: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    match error {
+        ToolError::Failed(why) if !changed.is_empty() => {
+            let changed = changed.join(" and ");
+            ToolError::failed(format!(
+                "{changed} changed as asked, but `member_type` did not: {why}"
+            ))
+        }
+        other => other,
+    }
 }

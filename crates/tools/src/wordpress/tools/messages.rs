@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::errand::{Errand, not_found};
 use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
+use super::things::{MEMBER, THREAD};
 use crate::wordpress::site::{Answered, Asked};
 
 pub(super) const TOOLS: &[Spec] = &[
@@ -18,8 +19,6 @@ pub(super) const TOOLS: &[Spec] = &[
     )
     .takes(&[
         may("user_id", Kind::Id, "Member ID (default: you)").or(Given::Me),
-        may("box", Kind::Choice(&["inbox", "sentbox", "starred"]), "Which box (default: inbox)"),
-        may("type", Kind::Choice(&["all", "read", "unread"]), "Which threads (default: all)"),
         may("search", Kind::Text, "Search threads"),
         PAGE,
         PER_PAGE,
@@ -41,10 +40,10 @@ pub(super) const TOOLS: &[Spec] = &[
         "Send a private message as yourself, in a new thread or in one that you name.",
     )
     .takes(&[
-        must("recipients", Kind::Ids, "IDs of the members who get it"),
+        must("recipients", Kind::Ids, "IDs of the members who get it").of(&MEMBER),
         must("message", Kind::Text, "The message"),
         may("subject", Kind::Text, "Subject of a new thread"),
-        may("thread_id", Kind::Id, "ID of the thread to answer in").sent_as("id"),
+        may("thread_id", Kind::Id, "ID of the thread to answer in").sent_as("id").of(&THREAD),
     ])
     // Whoever calls is the sender; no argument says otherwise.
     .sends(&[("sender_id", Given::Me)]),
@@ -55,7 +54,7 @@ pub(super) const TOOLS: &[Spec] = &[
         "Thread",
         "Delete a message thread for every participant, not only for yourself.",
     )
-    .takes(&[must("id", Kind::Id, "Thread ID")])
+    .takes(&[must("id", Kind::Id, "Thread ID").of(&THREAD)])
     .sends(&[("user_id", Given::Me)]),
     tool(
         Verb::Put,
@@ -65,7 +64,7 @@ pub(super) const TOOLS: &[Spec] = &[
         "Mark a message thread as read or unread.",
     )
     .takes(&[
-        must("id", Kind::Id, "Thread ID"),
+        must("id", Kind::Id, "Thread ID").of(&THREAD),
         may("read", Kind::Flag, "Whether it is read (default: true)").kept(),
     ])
     .early()

@@ -1,7 +1,9 @@
 //! The pack `buddyboss-platform`: curated tools of the platform's routes, in sets that are offered or not.
 
 mod activity;
+mod arguments;
 mod errand;
+mod forum;
 mod forums;
 mod friends;
 mod groups;
@@ -11,6 +13,7 @@ mod moderation;
 mod notifications;
 mod profile;
 mod spec;
+mod things;
 mod xprofile;
 
 use std::sync::Arc;
@@ -94,7 +97,8 @@ async fn run_as(
     arguments: Value,
 ) -> Result<ToolResult, ToolError> {
     let Value::Object(arguments) = arguments else { return Err(ToolError::failed("no arguments")) };
-    errand::Errand { spec, site, visitor, arguments: &arguments }.run().await
+    let arguments = &arguments::normal(spec, &arguments).map_err(ToolError::failed)?;
+    errand::Errand { spec, site, visitor, arguments }.run().await
 }
 
 /// Calls a tool by its name, for tests.
@@ -113,6 +117,8 @@ pub(super) async fn call(
     run_as(spec, site, visitor, arguments).await
 }
 
+#[cfg(test)]
+mod asking_tests;
 #[cfg(test)]
 mod safety_tests;
 

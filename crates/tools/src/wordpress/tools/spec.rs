@@ -5,6 +5,7 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::errand::Errand;
+use super::things::Thing;
 use crate::wordpress::site::Answered;
 
 /// One tool.
@@ -25,6 +26,19 @@ pub(super) struct Spec {
     pub(super) course: Option<Course>,
     /// Whether it may destroy something.
     pub(super) destructive: bool,
+    /// Whether the platform shows less to somebody whom it does not see as logged in.
+    pub(super) view: View,
+    /// Whether the route answers with the whole list, whatever its headers say of pages.
+    pub(super) is_whole: bool,
+}
+
+/// What a list shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    /// The same to everybody who may ask.
+    Same,
+    /// Less to somebody whom the platform does not see as logged in.
+    Own,
 }
 
 /// What a tool does that needs more than one request, or looks closely at the answer.
@@ -70,6 +84,8 @@ pub(super) struct Argument {
     pub(super) sent_as: Option<&'static str>,
     /// What is sent where a call does not have it.
     pub(super) default: Option<Given>,
+    /// What it names, which must be there before anything is sent: the platform does not look.
+    pub(super) names: Option<&'static Thing>,
 }
 
 /// What an argument is.
@@ -112,6 +128,8 @@ pub(super) const fn tool(
         needs_early: false,
         course: None,
         destructive: matches!(verb, Verb::Delete),
+        view: View::Same,
+        is_whole: false,
     }
 }
 
@@ -128,6 +146,18 @@ impl Spec {
 
     pub(super) const fn early(mut self) -> Self {
         self.needs_early = true;
+        self
+    }
+
+    /// Its list depends on who is logged in.
+    pub(super) const fn own(mut self) -> Self {
+        self.view = View::Own;
+        self
+    }
+
+    /// Its list has no pages.
+    pub(super) const fn whole(mut self) -> Self {
+        self.is_whole = true;
         self
     }
 
@@ -159,7 +189,7 @@ impl Spec {
 
 /// An argument that a call may have.
 pub(super) const fn may(name: &'static str, kind: Kind, about: &'static str) -> Argument {
-    Argument { name, about, kind, required: false, sent_as: Some(name), default: None }
+    Argument { name, about, kind, required: false, sent_as: Some(name), default: None, names: None }
 }
 
 /// An argument that a call must have.
@@ -186,6 +216,12 @@ impl Argument {
         self
     }
 
+    /// The same, which names something that must be there.
+    pub(super) const fn of(mut self, thing: &'static Thing) -> Self {
+        self.names = Some(thing);
+        self
+    }
+
     fn schema(&self) -> Value {
         let mut schema = match self.kind {
             Kind::Id | Kind::Page => json!({"type": "integer", "minimum": 1}),
@@ -194,12 +230,12 @@ impl Argument {
             Kind::Flag | Kind::Bit => json!({"type": "boolean"}),
             Kind::Choice(words) => json!({"type": "string", "enum": words}),
             Kind::Choices(words) => {
-                json!({"type": "array", "items": {"type": "string", "enum": words}})
+                json!({"type": SEVERAL, "items": {"type": "string", "enum": words}})
             }
             Kind::Ids => {
-                json!({"type": "array", "maxItems": 100, "items": {"type": "integer", "minimum": 1}})
+                json!({"type": SEVERAL, "maxItems": 100, "items": {"type": "integer", "minimum": 1}})
             }
-            Kind::Texts => json!({"type": "array", "maxItems": 100, "items": {"type": "string"}}),
+            Kind::Texts => json!({"type": SEVERAL, "maxItems": 100, "items": {"type": "string"}}),
             Kind::TextOrTexts => {
                 json!({"type": ["string", "array"], "items": {"type": "string"}})
             }
@@ -208,6 +244,9 @@ impl Argument {
         schema
     }
 }
+
+/// A list, or a text with its items between commas, as the plugin writes it that these tools are named after.
+const SEVERAL: [&str; 2] = ["array", "string"];
 
 pub(super) const PAGE: Argument =
     may("page", Kind::Page, "Page number for pagination (default: 1)");

@@ -70,9 +70,6 @@ pub(super) const TOOLS: &[Spec] = &[
         "Component",
         "List the components of the platform and whether they are active.",
     )
-    .takes(&[may(
-        "status",
-        Kind::Choice(&["all", "active", "inactive"]),
-        "Which (default: all)",
-    )]),
+    .takes(&[may("status", Kind::Choice(&["all", "active", "inactive"]), "Which (default: all)")])
+    .whole(),
 ];

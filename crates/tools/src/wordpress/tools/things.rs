@@ -1,0 +1,128 @@
+//! What ids name: the word for it, and whether there is one. The platform takes many ids without looking.
+
+use std::collections::BTreeSet;
+
+use creole::ToolError;
+use serde_json::Value;
+
+use super::errand::{Errand, not_found};
+use super::spec::Kind;
+use crate::wordpress::site::Asked;
+use crate::wordpress::trouble::{Refusal, Trouble};
+
+/// Something that an id names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Thing {
+    pub(super) noun: &'static str,
+    /// Where one of them is found, before its id.
+    route: &'static str,
+}
+
+pub(super) const GROUP: Thing = Thing { noun: "Group", route: "/buddyboss/v1/groups/" };
+pub(super) const MEMBER: Thing = Thing { noun: "Member", route: "/buddyboss/v1/members/" };
+pub(super) const THREAD: Thing = Thing { noun: "Thread", route: "/buddyboss/v1/messages/" };
+
+/// The words for what arguments name, where they are not what the tool is about.
+const NOUNS: &[(&str, &str)] = &[
+    ("user_id", "Member"),
+    ("friend_id", "Member"),
+    ("initiator_id", "Member"),
+    ("reassign", "Member"),
+    ("group_id", "Group"),
+    ("parent_id", "Group"),
+    ("thread_id", "Thread"),
+    ("forum_id", "Forum"),
+    ("topic_id", "Topic"),
+    ("destination_id", "Topic"),
+    ("reply_id", "Reply"),
+    ("activity_id", "Activity"),
+    ("comment_id", "Comment"),
+    ("field_id", "Profile field"),
+    ("profile_group_id", "Profile field group"),
+];
+
+impl Errand<'_> {
+    /// Looks whether everything is there that the call names.
+    pub(super) async fn find_things(&self) -> Result<(), ToolError> {
+        for argument in self.spec.arguments {
+            let (Some(thing), Some(value)) = (argument.names, self.arguments.get(argument.name))
+            else {
+                continue;
+            };
+            match (argument.kind, value) {
+                (Kind::Ids, Value::Array(ids)) => {
+                    let ids: Vec<u64> = ids.iter().filter_map(Value::as_u64).collect();
+                    self.find_members(&ids).await?;
+                }
+                (_, value) => self.find(thing, value.as_u64().unwrap_or_default()).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether there is one of this id. A refusal for another reason is left to the call itself.
+    async fn find(&self, thing: &Thing, id: u64) -> Result<(), ToolError> {
+        let asked = Asked::get(format!("{}{id}", thing.route)).with("_fields", "id,message_id");
+        let is_missing = match self.try_ask(&asked).await {
+            // The platform answers an unknown thread with an empty one.
+            Ok(answered) => answered.body["message_id"] == 0,
+            Err(Trouble::Refused(refusal)) => refusal.status == 404 && !refusal.is_no_route(),
+            Err(_) => false,
+        };
+        match is_missing {
+            true => {
+                Err(ToolError::failed(format!("{}; nothing was sent", not_found(thing.noun, id))))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// The same for several members at once; whoever the list leaves out is looked for alone.
+    async fn find_members(&self, ids: &[u64]) -> Result<(), ToolError> {
+        let list: Vec<String> = ids.iter().map(u64::to_string).collect();
+        let asked = Asked::get("/buddyboss/v1/members").with("include", list.join(","));
+        let asked = asked.with("type", "alphabetical").with("per_page", 100).with("_fields", "id");
+        let found: BTreeSet<u64> = match self.try_ask(&asked).await {
+            Ok(answered) => {
+                let members = answered.body.as_array().into_iter().flatten();
+                members.filter_map(|member| member["id"].as_u64()).collect()
+            }
+            Err(_) => BTreeSet::new(),
+        };
+        for id in ids.iter().filter(|id| !found.contains(id)) {
+            self.find(&MEMBER, *id).await?;
+        }
+        Ok(())
+    }
+
+    /// The sentence for something that is not there. Of several things that the call names, the site's code or message
+    /// says which it is; where neither does, only the site's own words are right.
+    pub(super) fn unknown(&self, refusal: &Refusal) -> Option<String> {
+        if !refusal.is_unknown_id() {
+            return None;
+        }
+        let mut named = Vec::new();
+        for argument in self.spec.arguments {
+            let (Kind::Id, Some(id)) = (argument.kind, self.number(argument.name)) else {
+                continue;
+            };
+            let noun =
+                NOUNS.iter().find_map(|(name, noun)| (*name == argument.name).then_some(*noun));
+            named.push((noun.unwrap_or(self.spec.noun), id));
+        }
+        let said = format!("{} {}", refusal.code, refusal.message).to_lowercase();
+        // The longest word first: a profile field group is no group.
+        let word =
+            |noun: &str| noun.to_lowercase().split(' ').next_back().unwrap_or_default().to_owned();
+        match &named[..] {
+            [(noun, id)] => Some(not_found(noun, *id)),
+            several => {
+                let mut fitting = several.iter().filter(|(noun, _)| said.contains(&word(noun)));
+                match (fitting.next(), fitting.next()) {
+                    (Some((noun, id)), None) => Some(not_found(noun, *id)),
+                    _ => None,
+                }
+            }
+        }
+    }
+}
