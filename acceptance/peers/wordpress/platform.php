@@ -151,7 +151,7 @@ function test_found( $collection, $request ) {
 		if ( $request['include'] && ! in_array( $item['id'], $request['include'], true ) ) {
 			return false;
 		}
-		foreach ( array( 'parent', 'user_id', 'is_confirmed' ) as $key ) {
+		foreach ( array( 'parent', 'user_id', 'is_confirmed', 'item_id' ) as $key ) {
 			if ( isset( $request[ $key ], $item[ $key ] ) && (int) $item[ $key ] !== (int) $request[ $key ] ) {
 				return false;
 			}
@@ -296,10 +296,9 @@ add_action( 'rest_api_init', function () {
 
 	test_route( '/moderation/report', 'POST', fn( $request ) => test_add( 'reports', $request->get_json_params() ), test_required( 'item_id', 'item_type', 'report_category' ) );
 	test_collection( '/moderation', 'blocks', 'bp_rest_invalid_id', array( 'item_id' ) );
-	foreach ( array( 'invites', 'membership-requests' ) as $waiting ) {
-		test_route( "/groups/$waiting", 'GET', fn( $request ) => test_page( test_all( $waiting ), $request ), test_paging() );
-	}
 	test_collection( '/forums', 'forums', 'bp_rest_forum_invalid_id' );
+	test_route( '/topics', 'POST', fn( $request ) => test_add( 'topics', array( 'author' => get_current_user_id(), 'status' => 'publish', 'is_closed' => false, 'sticky' => false ) + $request->get_json_params() ), test_required( 'parent', 'title' ) );
+	test_route( '/reply', 'POST', fn( $request ) => test_add( 'replies', array( 'author' => get_current_user_id(), 'parent' => (int) $request['topic_id'], 'reply_to' => 0 ) + $request->get_json_params() ), test_required( 'topic_id', 'content' ) );
 	test_collection( '/topics', 'topics', 'bp_rest_topic_invalid_id', array( 'parent', 'title' ) );
 	test_collection( '/reply', 'replies', 'bp_rest_reply_invalid_id', array( 'topic_id', 'content' ) );
 } );

@@ -59,7 +59,9 @@ impl WordPress {
         let database = run.path().join("database");
         fs::create_dir(&plugins).map_err(told)?;
         fs::create_dir(&database).map_err(told)?;
-        fs::copy(source("wordpress/platform.php"), plugins.join("platform.php")).map_err(told)?;
+        for file in ["platform.php", "platform-more.php"] {
+            fs::copy(source(&format!("wordpress/{file}")), plugins.join(file)).map_err(told)?;
+        }
         open_to_all(run.path())?;
         let mut tar = Command::new("tar");
         tar.arg("-xf").arg(self.folder.join("database.tar")).arg("-C").arg(&database);

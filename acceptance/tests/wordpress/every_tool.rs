@@ -13,19 +13,20 @@ struct Errands {
 }
 
 impl Errands {
-    /// Calls a tool, which succeeds and asks the platform this last; the data that it answers with.
+    /// Calls a tool, which succeeds and sends the platform this request; the data that it answers with.
     #[track_caller]
     fn run(&mut self, tool: &str, arguments: Value, request: &str, sent: Value) -> Value {
         let told = self.office.does(tool, arguments);
         let asked = self.site.asked();
-        let last = asked.last().filter(|_| asked.len() > self.seen);
-        let last = last.unwrap_or_else(|| panic!("{tool} asked nothing"));
-        let line =
-            format!("{} {}", last["method"].as_str().unwrap(), last["route"].as_str().unwrap());
-        assert_eq!(line, request, "{tool}: {last}");
-        let place =
-            if line.starts_with("GET") || line.starts_with("DELETE") { "query" } else { "body" };
-        assert_eq!(last[place], sent, "{tool}: {last}");
+        let line = |it: &Value| {
+            format!("{} {}", it["method"].as_str().unwrap(), it["route"].as_str().unwrap())
+        };
+        let found = asked[self.seen..].iter().rfind(|it| line(it) == request);
+        let found = found
+            .unwrap_or_else(|| panic!("{tool} did not ask {request}: {:?}", &asked[self.seen..]));
+        let reads = request.starts_with("GET") || request.starts_with("DELETE");
+        let place = if reads { "query" } else { "body" };
+        assert_eq!(found[place], sent, "{tool}: {found}");
         self.seen = asked.len();
         told
     }
@@ -42,6 +43,12 @@ fn each_tool_asks_its_route_and_tells_what_it_answers() {
     notifications(&mut errands);
     forums(&mut errands);
     moderation(&mut errands);
+    files(&mut errands);
+    a_longer_file(&mut errands);
+    invitations(&mut errands);
+    feed(&mut errands);
+    topics(&mut errands);
+    administration(&mut errands);
 }
 
 fn friendship(errands: &mut Errands) {
@@ -161,4 +168,191 @@ fn moderation(errands: &mut Errands) {
     let query = json!({"per_page": "20"});
     let all = errands.run("list_moderation_reports", json!({}), "GET /moderation", query);
     assert_eq!(all[0]["item_id"], 2);
+    let id = all[0]["id"].as_u64().unwrap();
+    let route = format!("DELETE /moderation/{id}");
+    errands.run("unblock_member", json!({"user_id": 2}), &route, json!({}));
+    let told = errands.office.fails("unblock_member", json!({"user_id": 2}));
+    assert_eq!(told, "Error: you do not block the member with ID 2");
+    errands.seen = errands.site.asked().len();
+}
+
+/// One dot of PNG.
+const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+fn files(errands: &mut Errands) {
+    for (one, all, ids) in [
+        ("media", "media", "upload_ids"),
+        ("video", "videos", "upload_ids"),
+        ("document", "documents", "document_ids"),
+    ] {
+        let file = json!({"file_name": format!("{one}.png"), "data": DOT, "privacy": "onlyme"});
+        let made = errands.office.does(&format!("upload_{one}"), file);
+        assert_eq!((&made["title"], &made["size"]), (&json!(format!("{one}.png")), &json!(70)));
+        let asked = errands.site.asked().split_off(errands.seen);
+        let added = asked.iter().rfind(|it| it["method"] == "POST").unwrap();
+        assert_eq!(added["body"][ids].as_array().unwrap().len(), 1, "{added}");
+        errands.seen = errands.site.asked().len();
+        let id = made["id"].as_u64().unwrap();
+        let query = json!({"per_page": "20"});
+        errands.run(&format!("list_{all}"), json!({}), &format!("GET /{one}"), query);
+        errands.run(
+            &format!("get_{one}"),
+            json!({"id": id}),
+            &format!("GET /{one}/{id}"),
+            json!({}),
+        );
+        let route = format!("DELETE /{one}/{id}");
+        errands.run(&format!("delete_{one}"), json!({"id": id}), &route, json!({}));
+        let told = errands.office.fails(&format!("get_{one}"), json!({"id": id}));
+        assert!(told.ends_with(&format!("with ID {id} not found")), "{told}");
+        errands.seen = errands.site.asked().len();
+    }
+}
+
+/// A file that is longer than a message may be unless the configuration says so.
+fn a_longer_file(errands: &mut Errands) {
+    let data = "A".repeat(2 * 1024 * 1024);
+    let made =
+        errands.office.does("upload_document", json!({"file_name": "long.txt", "data": data}));
+    assert_eq!(made["size"], 3 * 512 * 1024);
+    errands.seen = errands.site.asked().len();
+}
+
+fn invitations(errands: &mut Errands) {
+    let group = errands.office.does("create_group", json!({"name": "Readers"}))["id"].clone();
+    for accepts in [true, false] {
+        let invite = json!({"group_id": group, "user_id": 3, "message": "Come"});
+        let sent = json!({"group_id": group, "user_id": 3, "message": "Come", "inviter_id": 1, "send_invite": true});
+        let invite = errands.run("send_group_invite", invite, "POST /groups/invites", sent);
+        let id = invite["id"].as_u64().unwrap();
+        let (tool, method) = if accepts { ("accept", "PUT") } else { ("withdraw", "DELETE") };
+        let route = format!("{method} /groups/invites/{id}");
+        errands.run(&format!("{tool}_group_invite"), json!({"id": id}), &route, json!({}));
+    }
+    errands.site.plugin(
+        "ask.php",
+        Some(&format!(
+            "<?php add_action( 'rest_api_init', fn() => test_all( 'membership-requests' ) || test_keep( \
+             'membership-requests', array( 8 => array( 'id' => 8, 'group_id' => {group}, 'user_id' => 2 ), \
+             9 => array( 'id' => 9, 'group_id' => {group}, 'user_id' => 4 ) ) ), 99 );"
+        )),
+    );
+    let query = json!({"group_id": group.to_string(), "per_page": "20"});
+    let list = json!({"group_id": group});
+    errands.run("list_membership_requests", list, "GET /groups/membership-requests", query);
+    errands.site.plugin("ask.php", None);
+    let route = |method: &str, id: u64| format!("{method} /groups/membership-requests/{id}");
+    errands.run("accept_membership_request", json!({"id": 8}), &route("PUT", 8), json!({}));
+    errands.run("reject_membership_request", json!({"id": 9}), &route("DELETE", 9), json!({}));
+    let members = errands.office.does("list_group_members", json!({"group_id": group}));
+    let ids: Vec<u64> =
+        members.as_array().unwrap().iter().filter_map(|it| it["id"].as_u64()).collect();
+    assert_eq!(ids, [3, 2]);
+    errands.seen = errands.site.asked().len();
+}
+
+fn feed(errands: &mut Errands) {
+    let post = errands.office.does("create_activity", json!({"content": "Pin me"}));
+    let id = post["id"].as_u64().unwrap();
+    let comment = errands.office.does("comment_activity", json!({"id": id, "content": "First"}));
+    let comment = comment["comments"][0]["id"].as_u64().unwrap();
+    let route = |method: &str| format!("{method} /activity/{id}/comment/{comment}");
+    let change = json!({"id": id, "comment_id": comment, "content": "Changed"});
+    let sent = json!({"content": "Changed"});
+    let changed = errands.run("update_activity_comment", change, &route("PUT"), sent);
+    assert_eq!(changed["content"], "Changed");
+    let gone = json!({"id": id, "comment_id": comment});
+    errands.run("delete_activity_comment", gone, &route("DELETE"), json!({}));
+    let pin = format!("PUT /activity/{id}/pin");
+    let pinned = errands.run("pin_activity", json!({"id": id}), &pin, json!({"remove_pin": false}));
+    assert_eq!(pinned["is_pinned"], true);
+    let close = format!("PUT /activity/{id}/close-comments");
+    let closed = errands.run(
+        "close_activity_comments",
+        json!({"id": id}),
+        &close,
+        json!({"turn_on_comments": false}),
+    );
+    assert_eq!(closed["is_comment_closed"], true);
+    errands.run("list_reactions", json!({}), "GET /reactions", json!({}));
+    let like = json!({"reaction_id": 1, "item_type": "activity", "item_id": id});
+    let mut sent = like.clone();
+    sent["user_id"] = json!(1);
+    let reaction = errands.run("add_reaction", like, "POST /user-reactions", sent);
+    let query = json!({"item_id": id.to_string(), "per_page": "20"});
+    errands.run("list_user_reactions", json!({"item_id": id}), "GET /user-reactions", query);
+    let reaction = reaction["id"].as_u64().unwrap();
+    let route = format!("DELETE /user-reactions/{reaction}");
+    errands.run("remove_reaction", json!({"id": reaction}), &route, json!({}));
+}
+
+fn topics(errands: &mut Errands) {
+    let new = |title: &str| json!({"forum_id": 5, "title": title, "content": "Words"});
+    let id = errands.office.does("create_topic", new("One"))["id"].as_u64().unwrap();
+    let other = errands.office.does("create_topic", new("Other"))["id"].as_u64().unwrap();
+    let action = format!("POST /topics/action/{id}");
+    let sent = json!({"action": "close", "value": true});
+    let closed = errands.run("close_topic", json!({"id": id}), &action, sent);
+    assert_eq!(closed["is_closed"], true);
+    // The route would open the topic and empty its content.
+    let change = json!({"id": id, "title": "Two"});
+    let sent = json!({"parent": 5, "title": "Two", "content": "Words", "status": "closed"});
+    let changed = errands.run("update_topic", change, &format!("PUT /topics/{id}"), sent);
+    assert_eq!((&changed["is_closed"], &changed["content"]), (&json!(true), &json!("Words")));
+    let sent = json!({"action": "sticky", "value": true});
+    errands.run("stick_topic", json!({"id": id, "where": "forum"}), &action, sent);
+    let sent = json!({"action": "super_sticky", "value": true});
+    let stuck = errands.run("stick_topic", json!({"id": id, "where": "everywhere"}), &action, sent);
+    assert_eq!(stuck["super_sticky"], true);
+    let reply = errands.office.does("create_reply", json!({"topic_id": id, "content": "Yes"}));
+    let reply = reply["id"].as_u64().unwrap();
+    let sent = json!({"content": "No", "topic_id": id});
+    errands.run(
+        "update_reply",
+        json!({"id": reply, "content": "No"}),
+        &format!("PUT /reply/{reply}"),
+        sent,
+    );
+    let split = json!({"id": id, "reply_id": reply, "title": "Apart"});
+    let sent =
+        json!({"reply_id": reply, "split_option": "reply", "new_destination_title": "Apart"});
+    errands.run("split_topic", split, &format!("POST /topics/split/{id}"), sent);
+    errands.run("delete_reply", json!({"id": reply}), &format!("DELETE /reply/{reply}"), json!({}));
+    let merge = json!({"id": id, "destination_id": other});
+    let sent = json!({"destination_id": other});
+    errands.run("merge_topics", merge, &format!("POST /topics/merge/{id}"), sent);
+    let told = errands.office.fails("get_topic", json!({"id": id}));
+    assert_eq!(told, format!("Error: Topic with ID {id} not found"));
+    errands.seen = errands.site.asked().len();
+}
+
+fn administration(errands: &mut Errands) {
+    let group = json!({"name": "With a forum", "status": "private", "enable_forum": true});
+    let group = errands.office.does("create_group", group);
+    assert!(group["forum"].as_u64().is_some_and(|id| id > 0), "{group}");
+    let id = group["id"].as_u64().unwrap();
+    let forum = group["forum"].as_u64().unwrap();
+    errands.run("get_forum", json!({"id": forum}), &format!("GET /forums/{forum}"), json!({}));
+    let route = |method: &str| format!("{method} /groups/{id}/settings");
+    let query = json!({"nav": "group-settings"});
+    errands.run("get_group_settings", json!({"id": id}), &route("GET"), query);
+    let change = |name: &str, value: &str| json!({"id": id, name: value});
+    errands.office.does("update_group_settings", change("status", "hidden"));
+    errands.seen = errands.site.asked().len();
+    // What was set before is sent again, or the site would reset it.
+    let sent = json!({"nav": "group-settings", "fields": {"group-status": "hidden", "group-invite-status": "admins",
+        "group-activity-feed-status": "members"}});
+    errands.run("update_group_settings", change("invite_status", "admins"), &route("PUT"), sent);
+    let picture = json!({"group_id": id, "file_name": "a.png", "data": DOT});
+    let picture = errands.office.does("set_group_avatar", picture);
+    assert_eq!(picture[0]["full"], "https://example.org/a.png");
+    let message = json!({"group_id": id, "message": "Hi", "user_ids": "2,3"});
+    let sent = json!({"group_id": id, "message": "Hi", "type": "open", "users": "individual", "users_list": [2, 3]});
+    errands.run("message_group", message, "POST /messages/group", sent);
+    let read = json!({"per_page": 100});
+    errands.run("mark_all_notifications_read", json!({}), "PUT /notifications/bulk/read", read);
+    let role = errands.office.does("set_member_role", json!({"id": 3, "roles": "author"}));
+    assert_eq!(role["roles"], json!(["author"]));
+    let own = errands.office.fails("set_member_role", json!({"id": 1, "roles": ["subscriber"]}));
+    assert!(own.starts_with("Error: these are your own roles"), "{own}");
 }

@@ -49,7 +49,7 @@ pub(crate) fn front_with_every_tool(url: &str) -> (Listening, TempDir) {
     let text = format!(
         "[server]\ndialect = \"buddyboss\"\npacks = [\"buddyboss-platform\"]\n\
          [wordpress]\nurl = \"{url}\"\nsets = [\"phase-1\", \"phase-2\"]\n\
-         [http]\npath = \"{PATH}\"\nlegacy_sse = \"\"\n"
+         [http]\npath = \"{PATH}\"\nlegacy_sse = \"\"\nlimits.max_body = 4194304\n"
     );
     std::fs::write(data.path().join("creole.toml"), text).unwrap();
     let command = serve(data.path(), &["--http", "127.0.0.1:0", "creole.toml"]);

@@ -8,6 +8,7 @@ mod address;
 mod answer;
 mod doctor;
 mod door;
+mod form;
 mod guard;
 mod platform;
 mod proof;

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::Settings;
 use super::address::{Address, Links};
+pub(super) use super::form::File;
 use super::platform::Platform;
 use super::proof::Proof;
 use super::strikes::Strikes;
@@ -46,6 +47,8 @@ pub(super) struct Asked {
     pub(super) route: String,
     pub(super) query: Vec<(String, String)>,
     pub(super) body: Option<Value>,
+    /// A file that is sent instead of a body.
+    pub(super) file: Option<File>,
 }
 
 impl Asked {
@@ -68,6 +71,12 @@ impl Asked {
     /// The same with a body.
     pub(super) fn body(mut self, body: Value) -> Self {
         self.body = Some(body);
+        self
+    }
+
+    /// The same with a file.
+    pub(super) fn file(mut self, file: File) -> Self {
+        self.file = Some(file);
         self
     }
 
@@ -143,8 +152,13 @@ impl Site {
         let is_plain = self.shared.is_plain.load(Ordering::Relaxed);
         let links = if is_plain { Links::Plain } else { Links::Pretty };
         let first = self.send(proof, asked, links).await;
-        // A site without permalinks does not know the folder `wp-json`.
-        let is_lost = matches!(first, Err(Trouble::NotJson { status: 404, .. }));
+        // A site without permalinks does not know the folder `wp-json`; a front controller answers it with the front
+        // page. What writes is not sent twice after a page that may come from WordPress.
+        let is_lost = match &first {
+            Err(Trouble::NotJson { status: 404, .. }) => true,
+            Err(Trouble::NotJson { status: 200..300, .. }) => !asked.is_write(),
+            _ => false,
+        };
         if !is_lost || is_plain {
             return first;
         }
@@ -168,15 +182,24 @@ impl Site {
         links: Links,
     ) -> Result<Answered, Trouble> {
         let url = self.address().route(&asked.route, &asked.query, links);
-        let url = url.ok_or_else(|| Trouble::Unreachable("the address is too long".to_owned()))?;
-        let body = asked.body.as_ref().map(Value::to_string).unwrap_or_default();
-        let headers = headers(proof, asked.body.is_some());
-        let sent = Sent { method: asked.method.clone(), url, headers, body: Bytes::from(body) };
+        let url = url.ok_or_else(|| Trouble::Unconnected("the address is too long".to_owned()))?;
+        let (media_type, body) = match (&asked.file, &asked.body) {
+            (Some(file), _) => {
+                let (media_type, body) = file.form();
+                (HeaderValue::try_from(media_type).ok(), Bytes::from(body))
+            }
+            (None, Some(body)) => {
+                (Some(HeaderValue::from_static("application/json")), Bytes::from(body.to_string()))
+            }
+            (None, None) => (None, Bytes::new()),
+        };
+        let headers = headers(proof, media_type);
+        let sent = Sent { method: asked.method.clone(), url, headers, body };
         let patience = self.shared.settings.timeout;
         let work = async {
             match self.shared.fetcher.fetch(&sent, LONGEST).await {
                 // What only reads may be tried again; what writes, never.
-                Err(Unfetched::Unreachable(_)) if !asked.is_write() => {
+                Err(Unfetched::Unreachable(_) | Unfetched::Unconnected(_)) if !asked.is_write() => {
                     self.shared.fetcher.fetch(&sent, LONGEST).await
                 }
                 answer => answer,
@@ -184,6 +207,9 @@ impl Site {
         };
         match tokio::time::timeout(patience, work).await {
             Err(_) => Err(Trouble::Late(patience)),
+            Ok(Err(why @ (Unfetched::Unconnected(_) | Unfetched::NotPublic))) => {
+                Err(Trouble::Unconnected(why.to_string()))
+            }
             Ok(Err(why)) => Err(Trouble::Unreachable(why.to_string())),
             Ok(Ok(answer)) => read(&answer),
         }
@@ -191,15 +217,15 @@ impl Site {
 }
 
 /// The headers of a request: nothing of the caller but the proof.
-fn headers(proof: Option<&Proof>, has_body: bool) -> HeaderMap {
+fn headers(proof: Option<&Proof>, media_type: Option<HeaderValue>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     headers.insert(USER_AGENT, HeaderValue::from_static("creole"));
     if let Some(proof) = proof {
         headers.insert(AUTHORIZATION, proof.header().clone());
     }
-    if has_body {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(media_type) = media_type {
+        headers.insert(CONTENT_TYPE, media_type);
     }
     headers
 }

@@ -1,10 +1,13 @@
-//! Forums, their topics and the replies, and who waits to join groups.
+//! Forums, their topics and the replies.
 
-use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
+use super::errand::deleted;
+use super::spec::{Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
 
 pub(super) const TOOLS: &[Spec] = &[
     tool(Verb::Get, "buddyboss_list_forums", "/buddyboss/v1/forums", "Forum", "List forums.")
         .takes(&[PAGE, PER_PAGE, may("search", Kind::Text, "Search forums")]),
+    tool(Verb::Get, "buddyboss_get_forum", "/buddyboss/v1/forums/{id}", "Forum", "Get one forum.")
+        .takes(&[must("id", Kind::Id, "Forum ID")]),
     tool(
         Verb::Get,
         "buddyboss_list_topics",
@@ -39,7 +42,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Topic",
         "Delete a topic with its replies.",
     )
-    .takes(&[must("id", Kind::Id, "Topic ID")]),
+    .takes(&[must("id", Kind::Id, "Topic ID")])
+    .by(deleted),
     tool(
         Verb::Get,
         "buddyboss_list_replies",
@@ -56,22 +60,4 @@ pub(super) const TOOLS: &[Spec] = &[
         "Reply to a topic as yourself.",
     )
     .takes(&[must("topic_id", Kind::Id, "Topic ID"), must("content", Kind::Text, "The reply")]),
-    tool(
-        Verb::Get,
-        "buddyboss_list_group_invites",
-        "/buddyboss/v1/groups/invites",
-        "Member",
-        "List the invitations to groups that a member has.",
-    )
-    .takes(&[may("user_id", Kind::Id, "Member ID (default: you)").or(Given::Me), PAGE, PER_PAGE])
-    .early(),
-    tool(
-        Verb::Get,
-        "buddyboss_list_membership_requests",
-        "/buddyboss/v1/groups/membership-requests",
-        "Group",
-        "List the requests to join a group.",
-    )
-    .takes(&[must("group_id", Kind::Id, "Group ID"), PAGE, PER_PAGE])
-    .early(),
 ];

@@ -1,12 +1,16 @@
 //! The pack `buddyboss-platform`: curated tools of the platform's routes, in sets that are offered or not.
 
 mod activity;
+mod administration;
 mod arguments;
 mod errand;
+mod feed;
 mod forum;
 mod forums;
 mod friends;
 mod groups;
+mod invitations;
+mod media;
 mod members;
 mod messages;
 mod moderation;
@@ -14,6 +18,8 @@ mod notifications;
 mod profile;
 mod spec;
 mod things;
+mod topics;
+mod upload;
 mod xprofile;
 
 use std::sync::Arc;
@@ -37,13 +43,22 @@ pub const SETS: &[(&str, &str)] = &[
     ("xprofile", "phase-1"),
     ("forums", "phase-2"),
     ("moderation", "phase-2"),
+    ("invitations", "phase-2"),
+    ("feed", "phase-2"),
+    ("media", "phase-2"),
+    ("administration", "phase-2"),
 ];
 
 /// The phases: names for several sets at once.
 pub const PHASES: &[&str] = &["phase-1", "phase-2"];
 
 /// The tools of a set.
-fn of(set: &str) -> &'static [Spec] {
+fn of(set: &str) -> impl Iterator<Item = &'static Spec> {
+    let more = if set == "forums" { topics::TOOLS } else { &[] };
+    table(set).iter().chain(more)
+}
+
+fn table(set: &str) -> &'static [Spec] {
     match set {
         "members" => members::TOOLS,
         "groups" => groups::TOOLS,
@@ -54,6 +69,10 @@ fn of(set: &str) -> &'static [Spec] {
         "xprofile" => xprofile::TOOLS,
         "forums" => forums::TOOLS,
         "moderation" => moderation::TOOLS,
+        "invitations" => invitations::TOOLS,
+        "feed" => feed::TOOLS,
+        "media" => media::TOOLS,
+        "administration" => administration::TOOLS,
         _ => &[],
     }
 }
@@ -120,6 +139,8 @@ pub(super) async fn call(
 #[cfg(test)]
 mod asking_tests;
 #[cfg(test)]
+mod more_tests;
+#[cfg(test)]
 mod safety_tests;
 
 #[cfg(test)]
@@ -145,6 +166,6 @@ mod tests {
                 assert!(argument.is_some_and(|it| it.required), "{}: {name}", spec.name);
             }
         }
-        assert_eq!(names.len(), 54);
+        assert_eq!(names.len(), 94);
     }
 }

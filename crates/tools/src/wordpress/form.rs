@@ -1,0 +1,64 @@
+//! A file as a form carries it (RFC 7578).
+
+use std::hash::{BuildHasher, RandomState};
+
+/// A file that is sent to the site.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct File {
+    /// Its name, without quotes and control characters.
+    pub(super) name: String,
+    pub(super) media_type: &'static str,
+    pub(super) bytes: Vec<u8>,
+    /// What is sent beside it.
+    pub(super) fields: Vec<(&'static str, &'static str)>,
+}
+
+impl File {
+    /// The media type of the form, and the form.
+    pub(super) fn form(&self) -> (String, Vec<u8>) {
+        let boundary = self.boundary();
+        let mut form = Vec::with_capacity(self.bytes.len() + 512);
+        for (name, value) in &self.fields {
+            let part = format!(
+                "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+            );
+            form.extend_from_slice(part.as_bytes());
+        }
+        let (name, media_type) = (&self.name, self.media_type);
+        let head = format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
+             Content-Type: {media_type}\r\n\r\n"
+        );
+        form.extend_from_slice(head.as_bytes());
+        form.extend_from_slice(&self.bytes);
+        form.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+        (format!("multipart/form-data; boundary={boundary}"), form)
+    }
+
+    /// A line that nobody can have put into the file, because nobody can foresee it.
+    fn boundary(&self) -> String {
+        let half = || RandomState::new().hash_one(&self.bytes);
+        format!("creole-{:016x}{:016x}", half(), half())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_has_its_fields_and_its_file_between_boundaries_that_nobody_foresees() {
+        let fields = vec![("action", "x")];
+        let bytes = b"a\r\nb".to_vec();
+        let file = File { name: "a.png".to_owned(), media_type: "image/png", bytes, fields };
+        let (media_type, form) = file.form();
+        let boundary = media_type.strip_prefix("multipart/form-data; boundary=").unwrap();
+        let expected = format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"action\"\r\n\r\nx\r\n\
+             --{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\
+             Content-Type: image/png\r\n\r\na\r\nb\r\n--{boundary}--\r\n"
+        );
+        assert_eq!(String::from_utf8(form).unwrap(), expected);
+        assert_ne!(file.form().0, media_type);
+    }
+}

@@ -1,0 +1,246 @@
+//! What moderators of forums do to topics and replies.
+
+use creole::{BoxFuture, ToolError};
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::errand::{Errand, deleted, whole_number};
+use super::spec::{Kind, Spec, Verb, may, must, tool};
+use crate::wordpress::site::{Answered, Asked};
+
+const WHERE: Kind = Kind::Choice(&["forum", "everywhere", "nowhere"]);
+const TOPIC: &str = "/buddyboss/v1/topics/{id}";
+
+pub(super) const TOOLS: &[Spec] = &[
+    tool(
+        Verb::Put,
+        "buddyboss_update_topic",
+        TOPIC,
+        "Topic",
+        "Change the title or the content of a topic, or move it to another forum.",
+    )
+    .takes(&[
+        must("id", Kind::Id, "Topic ID"),
+        may("title", Kind::Text, "New title").kept(),
+        may("content", Kind::Text, "New content").kept(),
+        may("forum_id", Kind::Id, "ID of the forum to move it to").kept(),
+    ])
+    .by(update_topic),
+    tool(
+        Verb::Put,
+        "buddyboss_close_topic",
+        "/buddyboss/v1/topics/action/{id}",
+        "Topic",
+        "Close a topic for replies, or open it again.",
+    )
+    .takes(&[
+        must("id", Kind::Id, "Topic ID"),
+        may("closed", Kind::Flag, "Whether it is closed (default: true)").kept(),
+    ])
+    .by(close),
+    tool(
+        Verb::Put,
+        "buddyboss_stick_topic",
+        "/buddyboss/v1/topics/action/{id}",
+        "Topic",
+        "Keep a topic at the top of its forum or of all forums, or no longer.",
+    )
+    .takes(&[
+        must("id", Kind::Id, "Topic ID"),
+        must("where", WHERE, "Where it stays at the top").kept(),
+    ])
+    .by(stick),
+    tool(
+        Verb::Post,
+        "buddyboss_merge_topics",
+        "/buddyboss/v1/topics/merge/{id}",
+        "Topic",
+        "Merge a topic with its replies into another one, for good.",
+    )
+    .takes(&[
+        must("id", Kind::Id, "ID of the topic that ends"),
+        must("destination_id", Kind::Id, "ID of the topic that it becomes a part of"),
+    ])
+    .destroys()
+    .by(merge),
+    tool(
+        Verb::Post,
+        "buddyboss_split_topic",
+        "/buddyboss/v1/topics/split/{id}",
+        "Topic",
+        "Split a topic at a reply: this and the later ones go to a new topic, or to another one.",
+    )
+    .takes(&[
+        must("id", Kind::Id, "Topic ID"),
+        must("reply_id", Kind::Id, "ID of the first reply that goes"),
+        may("title", Kind::Text, "Title of the new topic").kept(),
+        may("destination_id", Kind::Id, "ID of another topic instead of a new one").kept(),
+    ])
+    .destroys()
+    .by(split),
+    tool(
+        Verb::Put,
+        "buddyboss_update_reply",
+        "/buddyboss/v1/reply/{id}",
+        "Reply",
+        "Change the content of a reply.",
+    )
+    .takes(&[must("id", Kind::Id, "Reply ID"), must("content", Kind::Text, "New content")])
+    .by(update_reply),
+    tool(
+        Verb::Delete,
+        "buddyboss_delete_reply",
+        "/buddyboss/v1/reply/{id}",
+        "Reply",
+        "Delete a reply.",
+    )
+    .takes(&[must("id", Kind::Id, "Reply ID")])
+    .by(deleted),
+];
+
+/// A text as it was written, of a field that tells it raw and rendered.
+fn raw(field: &Value) -> Value {
+    field.get("raw").unwrap_or(field).clone()
+}
+
+/// The route takes the whole topic: what is not sent is emptied, and a closed topic opened, so it is read first.
+fn update_topic<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let given = |name: &str| errand.arguments.get(name).cloned();
+        if ["title", "content", "forum_id"].iter().all(|name| given(name).is_none()) {
+            return Err(ToolError::failed("nothing to change: give title, content or forum_id"));
+        }
+        let before = errand.ask(&Asked::get(errand.path(TOPIC))).await?.body;
+        let parent =
+            whole_number(&before["parent"]).map_or(before["forum_id"].clone(), |it| json!(it));
+        let mut body = Map::new();
+        body.insert("parent".to_owned(), given("forum_id").unwrap_or(parent));
+        body.insert("title".to_owned(), given("title").unwrap_or_else(|| raw(&before["title"])));
+        body.insert(
+            "content".to_owned(),
+            given("content").unwrap_or_else(|| raw(&before["content"])),
+        );
+        if let Some(status) = before["status"].as_str() {
+            body.insert("status".to_owned(), json!(status));
+        }
+        // Without this the caller's subscription to the topic would end.
+        if before["action_states"]["subscribed"] == true {
+            body.insert("subscribe".to_owned(), json!(true));
+        }
+        let asked = Asked::new(Method::PUT, errand.path(TOPIC)).body(Value::Object(body));
+        let after = errand.ask(&asked).await?;
+        match whole_number(&after.body["author"]) == whole_number(&before["author"]) {
+            true => Ok(after),
+            false => Err(ToolError::failed(
+                "the topic was changed, but the site changed its author as well",
+            )),
+        }
+    })
+}
+
+async fn act(errand: &Errand<'_>, action: &str, value: bool) -> Result<Answered, ToolError> {
+    let asked = Asked::new(Method::POST, errand.path(errand.spec.route));
+    errand.ask(&asked.body(json!({"action": action, "value": value}))).await
+}
+
+fn close<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let wants = errand.flag("closed", true);
+        let topic = act(errand, "close", wants).await?;
+        match topic.body["is_closed"].as_bool() {
+            Some(is) if is != wants => Err(ToolError::failed(format!(
+                "the site answered, but `is_closed` of the topic is still {is}"
+            ))),
+            _ => Ok(topic),
+        }
+    })
+}
+
+/// A topic that is at the top somewhere does not move, so it is taken from there first.
+fn stick<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let place = errand.text("where").unwrap_or_default();
+        let before = errand.ask(&Asked::get(errand.path(TOPIC))).await?;
+        let is_sticky = before.body["sticky"] == true;
+        let mut topic = before;
+        if is_sticky {
+            topic = act(errand, "sticky", false).await?;
+        }
+        match place {
+            "forum" => topic = act(errand, "sticky", true).await?,
+            "everywhere" => topic = act(errand, "super_sticky", true).await?,
+            _ => {}
+        }
+        match topic.body["sticky"].as_bool() {
+            Some(is) if is != (place != "nowhere") => Err(ToolError::failed(format!(
+                "the site answered, but `sticky` of the topic is {is}"
+            ))),
+            _ => Ok(topic),
+        }
+    })
+}
+
+fn merge<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        if errand.number("id") == errand.number("destination_id") {
+            return Err(ToolError::failed("a topic cannot be merged with itself"));
+        }
+        let merged = errand.plain().await?;
+        match whole_number(&merged.body["id"]) == errand.number("destination_id") {
+            true => Ok(merged),
+            false => {
+                Err(ToolError::failed("the site answered with another topic than the destination"))
+            }
+        }
+    })
+}
+
+fn split<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let mut asked = errand.request();
+        let (title, other) = (errand.text("title"), errand.number("destination_id"));
+        if let Some(body) = &mut asked.body {
+            match (title, other) {
+                (None, Some(other)) => {
+                    body["split_option"] = json!("existing");
+                    body["destination_id"] = json!(other);
+                }
+                (Some(title), None) => {
+                    body["split_option"] = json!("reply");
+                    body["new_destination_title"] = json!(title);
+                }
+                _ => {
+                    let what = "give either `title`, for a new topic, or `destination_id`";
+                    return Err(ToolError::failed(what));
+                }
+            }
+        }
+        let made = errand.ask(&asked).await?;
+        match whole_number(&made.body["id"]) == errand.number("id") {
+            true => {
+                Err(ToolError::failed("the site answered with the same topic: it was not split"))
+            }
+            false => Ok(made),
+        }
+    })
+}
+
+/// The route needs the topic, and a reply to a reply loses its place unless it is sent along.
+fn update_reply<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let route = errand.path(errand.spec.route);
+        let before = errand.ask(&Asked::get(&route)).await?.body;
+        let topic = whole_number(&before["parent"]).or_else(|| whole_number(&before["topic_id"]));
+        let mut body = json!({"content": errand.arguments["content"], "topic_id": topic});
+        if let Some(above) = whole_number(&before["reply_to"]).filter(|id| *id > 0) {
+            body["reply_to"] = json!(above);
+        }
+        let after = errand.ask(&Asked::new(Method::PUT, route).body(body)).await?;
+        match whole_number(&after.body["author"]) == whole_number(&before["author"]) {
+            true => Ok(after),
+            false => Err(ToolError::failed(
+                "the reply was changed, but the site changed its author as well",
+            )),
+        }
+    })
+}
