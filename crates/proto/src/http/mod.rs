@@ -3,6 +3,7 @@
 //! only move bytes.
 
 pub mod field;
+pub mod forwarded;
 pub mod guard;
 pub mod head;
 pub mod media;
