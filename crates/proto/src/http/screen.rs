@@ -20,6 +20,9 @@ pub struct Screen {
     line: Line,
     length: Option<u64>,
     chunked: bool,
+    /// The longest head, and how much of one was seen.
+    longest: usize,
+    head: usize,
 }
 
 /// Bytes that are refused.
@@ -46,6 +49,10 @@ pub enum Flaw {
     LengthAndCoding,
     /// The size of a chunk is no number, or its end is missing.
     Chunk,
+    /// The head is too long, and its first line is not complete.
+    LongRequestLine,
+    /// The head is too long.
+    LongHead,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,14 +73,20 @@ enum State {
 }
 
 impl Screen {
-    /// A screen for a new connection.
-    pub fn new() -> Self {
-        Self { state: State::Between, line: Line::default(), length: None, chunked: false }
+    /// A screen for a new connection, on which a head has at most so many bytes.
+    pub fn new(longest: usize) -> Self {
+        let (state, line) = (State::Between, Line::default());
+        Self { state, line, length: None, chunked: false, longest, head: 0 }
     }
 
     /// Whether a head has begun and is not complete.
     pub fn is_inside_head(&self) -> bool {
         matches!(self.state, State::RequestLine | State::Headers)
+    }
+
+    /// Whether no body has begun that is not complete, on a connection that is screened.
+    pub fn is_outside_body(&self) -> bool {
+        matches!(self.state, State::Between | State::RequestLine | State::Headers)
     }
 
     /// Whether every request that has begun is complete, with its body.
@@ -101,7 +114,7 @@ impl Screen {
             State::Between => {
                 // Empty lines between requests have a tradition, and harm nobody.
                 if !matches!(rest[0], b'\r' | b'\n') {
-                    (self.length, self.chunked) = (None, false);
+                    (self.length, self.chunked, self.head) = (None, false, 0);
                     self.state = State::RequestLine;
                     return Ok(0);
                 }
@@ -118,10 +131,27 @@ impl Screen {
                 self.state = if missing == 2 { State::ChunkEnd(1) } else { State::ChunkSize };
                 Ok(1)
             }
-            State::RequestLine | State::Headers | State::ChunkSize | State::Trailers => {
-                self.lines(rest)
-            }
+            State::RequestLine | State::Headers => self.head(rest),
+            State::ChunkSize | State::Trailers => self.lines(rest),
         }
+    }
+
+    /// Takes a line of a head, or the part of it that is there and fits. What does not fit is refused before a carriage
+    /// return, so that whoever goes on with other bytes is never between that and its line feed.
+    fn head(&mut self, rest: &[u8]) -> Result<usize, Flaw> {
+        let fits = self.longest - self.head;
+        if fits == 0 {
+            let in_first = self.state == State::RequestLine;
+            return Err(if in_first { Flaw::LongRequestLine } else { Flaw::LongHead });
+        }
+        let mut part = &rest[..rest.len().min(fits)];
+        let is_cut = part.len() == fits && !part.contains(&b'\n');
+        if is_cut && part.ends_with(b"\r") {
+            part = &part[..part.len() - 1];
+        }
+        let taken = if part.is_empty() { 0 } else { self.lines(part)? };
+        self.head = if is_cut { self.longest } else { self.head + taken };
+        Ok(taken)
     }
 
     fn skip(&mut self, rest: &[u8], left: u64, more: fn(u64) -> State, done: State) -> usize {
@@ -197,12 +227,6 @@ impl Screen {
             self.chunked = true;
         }
         if self.chunked && self.length.is_some() { Err(Flaw::LengthAndCoding) } else { Ok(()) }
-    }
-}
-
-impl Default for Screen {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

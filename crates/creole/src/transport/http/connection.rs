@@ -15,11 +15,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::answer::{Answer, Peer, Refusal};
 use super::drain::{Stage, Watch};
-use super::handover::{Handover, is_to_be_left};
+use super::handover::{Handover, is_stream, is_to_be_left};
 use super::incoming::Incoming;
 use super::opening::{Opening, Version};
 use super::outgoing::Outgoing;
-use super::pace::Pace;
+use super::pace::{InFlight, Pace};
 use super::plain::{End, plain};
 use super::request::Head;
 use super::router::Router;
@@ -85,13 +85,14 @@ where
     let handover = Handover::new();
     let (requests, left) = (Arc::clone(&pace), Arc::clone(&handover));
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let (router, left, requests) =
-            (Arc::clone(&router), Arc::clone(&left), Arc::clone(&requests));
+        let (router, left) = (Arc::clone(&router), Arc::clone(&left));
         let (head, body) = request.into_parts();
         let mut head = Head::from(head);
+        // From now on, and not from when it is first looked at: its client may end in between.
+        let running = requests.begin(head.version);
         async move {
-            let response = answered(&router, &requests, &mut head, body.into(), peer).await;
-            if !is_to_be_left(&head, &response) {
+            let response = answered(&router, running, &mut head, body.into(), peer).await;
+            if !is_to_be_left(&head, &response) && !is_stream(&head, &response) {
                 return Ok::<_, Infallible>(response);
             }
             left.put(head.version, response);
@@ -113,12 +114,11 @@ where
 /// The answer to a request, which counts as running until that is complete.
 pub(super) async fn answered<A: Answer>(
     router: &Router<A>,
-    pace: &Arc<Pace>,
+    running: InFlight,
     head: &mut Head,
     body: Incoming,
     peer: Peer,
 ) -> Response<Outgoing<A::Body>> {
-    let running = pace.begin();
     let answered = CatchPanic(pin!(router.answer(head, body, peer))).await;
     answered.unwrap_or_else(broken_down).map(|body| body.holding(running))
 }

@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::header::EXPECT;
-use http::{Method, Response, Version};
+use http::header::{CONTENT_TYPE, EXPECT};
+use http::{HeaderMap, Method, Response, Version};
 
 use super::request::Head;
 
@@ -44,11 +44,26 @@ impl<B> Handover<B> {
     }
 }
 
-/// Whether a response is written without hyper. HTTP/2 has other requests beside it; the rules of `HEAD` and of
-/// `Expect` are left to hyper.
+/// Whether a response lasts and is therefore written without hyper.
 pub(super) fn is_to_be_left<B>(request: &Head, response: &Response<B>) -> bool {
-    response.extensions().get::<Lasts>().is_some()
-        && matches!(request.version, Version::HTTP_10 | Version::HTTP_11)
+    response.extensions().get::<Lasts>().is_some() && can_be_left(request)
+}
+
+/// Whether a response is a stream of events. hyper has no way to find out whether a client that closed its side still
+/// reads, so it does not write them.
+pub(super) fn is_stream<B>(request: &Head, response: &Response<B>) -> bool {
+    is_events(response.headers()) && can_be_left(request)
+}
+
+/// Whether these are the headers of a stream of events.
+pub(super) fn is_events(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream")
+}
+
+/// Whether the response to a request may be written without hyper. HTTP/2 has other requests beside it; the rules of
+/// `HEAD` and of `Expect` are left to hyper.
+fn can_be_left(request: &Head) -> bool {
+    matches!(request.version, Version::HTTP_10 | Version::HTTP_11)
         && request.method != Method::HEAD
         && !request.headers.contains(EXPECT.as_str())
 }

@@ -1,5 +1,6 @@
 //! The body of a request, wherever it comes from.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -7,6 +8,8 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming as Read;
+
+use super::answer::BoxError;
 
 /// The body of a request.
 #[derive(Debug)]
@@ -42,19 +45,22 @@ impl From<Read> for Incoming {
 
 impl Body for Incoming {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let piece = match &mut self.0 {
             Kind::Whole(whole) if whole.is_empty() => Poll::Ready(None),
-            Kind::Whole(whole) => Poll::Ready(Some(std::mem::take(whole))),
+            Kind::Whole(whole) => Poll::Ready(Some(Ok(std::mem::take(whole)))),
             Kind::Fed(feed) => feed.poll_piece(context),
-            Kind::Read(read) => return Pin::new(read).poll_frame(context),
+            Kind::Read(read) => {
+                let frame = Pin::new(read).poll_frame(context);
+                return frame.map_err(BoxError::from);
+            }
         };
-        piece.map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+        piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -85,6 +91,8 @@ struct Fed {
     come: Bytes,
     /// How many bytes are still to come.
     missing: u64,
+    /// Whether they will never come.
+    is_cut: bool,
     /// Who waits for them.
     reader: Option<Waker>,
 }
@@ -92,7 +100,7 @@ struct Fed {
 impl Feed {
     /// A body of which this much came, and that much is missing.
     pub(super) fn new(come: Bytes, missing: u64) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Fed { come, missing, reader: None })))
+        Arc::new(Self(Mutex::new(Fed { come, missing, is_cut: false, reader: None })))
     }
 
     /// How many bytes are wanted now.
@@ -116,15 +124,27 @@ impl Feed {
         }
     }
 
+    /// The client has ended before all of it came.
+    pub(super) fn cut(&self) {
+        let mut fed = self.lock();
+        fed.is_cut = true;
+        if let Some(reader) = fed.reader.take() {
+            reader.wake();
+        }
+    }
+
     fn left(&self) -> u64 {
         let fed = self.lock();
         fed.come.len() as u64 + fed.missing
     }
 
-    fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         let mut fed = self.lock();
         if !fed.come.is_empty() {
-            return Poll::Ready(Some(std::mem::take(&mut fed.come)));
+            return Poll::Ready(Some(Ok(std::mem::take(&mut fed.come))));
+        }
+        if fed.is_cut {
+            return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())));
         }
         if fed.missing == 0 {
             return Poll::Ready(None);
@@ -161,5 +181,16 @@ mod tests {
         assert_eq!(next(&mut body), Some(Some("cde".into())));
         assert!(body.is_end_stream());
         assert_eq!(next(&mut body), Some(None));
+    }
+
+    #[test]
+    fn a_body_whose_rest_never_comes_is_broken() {
+        let feed = Feed::new(Bytes::from_static(b"ab"), 3);
+        let mut body = Incoming::from(Arc::clone(&feed));
+        let mut context = Context::from_waker(Waker::noop());
+        feed.cut();
+        let mut next = || Pin::new(&mut body).poll_frame(&mut context);
+        assert!(matches!(next(), Poll::Ready(Some(Ok(_)))));
+        assert!(matches!(next(), Poll::Ready(Some(Err(_)))));
     }
 }

@@ -1,7 +1,7 @@
 //! A response of HTTP/1 that lasts, written without hyper, so that it needs little memory while it is silent.
 //!
 //! It is the last one of its connection and says so. Whatever the client sends behind its request is read, which
-//! is how its leaving is noticed, and forgotten.
+//! is how its leaving is noticed, and forgotten. A client that closed its side and still reads is served to the end.
 
 use std::future::poll_fn;
 use std::io;
@@ -21,6 +21,7 @@ use super::drain::{Stage, Watch};
 use super::limits::LINGER_BYTES;
 use super::outgoing::Outgoing;
 use super::pace::{Overdue, Pace};
+use super::prober::Prober;
 use super::sending::Sending;
 use super::wire::Wire;
 
@@ -35,6 +36,8 @@ pub(super) struct Lasting<T, B> {
     written: bool,
     /// Rings when the client has taken nothing for too long.
     alarm: Option<Pin<Box<Sleep>>>,
+    /// Finds out whether a client that closed its side still reads.
+    prober: Option<Prober>,
 }
 
 impl<T, B> Lasting<T, B>
@@ -53,7 +56,7 @@ where
     ) -> Self {
         let (sending, _) = Sending::new(version, response, true, Vec::new());
         let left = LINGER_BYTES.saturating_sub(unread);
-        Self { wire, pace, sending, left, written: false, alarm: None }
+        Self { wire, pace, sending, left, written: false, alarm: None, prober: None }
     }
 
     /// Writes it to its end, unless the client or the server ends before.
@@ -91,9 +94,19 @@ where
         if let Poll::Ready(gone) = self.poll_client(context) {
             return Poll::Ready(Err(gone));
         }
-        ready!(self.sending.poll_write(&mut self.wire, context))?;
-        self.written = true;
-        Poll::Ready(Ok(()))
+        loop {
+            if let Poll::Ready(written) = self.sending.poll_write(&mut self.wire, context) {
+                written?;
+                self.written = true;
+                return Poll::Ready(Ok(()));
+            }
+            if !self.pace.is_half_closed() {
+                return Poll::Pending;
+            }
+            let prober = self.prober.get_or_insert_with(Prober::new);
+            ready!(prober.poll_due(context));
+            self.sending.probe();
+        }
     }
 
     /// Forgets what the client sends; ready when it leaves or says too much.

@@ -31,6 +31,8 @@ impl Default for Limits {
 
 /// The longest head of a request, in bytes: beyond it 431.
 pub(super) const HEAD: usize = 32 * 1024;
+/// What a reader of HTTP/1 has room for beyond a head.
+pub(super) const SPARE: usize = 8 * 1024;
 /// The most headers of a request: beyond it 431. The reader of HTTP/1 has the same limit built in.
 pub(super) const FIELDS: usize = 100;
 /// The longest target of a request, in bytes: beyond it 414.

@@ -29,6 +29,7 @@ mod opening;
 mod outgoing;
 mod pace;
 mod plain;
+mod prober;
 mod reply;
 mod request;
 mod router;
@@ -55,6 +56,7 @@ pub use reply::Body;
 pub use request::{Head, Headers, Values};
 pub use router::{Route, Router};
 
+pub use creole_proto::http::forwarded::{Network, Proxies};
 pub use creole_proto::http::guard::Guard;
 // Whoever writes an answer or a gate names these, and should not have to name their crates and versions.
 pub use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};

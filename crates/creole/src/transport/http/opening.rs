@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::speaker::Speaker;
 use super::wire::Wire;
@@ -34,7 +34,7 @@ impl<T> Opening<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> Speaker for Opening<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> Speaker for Opening<T> {
     /// The version, and the wire with all that was read; an error when it broke off, nothing when it was given up.
     type End = io::Result<Option<(Version, Wire<T>)>>;
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use http::Version;
 use tokio::time::Instant;
 
 use super::limits::Limits;
@@ -14,6 +15,10 @@ pub(super) struct Pace {
     marks: Mutex<Marks>,
     /// Whether something was written that is not flushed.
     unwritten: AtomicBool,
+    /// Whether nothing of the answer to the last request was written, and its client knows interim answers.
+    unanswered: AtomicBool,
+    /// Whether the client has closed its side.
+    half_closed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -45,7 +50,13 @@ impl Pace {
     pub(super) fn new(limits: Limits) -> Arc<Self> {
         let marks =
             Marks { in_flight: 0, served: false, quiet: Instant::now(), head: None, blocked: None };
-        Arc::new(Self { limits, marks: Mutex::new(marks), unwritten: AtomicBool::new(false) })
+        Arc::new(Self {
+            limits,
+            marks: Mutex::new(marks),
+            unwritten: AtomicBool::new(false),
+            unanswered: AtomicBool::new(false),
+            half_closed: AtomicBool::new(false),
+        })
     }
 
     /// Time begins anew: what came before, such as a handshake, had its own.
@@ -54,7 +65,8 @@ impl Pace {
     }
 
     /// A request begins; it lasts until what is given back is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> InFlight {
+    pub(super) fn begin(self: &Arc<Self>, version: Version) -> InFlight {
+        self.unanswered.store(version == Version::HTTP_11, Ordering::Release);
         let mut marks = self.marks();
         marks.in_flight += 1;
         marks.served = true;
@@ -79,6 +91,24 @@ impl Pace {
     /// Something is written, or everything is flushed.
     pub(super) fn unwritten(&self, unwritten: bool) {
         self.unwritten.store(unwritten, Ordering::Release);
+        if unwritten {
+            self.unanswered.store(false, Ordering::Release);
+        }
+    }
+
+    /// Whether an interim answer may be written now: nothing of the answer was, and all before it is flushed.
+    pub(super) fn may_interject(&self) -> bool {
+        self.unanswered.load(Ordering::Acquire) && self.is_flushed()
+    }
+
+    /// The client has closed its side.
+    pub(super) fn half_closed(&self) {
+        self.half_closed.store(true, Ordering::Release);
+    }
+
+    /// Whether the client has closed its side.
+    pub(super) fn is_half_closed(&self) -> bool {
+        self.half_closed.load(Ordering::Acquire)
     }
 
     /// Whether everything was flushed. hyper flushes its stream only when it has nothing left to write to it.
@@ -152,7 +182,7 @@ mod tests {
         let start = Instant::now();
         assert_eq!(pace.check(start), Ok(start + after(10)));
         assert_eq!(pace.check(start + after(10)), Err(Overdue::Head));
-        drop(pace.begin());
+        drop(pace.begin(Version::HTTP_11));
         assert!(pace.check(start + after(59)).is_ok());
         assert_eq!(pace.check(start + after(60)), Err(Overdue::Idle));
     }
@@ -160,13 +190,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_head_is_overdue_ten_seconds_after_its_first_byte() {
         let pace = Pace::new(Limits::default());
-        drop(pace.begin());
+        drop(pace.begin(Version::HTTP_11));
         tokio::time::advance(after(50)).await;
         pace.head(true);
         let now = Instant::now();
         assert_eq!(pace.check(now + after(9)), Ok(now + after(10)));
         assert_eq!(pace.check(now + after(10)), Err(Overdue::Head));
-        let request = pace.begin();
+        let request = pace.begin(Version::HTTP_11);
         assert!(pace.check(now + after(1000)).is_ok(), "an answer that streams is no slow head");
         pace.head(false);
         drop(request);
@@ -176,7 +206,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_takes_nothing_is_overdue_also_during_a_request() {
         let pace = Pace::new(Limits::default());
-        let request = pace.begin();
+        let request = pace.begin(Version::HTTP_11);
         pace.blocked(true);
         let now = Instant::now();
         assert!(pace.check(now + after(29)).is_ok());

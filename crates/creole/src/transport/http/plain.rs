@@ -28,6 +28,7 @@ use super::incoming::{Feed, Incoming};
 use super::lasting::Lasting;
 use super::limits::HEAD;
 use super::pace::Pace;
+use super::prober::Prober;
 use super::request::Head;
 use super::router::Router;
 use super::sending::Sending;
@@ -81,7 +82,13 @@ where
     A: Answer,
 {
     let concluded = Arc::new(AtomicBool::new(false));
-    let line = Line { wire, unread: Bytes::new(), concluded: Arc::clone(&concluded) };
+    let line = Line {
+        wire,
+        unread: Bytes::new(),
+        concluded: Arc::clone(&concluded),
+        pace: Arc::clone(&pace),
+        prober: None,
+    };
     Plain { talk: Box::pin(talk(line, router, pace, peer)), concluded }
 }
 
@@ -98,15 +105,16 @@ where
     let mut head = Head::default();
     let mut room = Vec::new();
     loop {
-        let (end, length) = match line.next(&mut head).await? {
-            Some(Found::Request(end, length)) => (end, length),
+        let (end, length, closes) = match line.next(&mut head).await? {
+            Some(Found::Request { end, length, closes }) => (end, length, closes),
             Some(_) => return Ok(End::Other(line.give_back())),
             None => break,
         };
         let (body, feed) = line.body(end, length);
         let among = router.together().join();
         let response = {
-            let mut answer = pin!(answered(&router, &pace, &mut head, body, peer));
+            let running = pace.begin(head.version);
+            let mut answer = pin!(answered(&router, running, &mut head, body, peer));
             let answer = poll_fn(|context| {
                 loop {
                     if let Poll::Ready(response) = answer.as_mut().poll(context) {
@@ -123,7 +131,7 @@ where
             return Ok(End::Lasting(Box::new(lasting)));
         }
         let is_unread = feed.is_some_and(|feed| feed.missing() > 0);
-        let is_last = is_unread || line.is_concluded() || says_close(response.headers());
+        let is_last = closes || is_unread || line.is_concluded() || says_close(response.headers());
         let (mut sending, parts) = Sending::new(head.version, response, is_last, room);
         among.let_others().await;
         poll_fn(|context| line.poll_send(&mut sending, context)).await?;
@@ -149,6 +157,9 @@ struct Line<T> {
     unread: Bytes,
     /// Whether nothing more is to be begun.
     concluded: Arc<AtomicBool>,
+    pace: Arc<Pace>,
+    /// Finds out whether a client that closed its side still reads.
+    prober: Option<Prober>,
 }
 
 impl<T> Line<T>
@@ -211,9 +222,19 @@ where
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
     {
-        match sending.poll_write(&mut self.wire, context) {
-            Poll::Pending => self.poll_beside(None, context),
-            written => written,
+        loop {
+            if let Poll::Ready(written) = sending.poll_write(&mut self.wire, context) {
+                return Poll::Ready(written);
+            }
+            if let Poll::Ready(broken) = self.poll_beside(None, context) {
+                return Poll::Ready(broken);
+            }
+            if !self.pace.is_half_closed() {
+                return Poll::Pending;
+            }
+            let prober = self.prober.get_or_insert_with(Prober::new);
+            ready!(prober.poll_due(context));
+            sending.probe();
         }
     }
 
@@ -250,10 +271,17 @@ where
         ready!(Pin::new(&mut self.wire).poll_read(context, &mut room))?;
         let came = room.filled().len();
         if came == 0 {
-            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            feed.cut();
+            return Poll::Ready(Ok(()));
         }
-        piece.truncate(came);
-        feed.put(piece.into());
+        // What came slowly does not keep room for more.
+        feed.put(match came < most / 2 {
+            true => Bytes::copy_from_slice(&piece[..came]),
+            false => {
+                piece.truncate(came);
+                piece.into()
+            }
+        });
         Poll::Ready(Ok(()))
     }
 

@@ -11,6 +11,8 @@ use http_body::Body;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::answer::BoxError;
+use super::exchange::STILL_THERE;
+use super::handover::is_events;
 use super::head::{self, Framing};
 use super::outgoing::Outgoing;
 use super::wire::Wire;
@@ -20,6 +22,8 @@ pub(super) struct Sending<B> {
     /// What produces the body, until its end.
     body: Option<Outgoing<B>>,
     framing: Framing,
+    /// Whether it is a stream of events.
+    is_events: bool,
     /// The head, until it is on its way.
     head: Vec<u8>,
     out: Out,
@@ -68,7 +72,19 @@ where
         let framing = Framing::of(version, length);
         room.clear();
         head::write(&mut room, version, &parts, framing, is_last);
-        (Self { body: Some(body), framing, head: room, out: Out::default() }, parts)
+        let is_events = is_events(&parts.headers);
+        (Self { body: Some(body), framing, is_events, head: room, out: Out::default() }, parts)
+    }
+
+    /// Puts out what means nothing, to see whether the client takes it; tells whether that was possible.
+    pub(super) fn probe(&mut self) -> bool {
+        let is_between = self.head.is_empty() && self.out.is_written() && self.body.is_some();
+        let is_possible =
+            is_between && self.is_events && !matches!(self.framing, Framing::Length(_));
+        if is_possible {
+            self.out = Out::default();
+        }
+        is_possible && self.put(Bytes::from_static(STILL_THERE)).is_ok()
     }
 
     /// Room for the head of another response.

@@ -19,7 +19,7 @@ use super::answer::BoxError;
 use super::handover::Handover;
 use super::lasting::Lasting;
 use super::limits::{
-    CONNECTION_WINDOW, HEAD, LOCAL_RESETS, Limits, PENDING_RESETS, PIECE, PING, SEND_BUFFER,
+    CONNECTION_WINDOW, HEAD, LOCAL_RESETS, Limits, PENDING_RESETS, PIECE, PING, SEND_BUFFER, SPARE,
     STREAM_WINDOW, STREAMS,
 };
 use super::outgoing::Outgoing;
@@ -41,7 +41,8 @@ impl Protocol {
     /// so [`Pace`] keeps the time.
     pub(super) fn new(limits: &Limits) -> Self {
         let mut one = http1::Builder::new();
-        one.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEAD);
+        // A head that is too long is refused by the wire, for every reader in the same way.
+        one.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEAD + SPARE);
         let mut two = http2::Builder::new(Streams { patience: limits.write_timeout });
         two.timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS)

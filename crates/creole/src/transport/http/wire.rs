@@ -3,19 +3,43 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
-use creole_proto::http::screen::Screen;
+use creole_proto::http::screen::{Flaw, Screen};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::limits::{LINGER, LINGER_BYTES};
+use super::limits::{FIELDS, HEAD, LINGER, LINGER_BYTES};
 use super::pace::Pace;
+use super::prober::Prober;
 
 /// What the reader is given in place of refused bytes: wrong in every state, so that it answers 400 and
 /// closes. The line ends make it look at once.
 const POISON: &[u8] = b"\0\r\n\r\n";
+
+/// What the reader is given in place of the rest of a head that is too long: the end of its first line, and more headers
+/// than a request may have, so that it answers 431 and closes.
+const FLOOD: [u8; FIRST.len() + (FIELDS + 1) * FIELD.len() + 2] = {
+    let mut flood = [0; _];
+    let mut at = 0;
+    while at < flood.len() {
+        let behind = at.saturating_sub(FIRST.len());
+        flood[at] = match at {
+            _ if at < FIRST.len() => FIRST[at],
+            _ if behind < (FIELDS + 1) * FIELD.len() => FIELD[behind % FIELD.len()],
+            _ => b"\r\n"[behind % 2],
+        };
+        at += 1;
+    }
+    flood
+};
+const FIRST: &[u8] = b" HTTP/1.1\r\n";
+const FIELD: &[u8] = b"a:\r\n";
+
+/// What is written to a client that closed its side, to see whether it still reads: an interim answer, which means
+/// nothing and which every client of HTTP/1.1 knows (RFC 9110, 15.2).
+const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// What is written at once is joined if it has at most that many bytes.
 const LITTLE: usize = 1024;
@@ -32,6 +56,12 @@ pub(super) struct Wire<T> {
     in_head: bool,
     /// What is left of the poison, once something was refused.
     poison: Option<&'static [u8]>,
+    /// What is left of an interim answer.
+    interim: &'static [u8],
+    /// Finds out whether a client that closed its side still reads.
+    prober: Option<Prober>,
+    /// Who reads from a client that closed its side, and is to look again when everything was written.
+    reader: Option<Waker>,
     end: End,
 }
 
@@ -49,7 +79,7 @@ enum End {
 
 impl<T> Wire<T> {
     pub(super) fn new(inner: T, pace: Arc<Pace>) -> Self {
-        let screen = Screen::new();
+        let screen = Screen::new(HEAD);
         Self {
             inner,
             pace,
@@ -57,6 +87,9 @@ impl<T> Wire<T> {
             ahead: Bytes::new(),
             in_head: false,
             poison: None,
+            interim: b"",
+            prober: None,
+            reader: None,
             end: End::Open,
         }
     }
@@ -71,7 +104,11 @@ impl<T> Wire<T> {
         if let Err(refused) = self.screen.pass(&buffer.filled()[from..]) {
             tracing::debug!(target: "creole::http", flaw = ?refused.flaw, "bytes were refused");
             buffer.set_filled(from + refused.at);
-            self.poison = Some(POISON);
+            self.poison = Some(match refused.flaw {
+                Flaw::LongRequestLine => &FLOOD,
+                Flaw::LongHead => &FLOOD[FIRST.len()..],
+                _ => POISON,
+            });
             self.give_poison(buffer);
         }
         let in_head = self.screen.is_inside_head();
@@ -109,7 +146,45 @@ fn join<'a>(slices: &[IoSlice<'_>], room: &'a mut [u8; LITTLE]) -> Option<&'a [u
     Some(&room[..filled])
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Wire<T> {
+impl<T: AsyncWrite + Unpin> Wire<T> {
+    /// Whether the client waits for an answer, or the rest of one, and has sent all that belongs to its request. Its end is
+    /// not the end of the connection then.
+    fn is_awaited(&self) -> bool {
+        self.screen.is_outside_body() && !(self.pace.is_idle() && self.pace.is_flushed())
+    }
+
+    /// The client has closed its side. It may still read: an error if it does not.
+    fn poll_half_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.pace.half_closed();
+        self.reader = Some(context.waker().clone());
+        loop {
+            ready!(self.prober.get_or_insert_with(Prober::new).poll_due(context));
+            if self.pace.may_interject() && self.interim.is_empty() {
+                self.interim = INTERIM;
+            }
+            if let Poll::Ready(Err(gone)) = self.poll_interim(context) {
+                return Poll::Ready(Err(gone));
+            }
+        }
+    }
+
+    /// Writes what is left of an interim answer.
+    fn poll_interim(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.interim.is_empty() {
+            let taken = ready!(Pin::new(&mut self.inner).poll_write(context, self.interim))?;
+            if taken == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.interim = &self.interim[taken..];
+            if self.interim.is_empty() {
+                ready!(Pin::new(&mut self.inner).poll_flush(context))?;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -126,8 +201,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Wire<T> {
             self.give_poison(buffer);
             return Poll::Ready(Ok(()));
         }
-        let from = buffer.filled().len();
+        let (from, room) = (buffer.filled().len(), buffer.remaining());
         ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
+        if buffer.filled().len() == from && room > 0 && self.is_awaited() {
+            return self.poll_half_closed(context);
+        }
         self.look(buffer, from);
         Poll::Ready(Ok(()))
     }
@@ -139,6 +217,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<T> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_interim(context))?;
         self.pace.unwritten(true);
         Pin::new(&mut self.inner).poll_write(context, bytes)
     }
@@ -148,6 +227,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<T> {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_interim(context))?;
         self.pace.unwritten(true);
         let inner = Pin::new(&mut self.inner);
         // A system call for one slice costs less than one for several: more than it costs to join what is little.
@@ -165,6 +245,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<T> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = ready!(Pin::new(&mut self.inner).poll_flush(context));
         self.pace.unwritten(false);
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
         Poll::Ready(flushed)
     }
 

@@ -8,9 +8,12 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Long enough for all heads but those that are to be too long.
+const LONGEST_HEAD: usize = 32 * 1024;
+
 /// What the screen says, and whether it is between two requests afterwards.
 fn seen(bytes: &[u8]) -> Result<bool, Flaw> {
-    let mut screen = Screen::new();
+    let mut screen = Screen::new(LONGEST_HEAD);
     screen.pass(bytes).map_err(|refused| refused.flaw)?;
     Ok(screen.state == State::Between)
 }
@@ -83,7 +86,7 @@ fn a_chunk_has_a_size_and_an_end() {
 fn bytes_before_the_flaw_are_counted() {
     let first = head("Content-Length: 3\r\n") + "abc";
     let bytes = format!("{first}GET / HTTP/1.1\n");
-    let refused = Screen::new().pass(bytes.as_bytes()).unwrap_err();
+    let refused = Screen::new(LONGEST_HEAD).pass(bytes.as_bytes()).unwrap_err();
     assert_eq!(refused.flaw, Flaw::BareLineFeed);
     assert!((first.len()..bytes.len()).contains(&refused.at));
 }
@@ -97,7 +100,7 @@ fn the_other_protocol_passes_as_it_is() {
 
 #[test]
 fn a_head_is_told_from_what_lies_between() {
-    let mut screen = Screen::new();
+    let mut screen = Screen::new(LONGEST_HEAD);
     assert!(!screen.is_inside_head());
     screen.pass(b"\r\n").unwrap();
     assert!(!screen.is_inside_head());
@@ -141,7 +144,7 @@ proptest! {
     #[test]
     fn any_cutting_of_the_bytes_gives_the_same_verdict(bytes in pieces(), cuts in proptest::collection::vec(1..9_usize, 1..40)) {
         let whole = seen(&bytes);
-        let mut screen = Screen::new();
+        let mut screen = Screen::new(LONGEST_HEAD);
         let mut rest = &bytes[..];
         let mut parts = Ok(());
         for cut in cuts.iter().cycle() {
@@ -158,5 +161,36 @@ proptest! {
     #[test]
     fn bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = seen(&bytes);
+    }
+}
+
+/// How much of the bytes passes, in pieces of this size, and what is wrong with the rest.
+fn passed(bytes: &[u8], longest: usize, step: usize) -> (usize, Option<Flaw>) {
+    let mut screen = Screen::new(longest);
+    let mut passed = 0;
+    for piece in bytes.chunks(step) {
+        match screen.pass(piece) {
+            Ok(()) => passed += piece.len(),
+            Err(refused) => return (passed + refused.at, Some(refused.flaw)),
+        }
+    }
+    (passed, None)
+}
+
+#[test]
+fn a_head_may_be_as_long_as_its_limit_and_no_longer_however_it_comes() {
+    let text = head("A: b\r\nContent-Length: 3\r\n");
+    let all = format!("{text}abc{text}abc");
+    let request_line = text.find("\r\n").unwrap();
+    for step in 1..all.len() {
+        assert_eq!(passed(all.as_bytes(), text.len(), step), (all.len(), None), "{step}");
+        for longest in 1..text.len() {
+            let (at, flaw) = passed(all.as_bytes(), longest, step);
+            let is_first = longest < request_line + 2;
+            let expected = if is_first { Flaw::LongRequestLine } else { Flaw::LongHead };
+            assert_eq!(flaw, Some(expected), "{longest} {step}");
+            assert!(at <= longest && at + 1 >= longest, "{longest} {step} {at}");
+            assert_ne!(text.as_bytes()[at - usize::from(at > 0)], b'\r', "{longest} {step}");
+        }
     }
 }

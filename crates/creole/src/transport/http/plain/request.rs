@@ -16,8 +16,8 @@ const MOST_HEADERS: usize = 48;
 /// What bytes are that begin a connection, or follow a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The head of a plain request: where it ends, and how long its body is.
-    Request(usize, u64),
+    /// The head of a plain request: where it ends, how long its body is, and whether its client wants no other behind it.
+    Request { end: usize, length: u64, closes: bool },
     /// A part of a head.
     Part,
     /// Anything else.
@@ -30,7 +30,7 @@ pub(super) fn read(bytes: &Bytes, head: &mut Head) -> Found {
     let mut parsed = httparse::Request::new(&mut []);
     match parsed.parse_with_uninit_headers(bytes, &mut fields) {
         Ok(Status::Complete(end)) => match take(bytes, &parsed, head) {
-            Some(length) => Found::Request(end, length),
+            Some((length, closes)) => Found::Request { end, length, closes },
             None => Found::Other,
         },
         Ok(Status::Partial) => Found::Part,
@@ -38,8 +38,8 @@ pub(super) fn read(bytes: &Bytes, head: &mut Head) -> Found {
     }
 }
 
-/// Takes a head, if it is plain; gives the length of its body.
-fn take(bytes: &Bytes, parsed: &httparse::Request<'_, '_>, head: &mut Head) -> Option<u64> {
+/// Takes a head, if it is plain; gives the length of its body, and whether it is the last.
+fn take(bytes: &Bytes, parsed: &httparse::Request<'_, '_>, head: &mut Head) -> Option<(u64, bool)> {
     if (parsed.method, parsed.version) != (Some("POST"), Some(1)) {
         return None;
     }
@@ -49,7 +49,7 @@ fn take(bytes: &Bytes, parsed: &httparse::Request<'_, '_>, head: &mut Head) -> O
     }
     head.method = Method::POST;
     let lines = head.headers.written(bytes.clone());
-    let mut length = None;
+    let (mut length, mut closes) = (None, false);
     for Header { name, value } in parsed.headers.iter() {
         let is = |other: HeaderName| name.eq_ignore_ascii_case(other.as_str());
         if is(CONTENT_LENGTH) {
@@ -57,13 +57,17 @@ fn take(bytes: &Bytes, parsed: &httparse::Request<'_, '_>, head: &mut Head) -> O
             is_first.then_some(())?;
         }
         // These have a say in how requests are read.
-        let is_other = is(CONNECTION) && !value.eq_ignore_ascii_case(b"keep-alive");
-        if is_other || is(TRANSFER_ENCODING) || is(EXPECT) || is(UPGRADE) {
+        if is(CONNECTION) {
+            let is_last = value.eq_ignore_ascii_case(b"close");
+            (is_last || value.eq_ignore_ascii_case(b"keep-alive")).then_some(())?;
+            closes |= is_last;
+        }
+        if is(TRANSFER_ENCODING) || is(EXPECT) || is(UPGRADE) {
             return None;
         }
         lines.add(name.as_bytes(), value);
     }
-    length
+    Some((length?, closes))
 }
 
 /// A length, which is nothing but digits.
@@ -92,10 +96,17 @@ mod tests {
         let text =
             with("Content-Length: 4\r\nAccept: a\r\nAccept: b\r\nConnection: Keep-Alive\r\n");
         let (found, head) = found(&format!("{text}bodyPOST"));
-        assert_eq!(found, Found::Request(text.len(), 4));
+        assert_eq!(found, Found::Request { end: text.len(), length: 4, closes: false });
         assert_eq!((head.method, head.uri.path()), (Method::POST, "/mcp"));
         assert_eq!(head.headers.all("accept").count(), 2);
         assert_eq!(head.headers.get("host"), Some(&b"localhost"[..]));
+    }
+
+    #[test]
+    fn a_request_may_be_the_last_of_its_connection() {
+        let text = with("Content-Length: 0\r\nConnection: Close\r\n");
+        let last = Found::Request { end: text.len(), length: 0, closes: true };
+        assert_eq!(found(&text).0, last);
     }
 
     #[test]
@@ -103,7 +114,7 @@ mod tests {
         let (_, mut head) = found(&with("Content-Length: 4\r\nAuthorization: a\r\n"));
         let next = "POST /mcp?a HTTP/1.1\r\nContent-Length: 0\r\n\r\n";
         let found = read(&Bytes::from_static(next.as_bytes()), &mut head);
-        assert_eq!(found, Found::Request(next.len(), 0));
+        assert_eq!(found, Found::Request { end: next.len(), length: 0, closes: false });
         assert_eq!((head.uri.query(), head.headers.count()), (Some("a"), 1));
     }
 
@@ -118,7 +129,8 @@ mod tests {
             "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
             "Content-Length: 4\r\nExpect: 100-continue\r\n",
             "Content-Length: 4\r\nUpgrade: h2c\r\n",
-            "Content-Length: 4\r\nConnection: close\r\n",
+            "Content-Length: 4\r\nConnection: upgrade\r\n",
+            "Content-Length: 4\r\nConnection: keep-alive, close\r\n",
             "Content-Length: 4\r\nX: a\0b\r\n",
             "Content-Length : 4\r\n",
             &"X: y\r\n".repeat(60),

@@ -79,7 +79,7 @@ async fn what_is_not_plain_is_given_on_with_all_that_follows() {
     let get = "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let chunked =
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
-    let last = with("Connection: close\r\n", "last");
+    let last = with("Connection: close, x\r\n", "last");
     let crumbs = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
     for other in [get, chunked, &last, crumbs] {
         let (mut client, echo, spoken, _) = speak();

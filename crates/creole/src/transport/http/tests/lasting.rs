@@ -47,7 +47,8 @@ async fn the_head_comes_at_once_then_the_parts_as_chunks_then_the_end() {
     let server = start(Limits::default()).await;
     let (mut stream, sender) = listen(&server).await;
     let head = until(&mut stream, "GMT\r\n\r\n").await;
-    let first = format!("HTTP/1.1 200 OK\r\n{CLOSES}transfer-encoding: chunked\r\ndate: ");
+    let kind = "content-type: text/event-stream\r\n";
+    let first = format!("HTTP/1.1 200 OK\r\n{kind}{CLOSES}transfer-encoding: chunked\r\ndate: ");
     assert!(head.starts_with(&first), "{head}");
     say(&sender, "one").await;
     assert_eq!(until(&mut stream, "one\r\n").await, "3\r\none\r\n");
@@ -86,9 +87,10 @@ async fn what_was_answered_before_arrives_whole_and_what_is_sent_behind_is_not_a
         say(&sender, "one").await;
     };
     let (answer, ()) = tokio::join!(to_end(&mut stream), speak);
-    assert_eq!(answer.matches('x').count(), 8 << 20);
-    let last = answer.rsplit_once('x').unwrap().1;
-    assert!(last.starts_with("\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nconnection: close"), "{last:?}");
+    let (large, last) = answer.rsplit_once("HTTP/1.1 ").unwrap();
+    assert_eq!(large.matches('x').count(), 8 << 20);
+    assert!(large.ends_with("x\r\n0\r\n\r\n"));
+    assert!(last.starts_with("200 OK\r\n") && last.contains(CLOSES), "{last:?}");
     assert!(last.ends_with("\r\n\r\n3\r\none\r\n0\r\n\r\n"), "{last:?}");
     assert_eq!(server.echo.seen(), ["before", "listen"]);
     server.stop().await;
@@ -99,9 +101,6 @@ async fn a_client_that_leaves_is_noticed() {
     let server = start(Limits::default()).await;
     let (stream, sender) = listen(&server).await;
     drop(stream);
-    assert_given_up(&sender).await;
-    let (mut half, sender) = listen(&server).await;
-    half.shutdown().await.unwrap();
     assert_given_up(&sender).await;
     server.stop().await;
 }
