@@ -29,6 +29,7 @@
 
 pub mod ask;
 pub mod auth;
+pub mod budget;
 pub mod call;
 pub mod chain;
 pub mod client;

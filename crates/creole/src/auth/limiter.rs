@@ -213,7 +213,7 @@ impl Strikes {
 
 /// The part of an address that one party has to itself: of IPv6 the first 64 bits, because whoever has
 /// one such address has them all.
-pub(super) fn network(peer: Option<IpAddr>) -> [u8; 16] {
+pub(crate) fn network(peer: Option<IpAddr>) -> [u8; 16] {
     match peer.map(|address| address.to_canonical()) {
         None => [0; 16],
         Some(IpAddr::V4(address)) => address.to_ipv6_mapped().octets(),

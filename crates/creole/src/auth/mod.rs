@@ -40,6 +40,7 @@ pub use error::AuthError;
 pub use expiry::{Expiry, NotAMoment};
 pub use file::{Kind, text_of};
 pub use keys::{Key, NewKey};
+pub(crate) use limiter::network;
 pub(crate) use principal::LOCAL;
 pub use principal::{Principal, Requirement};
 pub use secret::Secret;
@@ -209,7 +210,7 @@ impl Authenticator {
 
     /// A key that is right is never held up, so only wrong ones are counted.
     fn wrong_key(&self, peer: Option<IpAddr>) -> Result<(), Challenge> {
-        let address = self.shared.fingerprints.of(b"keys", &[&limiter::network(peer)]);
+        let address = self.shared.fingerprints.of(b"keys", &[&network(peer)]);
         self.shared.limiter.strike(address, limiter::KEYS).map_err(Challenge::too_many)
     }
 
@@ -325,7 +326,7 @@ impl Seen {
         name: &str,
         peer: Option<IpAddr>,
     ) -> Self {
-        let (network, name) = (limiter::network(peer), name.as_bytes());
+        let (network, name) = (network(peer), name.as_bytes());
         let header = header.map_or(&[][..], HeaderValue::as_bytes);
         Self {
             name: fingerprints.of(b"name", &[name]),

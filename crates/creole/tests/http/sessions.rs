@@ -8,7 +8,7 @@ use creole::auth::Principal;
 use creole::peers::Peers;
 use creole::proto::op::{Operation, Outcome};
 use creole::state::State;
-use creole::transport::http::{Endpoint, Settings};
+use creole::transport::http::{Endpoint, Peer, Settings};
 use creole::{BoxFuture, Call, Middleware, Next, Resource, Server};
 use http::{Method, Request};
 use serde_json::json;
@@ -173,6 +173,145 @@ async fn sessions_are_bounded_and_the_unused_ones_make_room() {
     sleep(Duration::from_secs(31 * 60)).await;
     assert_eq!(endpoint.answer(post(&[], &hello)).await.status(), 200);
     assert_eq!(endpoint.answer(call(&first, 1, "echo")).await.status(), 404);
+}
+
+fn hello() -> serde_json::Value {
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
+}
+
+/// Somebody, from somewhere.
+fn by(mut request: Request<Whole>, who: Option<&str>, from: [u8; 4]) -> Request<Whole> {
+    if let Some(who) = who {
+        request.extensions_mut().insert(named(who));
+    }
+    request.extensions_mut().insert(Peer((from, 1).into()));
+    request
+}
+
+/// Opens a session for somebody; its id, or the status that refuses it.
+async fn opened(endpoint: &Endpoint, who: Option<&str>, from: [u8; 4]) -> Result<String, u16> {
+    let response = endpoint.answer(by(post(&[], &hello()), who, from)).await;
+    let id = response.headers().get("mcp-session-id").ok_or(response.status().as_u16())?;
+    Ok(id.to_str().unwrap().to_owned())
+}
+
+/// The status of a ping in a session.
+async fn pinged(endpoint: &Endpoint, session: &str, who: Option<&str>) -> u16 {
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let request = by(in_session(session, &ping), who, HERE);
+    endpoint.answer(request).await.status().as_u16()
+}
+
+const HERE: [u8; 4] = [192, 0, 2, 1];
+const THERE: [u8; 4] = [192, 0, 2, 2];
+const ANN: Option<&str> = Some("ann");
+const BOB: Option<&str> = Some("bob");
+
+fn endpoint_for(most: usize) -> Endpoint {
+    let settings = Settings { max_sessions: most, ..Settings::default() };
+    Endpoint::new(service(&Watch::default()), settings)
+}
+
+#[tokio::test]
+async fn who_opens_all_sessions_keeps_nobody_out_and_loses_unused_ones_first() {
+    let endpoint = endpoint_for(4);
+    let mut anns = Vec::new();
+    for _ in 0..4 {
+        anns.push(opened(&endpoint, ANN, HERE).await.unwrap());
+    }
+    assert_eq!(pinged(&endpoint, &anns[0], ANN).await, 200);
+    assert_eq!(opened(&endpoint, ANN, HERE).await, Err(503), "she has all that there are");
+    let bobs = opened(&endpoint, BOB, HERE).await.unwrap();
+    assert_eq!(pinged(&endpoint, &anns[1], ANN).await, 404, "the oldest of those never used");
+    for session in [&anns[0], &anns[2], &anns[3]] {
+        assert_eq!(pinged(&endpoint, session, ANN).await, 200);
+    }
+    assert_eq!(pinged(&endpoint, &bobs, BOB).await, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_uses_all_sessions_keeps_nobody_out_either_until_others_have_as_many() {
+    let endpoint = endpoint_for(4);
+    let mut anns = Vec::new();
+    for _ in 0..4 {
+        anns.push(opened(&endpoint, ANN, HERE).await.unwrap());
+    }
+    for place in [2, 0, 3, 1] {
+        assert_eq!(pinged(&endpoint, &anns[place], ANN).await, 200);
+        sleep(Duration::from_secs(1)).await;
+    }
+    for lost in [2, 0] {
+        let bobs = opened(&endpoint, BOB, HERE).await.unwrap();
+        assert_eq!(pinged(&endpoint, &bobs, BOB).await, 200);
+        assert_eq!(pinged(&endpoint, &anns[lost], ANN).await, 404, "unused for longest");
+    }
+    assert_eq!(opened(&endpoint, BOB, HERE).await, Err(503), "both have two");
+    assert_eq!(opened(&endpoint, ANN, HERE).await, Err(503), "both have two");
+}
+
+#[tokio::test]
+async fn where_nobody_has_a_name_each_address_has_its_share() {
+    let endpoint = endpoint_for(4);
+    for _ in 0..4 {
+        opened(&endpoint, None, HERE).await.unwrap();
+    }
+    assert_eq!(opened(&endpoint, None, HERE).await, Err(503));
+    opened(&endpoint, None, THERE).await.unwrap();
+    opened(&endpoint, None, THERE).await.unwrap();
+    assert_eq!(opened(&endpoint, None, THERE).await, Err(503));
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_that_were_not_used_for_long_after_their_opening_make_room_for_anybody() {
+    let endpoint = endpoint_for(2);
+    let first = opened(&endpoint, ANN, HERE).await.unwrap();
+    let second = opened(&endpoint, BOB, HERE).await.unwrap();
+    assert_eq!(opened(&endpoint, Some("eve"), HERE).await, Err(503));
+    sleep(Duration::from_secs(31)).await;
+    assert_eq!(pinged(&endpoint, &second, BOB).await, 200);
+    opened(&endpoint, Some("eve"), HERE).await.unwrap();
+    assert_eq!(pinged(&endpoint, &first, ANN).await, 404);
+    assert_eq!(pinged(&endpoint, &second, BOB).await, 200);
+}
+
+#[tokio::test]
+async fn a_flood_of_sessions_leaves_no_records_behind() {
+    let state = State::default();
+    let settings = Settings { max_sessions: 2, state: state.clone(), ..Settings::default() };
+    let endpoint = Endpoint::new(service(&Watch::default()), settings);
+    let first = opened(&endpoint, ANN, HERE).await.unwrap();
+    opened(&endpoint, ANN, HERE).await.unwrap();
+    opened(&endpoint, BOB, HERE).await.unwrap();
+    assert_eq!(pinged(&endpoint, &first, ANN).await, 404, "nor can it be taken up again");
+    assert!(state.get(&format!("session/{first}")).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_not_kept_alive_by_those_whose_it_is_not() {
+    let endpoint = endpoint_for(10);
+    let anns = opened(&endpoint, ANN, HERE).await.unwrap();
+    for _ in 0..4 {
+        sleep(Duration::from_secs(8 * 60)).await;
+        assert_eq!(pinged(&endpoint, &anns, BOB).await, 404);
+    }
+    assert_eq!(pinged(&endpoint, &anns, ANN).await, 404, "it was unused for 32 minutes");
+}
+
+#[tokio::test]
+async fn sessions_that_are_taken_up_again_count_like_others() {
+    let state = State::default();
+    let before = endpoint_on(&state);
+    let mut anns = Vec::new();
+    for _ in 0..3 {
+        anns.push(opened(&before, ANN, HERE).await.unwrap());
+    }
+    let settings = Settings { max_sessions: 2, state, ..Settings::default() };
+    let after = Endpoint::new(service(&Watch::default()), settings);
+    assert_eq!(pinged(&after, &anns[0], ANN).await, 200);
+    assert_eq!(pinged(&after, &anns[1], ANN).await, 200);
+    assert_eq!(pinged(&after, &anns[2], ANN).await, 503);
+    assert_eq!(pinged(&after, &anns[1], ANN).await, 200);
 }
 
 #[tokio::test]

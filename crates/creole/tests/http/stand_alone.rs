@@ -146,3 +146,26 @@ async fn requests_that_are_no_messages_are_refused_by_status() {
     assert_eq!(response.headers()["connection"], "close");
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
+
+#[tokio::test]
+async fn a_body_that_says_it_is_encoded_is_refused_and_not_executed() {
+    let (endpoint, watch) = endpoint();
+    let call = || modern("tools/call", json!({"name": "wait", "arguments": {}}));
+    for coding in ["gzip", "br", "identity, gzip", "gzip, identity", "x"] {
+        let mut request = call();
+        request.headers_mut().insert("content-encoding", coding.parse().unwrap());
+        let response = endpoint.answer(request).await;
+        assert_eq!(response.status(), 415, "{coding}");
+        assert_eq!(response.headers()["accept-encoding"], "identity");
+    }
+    let mut twice = call();
+    twice.headers_mut().append("content-encoding", "identity".parse().unwrap());
+    twice.headers_mut().append("content-encoding", "gzip".parse().unwrap());
+    assert_eq!(endpoint.answer(twice).await.status(), 415);
+    assert_eq!(watch.finished.load(Ordering::SeqCst), 0);
+    for coding in ["identity", "Identity", " identity , identity", ""] {
+        let mut request = modern("tools/call", json!({"name": "echo", "arguments": {}}));
+        request.headers_mut().insert("content-encoding", coding.parse().unwrap());
+        assert_eq!(endpoint.answer(request).await.status(), 200, "{coding}");
+    }
+}

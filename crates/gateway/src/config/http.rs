@@ -22,6 +22,9 @@ pub struct HttpTable {
     /// Origins whose pages may call the server, such as `https://app.example.com`, besides its own. A page of
     /// another port is of another origin.
     pub origins: Option<Vec<Placed<String>>>,
+    /// Addresses and networks of proxies that are believed when they tell the address of a client by `Forwarded` or
+    /// `X-Forwarded-For`, such as `10.0.0.0/8`. Wrong passwords and open sessions are counted by that address.
+    pub trusted_proxies: Option<Vec<Placed<String>>>,
     /// A certificate, with which the server speaks HTTPS instead of HTTP.
     pub tls: Option<TlsTable>,
     /// How much, how long and how many.
@@ -46,9 +49,13 @@ pub struct TlsTable {
 pub struct HttpLimitsTable {
     /// The largest body of a request, in bytes. Default: the dialect's `max_message`.
     pub max_body: Option<Within<1024, 268_435_456>>,
+    /// How much memory the bodies of requests, and of responses of upstreams, may take together while they are buffered,
+    /// in bytes; one caller has at most three quarters of it. Default: a quarter of the memory that the process may have.
+    pub max_buffered: Option<Within<1_048_576, 1_099_511_627_776>>,
     /// How many connections are open at once; further ones wait. Default: 12000.
     pub max_connections: Option<Within<1, 1_000_000>>,
-    /// How many sessions are open at once. Default: 10000.
+    /// How many sessions are open at once; beyond them, whoever has the most loses one to whoever has fewer, unused ones
+    /// first. Default: 10000.
     pub max_sessions: Option<Within<1, 1_000_000>>,
     /// How long a session may be unused before it is forgotten, in seconds. Default: 1800.
     pub session_timeout_seconds: Option<Within<1, 604_800>>,

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use creole_proto::http::forwarded::{Network, Proxies};
 use creole_proto::http::guard::Guard;
 
 use super::{count, seconds};
@@ -31,6 +32,8 @@ pub struct HttpPlan {
     pub path: String,
     /// The path on which clients of the oldest transport open their stream.
     pub legacy_sse: Option<String>,
+    /// The proxies that are believed when they tell the address of a client.
+    pub proxies: Proxies,
     /// The certificate, if the server speaks HTTPS.
     pub tls: Option<TlsPlan>,
     /// How much, how long and how many.
@@ -52,6 +55,8 @@ pub struct TlsPlan {
 pub struct HttpLimits {
     /// The largest body of a request, in bytes.
     pub body: usize,
+    /// How much memory bodies may take together, in bytes, if that is not to be a share of the memory there is.
+    pub buffered: Option<usize>,
     /// How many connections are open at once.
     pub connections: usize,
     /// How many sessions are open at once.
@@ -77,6 +82,7 @@ impl HttpPlan {
             listen: LISTEN,
             path: PATH.to_owned(),
             legacy_sse: Some(LEGACY_SSE.to_owned()),
+            proxies: Proxies::default(),
             tls: None,
             limits: limits(&HttpLimitsTable::default(), max_message),
             guard: Guard::loopback(),
@@ -134,6 +140,7 @@ pub(super) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, 
         legacy_sse: legacy.filter(|legacy| *legacy != main),
         path: main,
         guard: guard(&table)?,
+        proxies: proxies(&table)?,
         tls: table.tls.as_ref().map(tls).transpose()?,
         limits: limits(&table.limits.unwrap_or_default(), max_message),
     })
@@ -187,6 +194,17 @@ fn guard(table: &HttpTable) -> Result<Guard, Problem> {
     Ok(guard)
 }
 
+fn proxies(table: &HttpTable) -> Result<Proxies, Problem> {
+    let networks = table.trusted_proxies.iter().flatten().map(|Placed { value, span }| {
+        value.parse::<Network>().map_err(|_| {
+            Problem::new(format!("`{value}` is neither an address nor a network"))
+                .help("write an address such as `192.0.2.7`, or a network such as `10.0.0.0/8`")
+                .at(span.clone())
+        })
+    });
+    networks.collect()
+}
+
 fn tls(table: &TlsTable) -> Result<TlsPlan, Problem> {
     let file = |key: &str, written: &Placed<String>| {
         if written.value.is_empty() {
@@ -204,6 +222,7 @@ fn tls(table: &TlsTable) -> Result<TlsPlan, Problem> {
 fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimits {
     HttpLimits {
         body: table.max_body.map_or(max_message, |bytes| count(bytes.get())),
+        buffered: table.max_buffered.map(|bytes| count(bytes.get())),
         connections: table.max_connections.map_or(12_000, |most| count(most.get())),
         sessions: table.max_sessions.map_or(10_000, |most| count(most.get())),
         session_timeout: time(table.session_timeout_seconds, 1800),

@@ -72,9 +72,11 @@ pub(crate) const FULL: &str = r#"
         legacy_sse = "/sse"
         hosts = ["mcp.example.com"]
         origins = ["https://app.example.com"]
+        trusted_proxies = ["10.0.0.0/8"]
         tls = { certificate = "a.pem", key = "b.pem" }
         [http.limits]
         max_body = 1024
+        max_buffered = 1048576
         max_connections = 1
         max_sessions = 1
         session_timeout_seconds = 1

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use creole::auth::Authenticator;
+use creole::budget::Budget;
 use creole::state::State;
 use creole::transport::http::body::BodyLimits;
 use creole::transport::http::tls::Certificates;
@@ -77,6 +78,9 @@ async fn listen(
     args: &ServeArgs,
     certificates: Option<Arc<Certificates>>,
 ) -> Result<(), Failure> {
+    if let Some(bytes) = reached.limits.buffered {
+        Budget::of_process().set(bytes);
+    }
     let drain = Drain::new();
     let callers = plan.auth.as_ref().map(creole_cli::authenticator).transpose()?;
     let (router, served) = router(plan, reached, args, &drain, callers.as_ref()).await?;
@@ -134,7 +138,7 @@ async fn router(
     drain: &Drain,
     callers: Option<&Authenticator>,
 ) -> Result<(Router<Endpoint>, Vec<Served>), Failure> {
-    let mut router = Router::new(reached.guard(), drain.clone());
+    let mut router = Router::new(reached.guard(), drain.clone()).proxies(reached.proxies.clone());
     let mut all = Vec::new();
     for (place, plan) in plan.each().iter().enumerate() {
         // The oldest transport has one path, which leads to the first server.
@@ -193,6 +197,7 @@ fn settings(reached: &HttpPlan, state: State) -> Settings {
     Settings {
         old_sse: reached.legacy_sse.clone(),
         body,
+        budget: Budget::of_process(),
         max_sessions: limits.sessions,
         session_idle: limits.session_timeout,
         state,

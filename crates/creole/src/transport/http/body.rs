@@ -6,12 +6,14 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::StatusCode;
+use bytes::Bytes;
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, StatusCode};
 use http_body::Body;
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::Refusal;
+use crate::budget::{Budget, Held, NoRoom, SMALL};
 
 /// How large a body may be, and how long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub enum Unread {
     TooSlow,
     /// It ended early, or its chunks are none.
     Broken,
+    /// Other bodies take the memory that there is for them.
+    NoRoom,
 }
 
 impl Unread {
@@ -55,6 +59,7 @@ impl Unread {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Broken => StatusCode::BAD_REQUEST,
+            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
@@ -67,13 +72,20 @@ impl fmt::Display for Unread {
             Self::Broken => {
                 formatter.write_str("the body ended early or is not framed as it should")
             }
+            Self::NoRoom => {
+                formatter.write_str("other bodies take the memory that there is; try again later")
+            }
         }
     }
 }
 
 impl From<Unread> for Refusal {
     fn from(unread: Unread) -> Self {
-        Self::new(unread.status(), unread.to_string()).closing()
+        let refusal = Self::new(unread.status(), unread.to_string()).closing();
+        match unread {
+            Unread::NoRoom => refusal.header(RETRY_AFTER, HeaderValue::from_static("5")),
+            _ => refusal,
+        }
     }
 }
 
@@ -83,16 +95,31 @@ impl From<Unread> for Refusal {
 ///
 /// # Errors
 /// Why it was not read to its end.
-pub async fn read<B>(mut body: B, limits: &BodyLimits) -> Result<Bytes, Unread>
+pub async fn read<B>(body: B, limits: &BodyLimits) -> Result<Bytes, Unread>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let hold = || Budget::of_process().hold(());
+    read_held(body, limits, hold).await.map(|(bytes, _)| bytes)
+}
+
+/// The same within a budget: gives what is held of it by a body that is not small.
+pub(crate) async fn read_held<B>(
+    mut body: B,
+    limits: &BodyLimits,
+    hold: impl FnOnce() -> Held,
+) -> Result<(Bytes, Option<Held>), Unread>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     if body.size_hint().lower() > limits.size as u64 {
         return Err(Unread::TooLarge(limits.size));
     }
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limits.size);
+    let mut room = Room { hold: Some(hold), held: None };
     let mut start = None;
     let mut first = Bytes::new();
-    let mut whole = BytesMut::new();
+    let mut whole = Vec::new();
     loop {
         let received = first.len() + whole.len();
         let Some(piece) = next(&mut body, &mut start, received, limits).await? else { break };
@@ -100,16 +127,40 @@ where
             return Err(Unread::TooLarge(limits.size));
         }
         if received == 0 {
+            room.grow_to(piece.len())?;
             first = piece;
             continue;
         }
-        // Room is made for what came, never for what was only announced.
-        if whole.is_empty() {
-            whole.extend_from_slice(&std::mem::take(&mut first));
+        let needed = received + piece.len();
+        if whole.capacity() < needed {
+            // Room is made for what came, never for what was only announced.
+            let capacity = needed.max((received * 2).min(announced));
+            room.grow_to(capacity)?;
+            whole.reserve_exact(capacity - whole.len());
         }
+        whole.extend_from_slice(&std::mem::take(&mut first));
         whole.extend_from_slice(&piece);
     }
-    Ok(if whole.is_empty() { first } else { whole.freeze() })
+    Ok((if whole.is_empty() { first } else { whole.into() }, room.held))
+}
+
+/// The part of a budget that a body holds, once it is not small.
+struct Room<F> {
+    hold: Option<F>,
+    held: Option<Held>,
+}
+
+impl<F: FnOnce() -> Held> Room<F> {
+    fn grow_to(&mut self, bytes: usize) -> Result<(), Unread> {
+        if bytes <= SMALL {
+            return Ok(());
+        }
+        if let Some(hold) = self.hold.take() {
+            self.held = Some(hold());
+        }
+        let grown = self.held.as_mut().map_or(Ok(()), |held| held.grow_to(bytes));
+        grown.map_err(|NoRoom| Unread::NoRoom)
+    }
 }
 
 /// The next piece of data; nothing at the end.

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,7 +23,7 @@ use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use tokio::sync::watch;
 
-use super::answer::Answer;
+use super::answer::{Answer, Peer};
 use super::body::BodyLimits;
 use super::conversation::{COMMON, Conversation, First};
 use super::hub::Hub;
@@ -31,9 +32,10 @@ use super::old_sse;
 use super::reply::{self, Body};
 use super::request::{Head, Headers};
 use super::session::{Place, Session};
-use super::sessions::Sessions;
+use super::sessions::{Holder, Sessions};
 use super::stream::Stream;
 use crate::auth::{LOCAL, Principal};
+use crate::budget::Budget;
 use crate::call::Origin;
 use crate::peers::Peers;
 use crate::server::Service;
@@ -46,7 +48,9 @@ pub struct Settings {
     pub old_sse: Option<String>,
     /// How large a body may be, and how long it may take.
     pub body: BodyLimits,
-    /// Sessions at the same time.
+    /// How much memory bodies may take together.
+    pub budget: Budget,
+    /// Sessions at the same time. Once there are as many, those of the caller that has the most make room for others.
     pub max_sessions: usize,
     /// How long a session may be unused before it is forgotten.
     pub session_idle: Duration,
@@ -61,6 +65,7 @@ impl Default for Settings {
         Self {
             old_sse: Some("/sse".to_owned()),
             body: BodyLimits::default(),
+            budget: Budget::of_process(),
             max_sessions: 10_000,
             session_idle: Duration::from_secs(30 * 60),
             state: State::default(),
@@ -123,14 +128,17 @@ impl Endpoint {
     }
 
     /// Answers one request. Host, origin and credentials are the caller's to check; whom it found is a [`Principal`]
-    /// among the extensions.
+    /// among the extensions, and where the request came from is a [`Peer`].
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
         let (head, body) = request.into_parts();
         let caller = head.extensions.get::<Principal>().cloned();
-        self.answer_to(&mut head.into(), body, caller).await
+        let peer = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
+        let mut head = Head::from(head);
+        head.client = peer;
+        self.answer_to(&mut head, body, caller).await
     }
 
     async fn answer_to<B>(
@@ -148,10 +156,10 @@ impl Endpoint {
         let response = match head.method {
             Method::POST => self.post(head, body, principal, is_old).await,
             Method::GET if is_old => {
-                Box::pin(old_sse::open(self, head.uri.path(), principal)).await
+                Box::pin(old_sse::open(self, head.uri.path(), principal, head.client)).await
             }
-            Method::GET => self.get(&head.headers, &principal).await,
-            Method::DELETE if !is_old => self.delete(&head.headers, &principal).await,
+            Method::GET => self.get(head, &principal).await,
+            Method::DELETE if !is_old => self.delete(head, &principal).await,
             _ => self.not_allowed(is_old),
         };
         reply::complete(response, &mut head.headers)
@@ -190,26 +198,31 @@ impl Endpoint {
     pub(super) fn open_session(
         &self,
         principal: Arc<str>,
+        client: Option<IpAddr>,
         single: bool,
     ) -> Result<Arc<Session>, Refused> {
-        if !self.shared.sessions.has_room() {
+        let holder = Holder::new(&principal, client);
+        if !self.shared.sessions.has_room(&holder) {
             return Err(Refused::Full);
         }
         let (service, peers) = (self.shared.service.clone(), self.peers().cloned());
-        let session = Session::new(service, principal, single, peers);
+        let session = Session::new(service, principal, holder, single, peers);
         session.ok_or(Refused::NoRandomness)
     }
 
-    /// Keeps a session from now on; tells whether there was room.
-    pub(super) fn keep_session(&self, session: &Arc<Session>) -> bool {
+    /// Keeps a session from now on, if there is room for it.
+    pub(super) async fn keep_session(&self, session: &Arc<Session>) -> Result<(), Refused> {
         session.listen(|| self.hub());
-        self.shared.sessions.insert(Arc::clone(session))
+        self.shared.sessions.insert(Arc::clone(session)).await.map(drop)
     }
 
     /// Says why there is no session.
     pub(super) fn refused(&self, refused: Refused) -> Response<Body> {
         let why = match refused {
-            Refused::Full => return reply::refusal(503, "too many sessions are open; try later"),
+            Refused::Full => {
+                let why = "too many sessions are open; end some with DELETE, or try later";
+                return reply::refusal(503, why);
+            }
             Refused::NoRandomness => {
                 return reply::refusal(500, "the system has no randomness for a session id");
             }
@@ -224,14 +237,15 @@ impl Endpoint {
         self.refuse(None, &Fault::new(FaultKind::InvalidRequest, why), rules, status)
     }
 
-    async fn get(&self, headers: &Headers, principal: &str) -> Response<Body> {
+    async fn get(&self, head: &Head, principal: &Arc<str>) -> Response<Body> {
+        let headers = &head.headers;
         if self.is_sessionless() {
             return self.not_allowed(false);
         }
         if !accepted(joined(headers, ACCEPT.as_str()).as_deref()).events {
             return reply::refusal(406, "the stream is text/event-stream");
         }
-        let session = match self.session(headers, principal).await {
+        let session = match self.session(headers, principal, head.client).await {
             Ok(session) => session,
             Err(refused) => return self.refused(refused),
         };
@@ -246,11 +260,11 @@ impl Endpoint {
         session.get(last)
     }
 
-    async fn delete(&self, headers: &Headers, principal: &str) -> Response<Body> {
+    async fn delete(&self, head: &Head, principal: &Arc<str>) -> Response<Body> {
         if self.is_sessionless() {
             return self.not_allowed(false);
         }
-        match self.session(headers, principal).await {
+        match self.session(&head.headers, principal, head.client).await {
             Ok(session) => match self.shared.sessions.end(&session).await {
                 Ok(()) => reply::empty(204),
                 Err(error) => self.refused(error.into()),
@@ -260,13 +274,18 @@ impl Endpoint {
     }
 
     /// The session that the request names.
-    async fn session(&self, headers: &Headers, principal: &str) -> Result<Arc<Session>, Refused> {
+    async fn session(
+        &self,
+        headers: &Headers,
+        principal: &Arc<str>,
+        client: Option<IpAddr>,
+    ) -> Result<Arc<Session>, Refused> {
         let id = headers.get(SESSION).ok_or(Refused::Unnamed)?;
         let id = std::str::from_utf8(id).map_err(|_| Refused::Unknown)?;
         let sessions = &self.shared.sessions;
         let session = match sessions.live(id, principal) {
             Some(found) => found,
-            None => Box::pin(sessions.find(id, principal)).await?,
+            None => Box::pin(sessions.find(id, principal, client)).await?,
         };
         let session = session.ok_or(Refused::Unknown)?;
         session.listen(|| self.hub());

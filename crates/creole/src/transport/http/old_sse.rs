@@ -6,31 +6,38 @@
 
 mod elsewhere;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use creole_proto::wire::{Frame, ScanError};
-use http::{Response, Uri};
+use http::Response;
 
 use super::conversation::COMMON;
-use super::endpoint::{Endpoint, Refused};
+use super::endpoint::Endpoint;
 use super::reply::{self, Body};
+use super::request::Head;
 use super::session::Reading;
 
 /// The part of the address that names the session.
 const PARAMETER: &str = "sessionId=";
 
 /// Opens the stream; its first event says where to send messages.
-pub(super) async fn open(endpoint: &Endpoint, path: &str, principal: Arc<str>) -> Response<Body> {
-    let session = match endpoint.open_session(principal, true) {
+pub(super) async fn open(
+    endpoint: &Endpoint,
+    path: &str,
+    principal: Arc<str>,
+    client: Option<IpAddr>,
+) -> Response<Body> {
+    let session = match endpoint.open_session(principal, client, true) {
         Ok(session) => session,
         Err(refused) => return endpoint.refused(refused),
     };
     let Some(reader) = session.conversation().attach(COMMON, None) else {
         return reply::empty(500);
     };
-    if !endpoint.keep_session(&session) {
-        return endpoint.refused(Refused::Full);
+    if let Err(refused) = endpoint.keep_session(&session).await {
+        return endpoint.refused(refused);
     }
     let reading = Reading::new(&session, COMMON, reader);
     let opening = |home: &str| {
@@ -50,12 +57,13 @@ pub(super) async fn open(endpoint: &Endpoint, path: &str, principal: Arc<str>) -
 /// Takes a message; its answer goes to the stream.
 pub(super) async fn message(
     endpoint: &Endpoint,
-    uri: &Uri,
-    principal: &str,
+    head: &Head,
+    principal: &Arc<str>,
     body: &Bytes,
     scanned: Result<&Frame<'_>, &ScanError>,
 ) -> Response<Body> {
-    let id = uri
+    let id = head
+        .uri
         .query()
         .and_then(|query| query.split('&').find_map(|parameter| parameter.strip_prefix(PARAMETER)));
     let Some(id) = id else {
@@ -67,8 +75,8 @@ pub(super) async fn message(
     {
         return elsewhere::hand_on(peers, home, id, principal, body).await;
     }
-    match endpoint.sessions().find(id, principal).await {
-        Err(error) => endpoint.refused(error.into()),
+    match endpoint.sessions().find(id, principal, head.client).await {
+        Err(refused) => endpoint.refused(refused),
         Ok(None) => unknown(),
         Ok(Some(session)) => session.post(scanned, false).await,
     }

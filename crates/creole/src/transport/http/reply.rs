@@ -6,12 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 
 use super::handover::Lasts;
 use super::request::Headers;
+use crate::budget::Held;
 
 /// The body of a response.
 pub struct Body(Kind);
@@ -120,6 +123,34 @@ pub(super) fn lasting_events(source: impl Events + 'static) -> Response<Body> {
 pub(super) fn empty(status: u16) -> Response<Body> {
     let mut response = Response::new(Body(Kind::Whole(None)));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    response
+}
+
+/// The same response, which holds this for as long as it streams.
+pub(super) fn holding(response: Response<Body>, held: Held) -> Response<Body> {
+    response.map(|body| match body.0 {
+        Kind::Events(events) => Body(Kind::Events(Box::pin(Holding { events, _held: held }))),
+        whole => Body(whole),
+    })
+}
+
+/// Events that hold memory of what they answer.
+struct Holding {
+    events: Pin<Box<dyn Events>>,
+    _held: Held,
+}
+
+impl Events for Holding {
+    fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.events.as_mut().poll_bytes(context)
+    }
+}
+
+/// Says that bodies must not be encoded (RFC 9110, 15.5.16).
+pub(super) fn encoded() -> Response<Body> {
+    let why = "the body must not be encoded; send it without Content-Encoding";
+    let mut response = refusal(415, why);
+    response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     response
 }
 

@@ -1,6 +1,7 @@
 //! The head of a request, as those see it who answer it.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::slice;
 
@@ -23,11 +24,13 @@ pub struct Head {
     pub version: Version,
     /// What else is said about it.
     pub headers: Headers,
+    /// The address of its client, as far as it is known: behind a proxy that is trusted, the one that this tells.
+    pub client: Option<IpAddr>,
 }
 
 impl From<Parts> for Head {
     fn from(Parts { method, uri, version, headers, .. }: Parts) -> Self {
-        Self { method, uri, version, headers: headers.into() }
+        Self { method, uri, version, headers: headers.into(), client: None }
     }
 }
 

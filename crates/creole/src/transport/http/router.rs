@@ -3,9 +3,10 @@
 //! The order is part of the contract: who may not speak to the server learns nothing about its paths, and
 //! nobody's body is read before the caller is known.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use http::header::{ALLOW, AUTHORIZATION, CONNECTION, HOST, ORIGIN};
+use http::header::{ALLOW, AUTHORIZATION, CONNECTION, FORWARDED, HOST, ORIGIN};
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 
 use super::answer::{Admission, Answer, Gate, Peer, Refusal};
@@ -16,6 +17,7 @@ use super::limits::{FIELDS, TARGET};
 use super::outgoing::Outgoing;
 use super::request::Head;
 use super::together::Together;
+use creole_proto::http::forwarded::Proxies;
 use creole_proto::http::guard::{self, Guard};
 
 /// Says that the process runs.
@@ -23,12 +25,16 @@ const HEALTH: &str = "/health";
 /// Says whether new requests are welcome.
 const READY: &str = "/ready";
 
+/// What most proxies write instead of `Forwarded`.
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
 /// Paths, and what guards them.
 pub struct Router<A> {
     guard: Guard,
     routes: Vec<Route<A>>,
     drain: Drain,
     together: Together,
+    proxies: Proxies,
 }
 
 /// One path and what answers it.
@@ -58,7 +64,14 @@ impl<A: Answer> Route<A> {
 impl<A: Answer> Router<A> {
     /// A router without paths but those that tell how the process is.
     pub fn new(guard: Guard, drain: Drain) -> Self {
-        Self { guard, routes: Vec::new(), drain, together: Together::default() }
+        let (together, proxies) = (Together::default(), Proxies::default());
+        Self { guard, routes: Vec::new(), drain, together, proxies }
+    }
+
+    /// The same router, behind proxies that are believed when they tell the address of a client.
+    pub fn proxies(mut self, proxies: Proxies) -> Self {
+        self.proxies = proxies;
+        self
     }
 
     /// The same router, with one more path.
@@ -91,6 +104,8 @@ impl<A: Answer> Router<A> {
         peer: Peer,
     ) -> Response<Outgoing<A::Body>> {
         let version = head.version;
+        let peer = self.client(head, peer);
+        head.client = Some(peer.0.ip());
         let origin = match self.let_in(head) {
             Ok(origin) => origin,
             Err(refusal) => return self.leave(refusal.into_response(), None, version),
@@ -133,6 +148,17 @@ impl<A: Answer> Router<A> {
         let origin = self.guard.origin(origins, port).map_err(forbidden)?;
         let origin = origin.and_then(|_| headers.get(ORIGIN.as_str()));
         Ok(origin.and_then(|origin| HeaderValue::from_bytes(origin).ok()))
+    }
+
+    /// Where a request comes from: its connection, or what a trusted proxy tells of it.
+    fn client(&self, head: &Head, peer: Peer) -> Peer {
+        let address = peer.0.ip();
+        if !self.proxies.trusts(address) {
+            return peer;
+        }
+        let all = |name| head.headers.all(name);
+        let client = self.proxies.client(address, all(FORWARDED.as_str()), all(FORWARDED_FOR));
+        if client == address { peer } else { Peer(SocketAddr::new(client, 0)) }
     }
 
     fn find(&self, head: &Head) -> Place<'_, A> {

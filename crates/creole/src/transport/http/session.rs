@@ -28,6 +28,7 @@ use super::conversation::{COMMON, Conversation, First, StreamKey};
 use super::exchange::{CHUNK, KEEP_ALIVE, PATIENCE, STILL_THERE, push_event};
 use super::hub::{Hub, Listening};
 use super::reply::{self, Body, Events};
+use super::sessions::Holder;
 use super::stream::{Next, Reader, Stream};
 use crate::auth::LOCAL;
 use crate::call::Origin;
@@ -39,10 +40,14 @@ pub(super) struct Session {
     id: Arc<str>,
     /// Who opened it: nobody else can use it.
     owner: Arc<str>,
+    /// Whom it counts for.
+    holder: Holder,
     conversation: Arc<Conversation>,
     started: Instant,
     /// Milliseconds from the start to the last use.
     last_used: AtomicU64,
+    /// Whether its owner came back to it.
+    was_used: AtomicBool,
     /// Milliseconds from the start to when it was last written down.
     last_saved: AtomicU64,
     /// Connections that read streams.
@@ -69,6 +74,7 @@ impl Session {
     pub(super) fn new(
         service: Service,
         owner: Arc<str>,
+        holder: Holder,
         single: bool,
         peers: Option<Peers>,
     ) -> Option<Arc<Self>> {
@@ -76,29 +82,31 @@ impl Session {
         let id = new_id()?;
         let conversation =
             Conversation::new(service, Origin::new(responsible(&owner, &id)), common);
-        Some(Self::of(id.into(), owner, conversation, single, peers))
+        Some(Self::of(id.into(), (owner, holder), conversation, single, peers))
     }
 
     /// A session that goes on as it was written down, if it is the principal's.
     pub(super) fn resume(
         service: Service,
         id: &str,
-        principal: &str,
+        principal: &Arc<str>,
+        holder: Holder,
         record: &[u8],
         peers: Option<Peers>,
     ) -> Option<Arc<Self>> {
         let record: Record<'_> = serde_json::from_slice(record).ok()?;
-        if record.principal != principal {
+        if *record.principal != **principal {
             return None;
         }
         let responsible = responsible(principal, id);
         let conversation = Conversation::resume(service, responsible, &record.session)?;
-        Some(Self::of(id.into(), principal.into(), conversation, false, peers))
+        let owner = (Arc::clone(principal), holder);
+        Some(Self::of(id.into(), owner, conversation, false, peers))
     }
 
     fn of(
         id: Arc<str>,
-        owner: Arc<str>,
+        (owner, holder): (Arc<str>, Holder),
         conversation: Arc<Conversation>,
         single: bool,
         peers: Option<Peers>,
@@ -106,9 +114,11 @@ impl Session {
         Arc::new(Self {
             id,
             owner,
+            holder,
             conversation,
             started: Instant::now(),
             last_used: AtomicU64::new(0),
+            was_used: AtomicBool::new(false),
             last_saved: AtomicU64::new(0),
             readers: AtomicUsize::new(0),
             single,
@@ -134,6 +144,11 @@ impl Session {
         &self.owner
     }
 
+    /// Whom it counts for.
+    pub(super) fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
     pub(super) fn conversation(&self) -> &Arc<Conversation> {
         &self.conversation
     }
@@ -148,8 +163,15 @@ impl Session {
         self.conversation.is_changed()
     }
 
+    /// Its owner came back to it.
     pub(super) fn used(&self) {
+        self.was_used.store(true, Ordering::Relaxed);
         self.note(&self.last_used);
+    }
+
+    /// Whether its owner came back to it after it was opened.
+    pub(super) fn was_used(&self) -> bool {
+        self.was_used.load(Ordering::Relaxed)
     }
 
     pub(super) fn unused_since(&self) -> Instant {

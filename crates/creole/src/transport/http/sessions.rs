@@ -1,12 +1,19 @@
-//! The sessions of an endpoint: found by their ids, bounded in number, forgotten when nobody uses them.
+//! The sessions of an endpoint: found by their ids, bounded in number, shared out among callers, forgotten when nobody
+//! uses them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+mod table;
+
+pub(super) use table::Holder;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use self::table::{Full, Table};
+use super::endpoint::Refused;
 use super::session::Session;
 use crate::peers::Peers;
 use crate::server::Service;
@@ -14,6 +21,9 @@ use crate::state::{State, StateError};
 
 /// How often sessions are looked through, at most.
 const SWEEP: Duration = Duration::from_secs(10);
+
+/// How often they are looked through for room, at most: whoever is refused must not cost that each time.
+const SEARCH: Duration = Duration::from_secs(1);
 
 /// No id of ours is longer.
 const LONGEST_ID: usize = 64;
@@ -24,9 +34,10 @@ pub(super) struct Sessions {
     state: State,
     /// The processes that share it, where there may be several.
     peers: Option<Peers>,
-    most: usize,
     idle: Duration,
-    table: RwLock<HashMap<Arc<str>, Arc<Session>>>,
+    table: RwLock<Table>,
+    /// When they were last looked through for room.
+    searched: Mutex<Option<Instant>>,
     /// Told when there is a first one.
     begun: Arc<Notify>,
 }
@@ -39,8 +50,8 @@ impl Sessions {
         most: usize,
         idle: Duration,
     ) -> Arc<Self> {
-        let (table, begun) = (RwLock::default(), Arc::default());
-        Arc::new(Self { service, state, peers, most, idle, table, begun })
+        let (table, searched) = (RwLock::new(Table::new(most)), Mutex::default());
+        Arc::new(Self { service, state, peers, idle, table, searched, begun: Arc::default() })
     }
 
     /// Resolves its waiters when there is a first session.
@@ -48,25 +59,47 @@ impl Sessions {
         Arc::clone(&self.begun)
     }
 
-    /// Whether there is room for one more, now that the unused ones are gone.
-    pub(super) fn has_room(&self) -> bool {
-        if self.read().len() >= self.most {
-            self.expire();
+    /// Whether there may be room for one more of this holder, now that those are gone that nobody used for too long.
+    pub(super) fn has_room(&self, holder: &Holder) -> bool {
+        if self.read().is_full() {
+            self.search();
         }
-        self.read().len() < self.most
+        self.write().may_have_room(holder)
     }
 
-    /// Adds a session; tells whether there was room.
-    pub(super) fn insert(&self, session: Arc<Session>) -> bool {
-        let mut table = self.write();
-        if table.len() >= self.most {
-            return false;
+    /// Forgets what is over, unless that was just done.
+    fn search(&self) {
+        let now = Instant::now();
+        let mut searched = self.searched.lock().unwrap_or_else(PoisonError::into_inner);
+        if searched.is_none_or(|last| last + SEARCH <= now) {
+            *searched = Some(now);
+            drop(searched);
+            self.expire();
         }
-        if table.is_empty() {
-            self.begun.notify_one();
+    }
+
+    /// Adds a session, if need be in the place of another. Gives back the one of this id that was there first.
+    pub(super) async fn insert(&self, session: Arc<Session>) -> Result<Arc<Session>, Refused> {
+        let inserted = self.write().insert(session);
+        let (session, gone) = inserted.map_err(|Full| Refused::Full)?;
+        self.begun.notify_one();
+        if let Some(gone) = gone {
+            self.dismiss(&gone).await;
         }
-        table.insert(Arc::clone(session.id()), session);
-        true
+        Ok(session)
+    }
+
+    /// Ends a session that had to make room.
+    async fn dismiss(&self, gone: &Session) {
+        tracing::debug!(target: "creole::http", "a session made room for another");
+        gone.close();
+        if self.peers.is_some() {
+            // It may be in use in another process, and what was written down of it ends by its own age.
+            return;
+        }
+        if let Err(error) = self.state.remove(&key(gone.id())).await {
+            tracing::warn!(%error, "a session that made room is still written down");
+        }
     }
 
     /// The session of that id that belongs to the principal: somebody else's is none. One that another
@@ -74,8 +107,9 @@ impl Sessions {
     pub(super) async fn find(
         &self,
         id: &str,
-        principal: &str,
-    ) -> Result<Option<Arc<Session>>, StateError> {
+        principal: &Arc<str>,
+        client: Option<IpAddr>,
+    ) -> Result<Option<Arc<Session>>, Refused> {
         if let Some(found) = self.live(id, principal) {
             return Ok(found);
         }
@@ -84,21 +118,24 @@ impl Sessions {
         }
         let Some(entry) = self.state.get(&key(id)).await? else { return Ok(None) };
         let (service, peers) = (self.service.clone(), self.peers.clone());
-        let resumed = Session::resume(service, id, principal, &entry.value, peers);
+        let holder = Holder::new(principal, client);
+        let resumed = Session::resume(service, id, principal, holder, &entry.value, peers);
         let Some(resumed) = resumed else { return Ok(None) };
-        // Somebody may have been faster; the first one counts.
-        let mut table = self.write();
-        let session = table.entry(id.into()).or_insert(resumed);
-        self.begun.notify_one();
-        Ok(Some(Arc::clone(session)))
+        if !self.has_room(resumed.holder()) {
+            return Err(Refused::Full);
+        }
+        resumed.used();
+        self.insert(resumed).await.map(Some)
     }
 
     /// The session of that id, if this process has it: theirs, or none for the principal.
     pub(super) fn live(&self, id: &str, principal: &str) -> Option<Option<Arc<Session>>> {
         let session = self.read().get(id).cloned()?;
-        let is_theirs = session.owner() == principal && !session.is_closed();
+        if session.owner() != principal || session.is_closed() {
+            return Some(None);
+        }
         session.used();
-        Some(is_theirs.then_some(session))
+        Some(Some(session))
     }
 
     /// Whether there is nothing to write down.
@@ -121,7 +158,7 @@ impl Sessions {
 
     /// Ends a session for good.
     pub(super) async fn end(&self, session: &Session) -> Result<(), StateError> {
-        self.write().remove(&**session.id());
+        self.write().remove(session.id());
         session.close();
         self.state.remove(&key(session.id())).await.map(drop)
     }
@@ -133,15 +170,14 @@ impl Sessions {
             let is_unused = || !session.is_busy() && session.unused_since() + self.idle <= now;
             session.is_closed() || is_unused()
         };
-        let over: Vec<_> =
-            self.read().values().filter(|session| is_over(session)).cloned().collect();
+        let over: Vec<_> = self.read().all().filter(|session| is_over(session)).cloned().collect();
         for session in over {
             // What was written down of it ends by its own age: somebody else may be using it.
-            self.write().remove(&**session.id());
+            self.write().remove(session.id());
             session.close();
         }
         if self.peers.is_some() {
-            self.read().values().for_each(|session| session.hide_if_empty());
+            self.read().all().for_each(|session| session.hide_if_empty());
         }
         let pause = SWEEP.min(self.idle).max(Duration::from_millis(10));
         (!self.read().is_empty()).then(|| now + pause)
@@ -149,14 +185,14 @@ impl Sessions {
 
     /// Every session there is.
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
-        self.read().values().cloned().collect()
+        self.read().all().cloned().collect()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+    fn read(&self) -> RwLockReadGuard<'_, Table> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Table> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

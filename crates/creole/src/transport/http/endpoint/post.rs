@@ -1,6 +1,7 @@
 //! A POST: whose conversation its message belongs to, and the answer.
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -12,7 +13,7 @@ use creole_proto::http::{check_alone, conversation, status};
 use creole_proto::method::Method as Mcp;
 use creole_proto::revision::{Era, Revision, Rules};
 use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 
 use super::super::answer::Refusal;
@@ -22,8 +23,9 @@ use super::super::exchange::Exchange;
 use super::super::old_sse;
 use super::super::reply::{self, Body};
 use super::super::request::{Head as RequestHead, Headers};
+use super::super::sessions::Holder;
 use super::super::stream::Stream;
-use super::{Endpoint, Refused, SESSION_HEADER, joined};
+use super::{Endpoint, SESSION_HEADER, Settings, joined};
 use crate::call::Origin;
 use crate::chain::BoxFuture;
 use crate::telemetry;
@@ -33,6 +35,7 @@ struct Post<'a> {
     headers: &'a Headers,
     accepted: Accepted,
     principal: Arc<str>,
+    client: Option<IpAddr>,
     scanned: Result<Frame<'a>, ScanError>,
 }
 
@@ -60,23 +63,28 @@ impl Endpoint {
         if !is_json(headers.get(CONTENT_TYPE.as_str())) {
             return reply::refusal(415, "the body must be application/json in UTF-8");
         }
+        if !is_identity(headers) {
+            return reply::encoded();
+        }
         let mut accepted = accepted(joined(headers, ACCEPT.as_str()).as_deref());
         if !accepted.json && !accepted.events {
             return reply::refusal(406, "answers are application/json or text/event-stream");
         }
         accepted.events &= self.dialect().event_streams;
-        let body = match body::read(body, &self.shared.settings.body).await {
-            Ok(body) => body,
+        let Settings { body: limits, budget, .. } = &self.shared.settings;
+        let hold = || budget.hold(Holder::new(&principal, head.client));
+        let (body, held) = match body::read_held(body, limits, hold).await {
+            Ok(read) => read,
             Err(unread) => return Refusal::from(unread).into_response(),
         };
         if self.shared.service.logs_payloads() {
             telemetry::payload("received", &body);
         }
         let scanned = scan(&body, &self.shared.service.profile().limits.wire);
-        let post = Post { headers, accepted, principal, scanned };
+        let post = Post { headers, accepted, principal, client: head.client, scanned };
         if is_old {
             let scanned = post.scanned.as_ref();
-            let message = old_sse::message(self, &head.uri, &post.principal, &body, scanned);
+            let message = old_sse::message(self, head, &post.principal, &body, scanned);
             return Box::pin(message).await;
         }
         // Calls begin with the waker of whoever waits for their answer.
@@ -88,7 +96,11 @@ impl Endpoint {
         if !self.dialect().error_statuses && is_refused_message(&response) {
             *response.status_mut() = StatusCode::OK;
         }
-        response
+        match held {
+            // What was asked for is needed for as long as it is answered.
+            Some(held) => reply::holding(response, held),
+            None => response,
+        }
     }
 
     fn message<'a>(&'a self, post: &'a Post<'a>, context: &mut Context<'_>) -> Step<'a> {
@@ -118,7 +130,7 @@ impl Endpoint {
     /// What cannot be read is refused in the words of the session's revision, if there is a session.
     async fn unread(&self, post: &Post<'_>) -> Response<Body> {
         let scanned = post.scanned.as_ref();
-        match self.session(post.headers, &post.principal).await {
+        match self.session(post.headers, &post.principal, post.client).await {
             Ok(session) => session.post(scanned, post.accepted.events).await,
             Err(_) => {
                 let rules = self.dialect().base_rules();
@@ -201,14 +213,14 @@ impl Endpoint {
 
     /// Opens a session with the answer to `initialize`.
     async fn open(&self, post: &Post<'_>) -> Response<Body> {
-        let session = match self.open_session(Arc::clone(&post.principal), false) {
+        let session = match self.open_session(Arc::clone(&post.principal), post.client, false) {
             Ok(session) => session,
             Err(refused) => return self.refused(refused),
         };
         let mut response = session.post(post.scanned.as_ref(), post.accepted.events).await;
         if session.conversation().is_opened() {
-            if !self.keep_session(&session) {
-                return self.refused(Refused::Full);
+            if let Err(refused) = self.keep_session(&session).await {
+                return self.refused(refused);
             }
             if let Ok(id) = HeaderValue::from_str(session.id()) {
                 response.headers_mut().insert(SESSION_HEADER, id);
@@ -219,7 +231,7 @@ impl Endpoint {
     }
 
     async fn in_session(&self, post: &Post<'_>, frame: &Frame<'_>) -> Response<Body> {
-        let session = match self.session(post.headers, &post.principal).await {
+        let session = match self.session(post.headers, &post.principal, post.client).await {
             Ok(session) => session,
             Err(refused) => return self.refused(refused),
         };
@@ -234,6 +246,17 @@ impl Endpoint {
         let response = session.post(post.scanned.as_ref(), post.accepted.events).await;
         self.saved(&session, response).await
     }
+}
+
+/// Whether the body is what it seems to be, and nothing has to be unpacked.
+fn is_identity(headers: &Headers) -> bool {
+    let is_plain = |coding: &[u8]| {
+        let coding = coding.trim_ascii();
+        coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
+    };
+    headers
+        .all(CONTENT_ENCODING.as_str())
+        .all(|value| value.split(|byte| *byte == b',').all(is_plain))
 }
 
 /// Whether somebody waits for an answer to any of it.

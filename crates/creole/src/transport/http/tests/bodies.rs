@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 
 use super::super::Limits;
 use super::super::body::BodyLimits;
-use super::support::{Echo, one, post, start, start_with, status, to_end};
+use super::support::{Echo, PATIENCE, one, post, start, start_with, status, to_end};
+use crate::budget::Budget;
 
 const MEBIBYTE: usize = 1024 * 1024;
 const HEAD: &str = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
@@ -83,5 +85,45 @@ async fn however_fast_it_comes_a_body_has_only_so_much_time() {
     stream.write_all(format!("{HEAD}Content-Length: 1000\r\n\r\n").as_bytes()).await.unwrap();
     stream.write_all(&[b'x'; 999]).await.unwrap();
     assert_eq!(status(&to_end(&mut stream).await), 408);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn bodies_have_so_much_memory_together_and_those_beyond_it_are_told_to_come_again() {
+    let budget = Budget::new(MEBIBYTE);
+    let echo = Echo { budget: budget.clone(), ..Echo::default() };
+    let server = start_with(Limits::default(), echo, None).await;
+    let large = post(&"x".repeat(500_000));
+    let (most, last) = large.split_at(large.len() - 1);
+    let mut slow = server.connect().await;
+    slow.write_all(most.as_bytes()).await.unwrap();
+    let held = async {
+        while budget.used() < 499_999 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, held).await.expect("what came is counted");
+    assert!(budget.used() <= 500_000, "never more than was announced: {}", budget.used());
+    for framing in ["Content-Length: 500000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n7a120\r\n"]
+    {
+        let mut second = server.connect().await;
+        let request = format!("{HEAD}{framing}{}", "x".repeat(500_000));
+        // It is refused before it is at its end.
+        let _ = second.write_all(request.as_bytes()).await;
+        let answer = to_end(&mut second).await;
+        assert_eq!(status(&answer), 503, "{answer}");
+        assert!(answer.contains("retry-after: 5\r\n"), "{answer}");
+    }
+    assert_eq!(status(&server.ask(post(&"x".repeat(8 * 1024))).await), 200, "small ones pass");
+    slow.write_all(last.as_bytes()).await.unwrap();
+    assert_eq!(status(&one(&mut slow).await), 200);
+    assert_eq!(status(&server.ask(&large).await), 200);
+    drop(slow);
+    let given_back = async {
+        while budget.used() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, given_back).await.expect("nothing is held for ever");
     server.stop().await;
 }

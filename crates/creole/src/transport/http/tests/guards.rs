@@ -1,7 +1,15 @@
 //! Host, origin, path, method and caller are checked in this order on every path.
 
-use super::super::Limits;
-use super::support::{Running, post, start, status};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use http::Method;
+
+use super::super::{
+    Admission, Drain, Gate, Guard, Head, Limits, Listener, Network, Peer, Route, Router,
+};
+use super::support::{Echo, Running, post, start, status, with};
+use crate::auth::Principal;
 
 async fn ask(server: &Running, line: &str, headers: &str) -> String {
     server.exchange(format!("{line} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n")).await
@@ -175,4 +183,40 @@ async fn a_caller_who_is_turned_away_may_try_again_on_the_same_connection() {
     assert!(answer.contains("401") && answer.contains("200 OK"), "{answer}");
     assert_eq!(status(&server.ask(post("x")).await), 200);
     server.stop().await;
+}
+
+/// Notes where requests come from, and lets them pass.
+#[derive(Default)]
+struct Noting(Mutex<Vec<IpAddr>>);
+
+impl Gate for Noting {
+    fn admit<'a>(&'a self, head: &'a mut Head, peer: Peer) -> Admission<'a> {
+        assert_eq!(head.client, Some(peer.0.ip()));
+        self.0.lock().unwrap().push(peer.0.ip());
+        Admission::Now(Ok(Principal::local()))
+    }
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_the_client_is_whom_it_tells_and_otherwise_whoever_connects() {
+    let request = with("X-Forwarded-For: 203.0.113.9, 198.51.100.7\r\n", "who");
+    for (trusted, expected) in [("127.0.0.0/8", "198.51.100.7"), ("10.0.0.0/8", "127.0.0.1")] {
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), Limits::default()).await.unwrap();
+        let (address, drain, gate) =
+            (listener.address().unwrap(), Drain::new(), Arc::new(Noting::default()));
+        let network: Network = trusted.parse().unwrap();
+        let route = Route::new("/mcp", &[Method::POST], Echo::default()).gate(gate.clone());
+        let router = Router::new(Guard::loopback(), drain.clone())
+            .proxies([network].into_iter().collect())
+            .route(route);
+        let ended = tokio::spawn(listener.serve(router));
+        let server = Running { address, echo: Echo::default(), drain, ended };
+        assert_eq!(status(&server.ask(&request).await), 200);
+        // hyper reads this one.
+        let last = request.replace("HTTP/1.1", "HTTP/1.0");
+        assert_eq!(status(&server.ask(last).await), 200);
+        let expected: IpAddr = expected.parse().unwrap();
+        assert_eq!(*gate.0.lock().unwrap(), [expected, expected], "{trusted}");
+        server.stop().await;
+    }
 }

@@ -6,6 +6,7 @@ mod draining;
 mod encrypted;
 mod framing;
 mod guards;
+mod half_closed;
 mod lasting;
 mod multiplexed;
 pub(super) mod support;

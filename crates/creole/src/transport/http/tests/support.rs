@@ -24,6 +24,7 @@ use super::super::{
     Router, tls::Certificates,
 };
 use crate::auth::Principal;
+use crate::budget::Budget;
 
 /// Long enough for any machine; reached only by tests that fail.
 pub(in crate::transport::http) const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,7 +36,10 @@ pub(in crate::transport::http) struct Echo {
     pub(in crate::transport::http) seen: Arc<Mutex<Vec<String>>>,
     /// What requests that wait are waiting for.
     pub(in crate::transport::http) release: Arc<Notify>,
+    /// Told when a request that waits is given up.
+    pub(in crate::transport::http) gone: Arc<Notify>,
     pub(in crate::transport::http) limits: BodyLimits,
+    pub(in crate::transport::http) budget: Budget,
     /// Where the parts of answers that last come from.
     pub(in crate::transport::http) lasting: Arc<Mutex<Vec<mpsc::Sender<Bytes>>>>,
 }
@@ -50,15 +54,20 @@ impl Answer for Echo {
         _: Option<Principal>,
     ) -> Response<Pieces> {
         let todo = head.headers.get("x-do").map(|value| String::from_utf8(value.to_vec()).unwrap());
-        let bytes = match body::read(body, &self.limits).await {
-            Ok(bytes) => bytes,
+        let hold = || self.budget.hold(());
+        let (bytes, _held) = match body::read_held(body, &self.limits, hold).await {
+            Ok(read) => read,
             Err(unread) => return Refusal::from(unread).into_response(),
         };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let note = if text.is_empty() { head.method.to_string() } else { text };
         self.seen.lock().unwrap().push(note);
         match todo.as_deref() {
-            Some("wait") => self.release.notified().await,
+            Some("wait") => {
+                let mut waiting = Waiting(Some(Arc::clone(&self.gone)));
+                self.release.notified().await;
+                waiting.0 = None;
+            }
             Some("panic") => panic!("on purpose"),
             Some("stream") => return Response::new(endless()),
             Some("last") => return lasting(self.last()),
@@ -67,6 +76,17 @@ impl Answer for Echo {
             _ => {}
         }
         Response::new(bytes.into())
+    }
+}
+
+/// Tells that a request was given up, unless it was answered.
+struct Waiting(Option<Arc<Notify>>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(gone) = self.0.take() {
+            gone.notify_one();
+        }
     }
 }
 
@@ -98,6 +118,8 @@ impl Echo {
 
 fn lasting(body: Pieces) -> Response<Pieces> {
     let mut response = Response::new(body);
+    let events = http::HeaderValue::from_static("text/event-stream");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, events);
     response.extensions_mut().insert(Lasts);
     response
 }

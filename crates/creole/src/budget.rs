@@ -1,0 +1,192 @@
+//! How much memory the bodies of requests and responses may take together while they are buffered.
+//!
+//! Each body has its own limit, but thousands of them may arrive at the same time, each of them slowly. So what they
+//! take is counted in one place, and whoever needs more than is left is refused. One caller has at most three quarters,
+//! so that nobody takes all of it. Counting takes no lock.
+
+mod memory;
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A body up to this size is not counted: it has arrived with its head.
+pub(crate) const SMALL: usize = 8 * 1024;
+
+/// Callers are told apart by so many shares. Two of the same share count as one.
+const SHARES: usize = 64;
+
+/// The least that is there for bodies, however little memory there is.
+const LEAST: usize = 4 * 1024 * 1024;
+
+/// How much memory bodies may take; clones are the same budget.
+#[derive(Clone)]
+pub struct Budget(Arc<Inner>);
+
+struct Inner {
+    most: AtomicUsize,
+    used: AtomicUsize,
+    shares: [AtomicUsize; SHARES],
+    hasher: RandomState,
+}
+
+impl Budget {
+    /// A budget of so many bytes.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self(Arc::new(Inner {
+            most: AtomicUsize::new(most),
+            used: AtomicUsize::new(0),
+            shares: [const { AtomicUsize::new(0) }; SHARES],
+            hasher: RandomState::new(),
+        }))
+    }
+
+    /// The budget of this process: a quarter of the memory that it may have, unless it is [set](Self::set).
+    #[must_use]
+    pub fn of_process() -> Self {
+        static PROCESS: OnceLock<Budget> = OnceLock::new();
+        PROCESS.get_or_init(|| Self::new((memory::available() / 4).max(LEAST))).clone()
+    }
+
+    /// Changes how much there is; what is held stays held.
+    pub fn set(&self, most: usize) {
+        self.0.most.store(most, Ordering::Relaxed);
+    }
+
+    /// How many bytes there are in all.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        self.0.most.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes are held.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// A part of the budget for a caller, which is empty at first.
+    pub(crate) fn hold(&self, caller: impl Hash) -> Held {
+        let share = self.0.hasher.hash_one(caller) as usize % SHARES;
+        Held { budget: self.clone(), share, bytes: 0 }
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (used, most) = (self.used(), self.most());
+        formatter.debug_struct("Budget").field("used", &used).field("most", &most).finish()
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::of_process()
+    }
+}
+
+/// There is no room left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
+/// A part of the budget, which is given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    budget: Budget,
+    share: usize,
+    bytes: usize,
+}
+
+impl Held {
+    /// Holds as much as this, if that is more than before.
+    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), NoRoom> {
+        let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else {
+            return Ok(());
+        };
+        let inner = &*self.budget.0;
+        let most = inner.most.load(Ordering::Relaxed);
+        take(&inner.used, more, most)?;
+        if let Err(refused) = take(&inner.shares[self.share], more, most - most / 4) {
+            inner.used.fetch_sub(more, Ordering::Relaxed);
+            return Err(refused);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.budget.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
+            self.budget.0.shares[self.share].fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+fn take(counter: &AtomicUsize, more: usize, most: usize) -> Result<(), NoRoom> {
+    let before = counter.fetch_add(more, Ordering::Relaxed);
+    if before.checked_add(more).is_some_and(|used| used <= most) {
+        return Ok(());
+    }
+    counter.fetch_sub(more, Ordering::Relaxed);
+    Err(NoRoom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two callers that are told apart.
+    fn two(budget: &Budget) -> (Held, Held) {
+        let first = budget.hold(0);
+        let mut others = (1..).map(|caller| budget.hold(caller));
+        let second = others.find(|held| held.share != first.share).unwrap();
+        (first, second)
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_and_given_back() {
+        let budget = Budget::new(1000);
+        let (mut first, mut second) = two(&budget);
+        assert_eq!(first.grow_to(700), Ok(()));
+        assert_eq!(first.grow_to(500), Ok(()), "it has that already");
+        assert_eq!(second.grow_to(300), Ok(()));
+        assert_eq!(second.grow_to(301), Err(NoRoom));
+        assert_eq!(budget.used(), 1000);
+        drop(first);
+        assert_eq!((budget.used(), second.grow_to(700)), (300, Ok(())));
+        drop(second);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn one_caller_does_not_get_all_of_it() {
+        let budget = Budget::new(1000);
+        let (mut first, mut second) = two(&budget);
+        assert_eq!(first.grow_to(751), Err(NoRoom));
+        assert_eq!(first.grow_to(750), Ok(()));
+        assert_eq!(budget.hold(0).grow_to(1), Err(NoRoom), "the same caller once more");
+        assert_eq!(second.grow_to(250), Ok(()));
+    }
+
+    #[test]
+    fn a_budget_that_is_set_anew_holds_from_then_on() {
+        let budget = Budget::new(1000);
+        let mut held = budget.hold(0);
+        assert_eq!(held.grow_to(700), Ok(()));
+        budget.set(100);
+        assert_eq!(held.grow_to(701), Err(NoRoom));
+        drop(held);
+        assert_eq!(budget.hold(0).grow_to(75), Ok(()));
+    }
+
+    #[test]
+    fn a_process_has_a_budget_by_itself() {
+        let budget = Budget::of_process();
+        assert!(budget.most() >= LEAST, "{budget:?}");
+        assert!(Arc::ptr_eq(&budget.0, &Budget::default().0));
+    }
+}

@@ -1,0 +1,108 @@
+//! How much memory this process may have: what its control group allows, or what the machine has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What is assumed where nothing is told.
+const UNKNOWN: usize = 1024 * 1024 * 1024;
+
+/// How many bytes this process may have.
+pub(super) fn available() -> usize {
+    let root = Path::new("/");
+    let machine = machine(root).unwrap_or(UNKNOWN);
+    group(root).map_or(machine, |group| group.min(machine))
+}
+
+/// What the machine has.
+fn machine(root: &Path) -> Option<usize> {
+    let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+/// What the control group of this process allows, or one above it, in either version of control groups.
+fn group(root: &Path) -> Option<usize> {
+    let text = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    let limits = text.lines().filter_map(|line| {
+        // The number of the hierarchy, the controllers, the path.
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_of = |name| controllers.split(',').any(|controller| controller == name);
+        match controllers {
+            "" => least(&root.join("sys/fs/cgroup"), path, "memory.max"),
+            _ if is_of("memory") => {
+                least(&root.join("sys/fs/cgroup/memory"), path, "memory.limit_in_bytes")
+            }
+            _ => None,
+        }
+    });
+    limits.min()
+}
+
+/// The least that is written in a file of this name, in the group of that path or one above it. Within a container the
+/// path may be one of the machine around it: then the group is at the top.
+fn least(top: &Path, path: &str, name: &str) -> Option<usize> {
+    let inner: PathBuf = top.join(path.trim_start_matches('/'));
+    let groups = inner.ancestors().take_while(|group| group.starts_with(top));
+    let limits = groups.filter_map(|group| {
+        // "max" is no number, which means no limit.
+        fs::read_to_string(group.join(name)).ok()?.trim().parse::<usize>().ok()
+    });
+    limits.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn the_smallest_limit_of_the_group_and_those_above_it_holds() {
+        let root = tree(&[
+            ("proc/self/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("sys/fs/cgroup/a/memory.max", "268435456\n"),
+        ]);
+        assert_eq!(group(root.path()), Some(268_435_456));
+    }
+
+    #[test]
+    fn the_first_version_of_control_groups_is_read_too() {
+        let root = tree(&[
+            ("proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/docker/1\n0::/\n"),
+            ("sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "1000\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+        ]);
+        assert_eq!(group(root.path()), Some(1000));
+    }
+
+    #[test]
+    fn within_a_container_the_group_is_at_the_top() {
+        let root = tree(&[
+            ("proc/self/cgroup", "0::/../elsewhere\n"),
+            ("sys/fs/cgroup/memory.max", "2000\n"),
+        ]);
+        assert_eq!(group(root.path()), Some(2000));
+    }
+
+    #[test]
+    fn without_a_limit_the_machine_tells() {
+        let root = tree(&[
+            ("proc/self/cgroup", "0::/\n"),
+            ("proc/meminfo", "MemTotal:        2048 kB\nMemFree: 1 kB\n"),
+        ]);
+        assert_eq!((group(root.path()), machine(root.path())), (None, Some(2_097_152)));
+        let empty = tree(&[]);
+        assert_eq!((group(empty.path()), machine(empty.path())), (None, None));
+    }
+}
