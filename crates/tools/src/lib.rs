@@ -12,7 +12,7 @@ pub mod files;
 mod guide;
 mod hello;
 pub mod openapi;
-mod ordered;
+pub mod ordered;
 pub mod recipe;
 pub mod script;
 pub mod skills;

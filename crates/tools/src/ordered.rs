@@ -1,6 +1,7 @@
 //! Data of others that keeps the order in which its members were written: who reads it finds it as its service tells it.
 
 use std::fmt;
+use std::ops::Index;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 /// A value of JSON. Of members with the same name the last one counts, at the place of the last.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ordered {
+pub enum Ordered {
     /// Neither a list nor an object.
     Leaf(Value),
     /// A list.
@@ -20,7 +21,7 @@ pub(crate) enum Ordered {
 
 impl Ordered {
     /// The part that a JSON pointer names (RFC 6901).
-    pub(crate) fn at(self, pointer: &str) -> Option<Self> {
+    pub fn at(self, pointer: &str) -> Option<Self> {
         let Some(steps) = pointer.strip_prefix('/') else {
             return pointer.is_empty().then_some(self);
         };
@@ -41,7 +42,7 @@ impl Ordered {
     }
 
     /// The same value without its order.
-    pub(crate) fn value(&self) -> Value {
+    pub fn value(&self) -> Value {
         match self {
             Self::Leaf(value) => value.clone(),
             Self::List(items) => items.iter().map(Self::value).collect(),
@@ -51,12 +52,54 @@ impl Ordered {
         }
     }
 
+    /// The text that it is.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Leaf(value) => value.as_str(),
+            _ => None,
+        }
+    }
+
+    /// The items of the list that it is.
+    pub fn items(&self) -> &[Self] {
+        match self {
+            Self::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The members of the object that it is, in their order.
+    pub fn members(&self) -> &[(String, Self)] {
+        match self {
+            Self::Members(members) => members,
+            _ => &[],
+        }
+    }
+
     /// The same object with a member at its end, in the place of one of that name.
-    pub(crate) fn put(&mut self, name: &str, value: Self) {
+    pub fn put(&mut self, name: &str, value: Self) {
         if let Self::Members(members) = self {
             members.retain(|(other, _)| other != name);
             members.push((name.to_owned(), value));
         }
+    }
+}
+
+/// What stands for a member that is not there.
+static ABSENT: Ordered = Ordered::Leaf(Value::Null);
+
+impl Index<&str> for Ordered {
+    type Output = Self;
+
+    /// The member of this name; null if there is none.
+    fn index(&self, name: &str) -> &Self {
+        self.members().iter().find(|(known, _)| known == name).map_or(&ABSENT, |(_, value)| value)
+    }
+}
+
+impl PartialEq<bool> for Ordered {
+    fn eq(&self, other: &bool) -> bool {
+        matches!(self, Self::Leaf(Value::Bool(value)) if value == other)
     }
 }
 

@@ -7,8 +7,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
+use creole_tools::ordered::Ordered;
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
-use serde_json::{Map, Value};
 
 use self::entry::table;
 use self::vault::Vault;
@@ -23,7 +23,8 @@ const LARGEST: u64 = 1024 * 1024;
 const DEEPEST: usize = 64;
 
 /// The members that hold servers: of Claude Desktop and Cursor, of VS Code, and of its settings.
-const PLACES: [&str; 4] = ["/mcpServers", "/servers", "/mcp/servers", "/mcp/mcpServers"];
+const PLACES: [&[&str]; 4] =
+    [&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp", "mcpServers"]];
 
 /// Runs the verb.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
@@ -64,7 +65,7 @@ fn read(file: &Path) -> Result<String, Failure> {
 }
 
 /// Reads JSON with comments and trailing commas.
-fn parse(file: &Path, text: &str) -> Result<Value, Failure> {
+fn parse(file: &Path, text: &str) -> Result<Ordered, Failure> {
     let (mut depth, mut deepest) = (0_usize, 0);
     for byte in text.bytes() {
         match byte {
@@ -79,12 +80,17 @@ fn parse(file: &Path, text: &str) -> Result<Value, Failure> {
         return Err(Failure::Usage(format!("`{shown}` is nested deeper than {DEEPEST} levels")));
     }
     let options = ParseOptions { allow_missing_commas: false, ..ParseOptions::default() };
-    parse_to_serde_value::<Value>(text, &options)
+    parse_to_serde_value::<Ordered>(text, &options)
         .map_err(|error| Failure::Usage(format!("`{shown}` is not JSON: {error}")))
 }
 
-fn servers<'a>(file: &Path, document: &'a Value) -> Result<&'a Map<String, Value>, Failure> {
-    let found = PLACES.iter().find_map(|place| document.pointer(place)?.as_object());
+fn servers<'a>(file: &Path, document: &'a Ordered) -> Result<&'a [(String, Ordered)], Failure> {
+    let found = PLACES.iter().find_map(|place| {
+        match place.iter().fold(document, |part, name| &part[*name]) {
+            Ordered::Members(servers) => Some(servers.as_slice()),
+            _ => None,
+        }
+    });
     let shown = file.display();
     match found {
         None => Err(Failure::Usage(format!(
@@ -99,7 +105,7 @@ fn servers<'a>(file: &Path, document: &'a Value) -> Result<&'a Map<String, Value
 }
 
 /// The configuration as TOML.
-fn configuration(file: &Path, servers: &Map<String, Value>, vault: &mut Vault) -> String {
+fn configuration(file: &Path, servers: &[(String, Ordered)], vault: &mut Vault) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name: String = name.chars().filter(|letter| !letter.is_control()).collect();
     let mut text =
@@ -232,11 +238,31 @@ headers = { "X-Api-Key" = "${FAR_X_API_KEY}" }
     }
 
     #[test]
+    fn servers_and_what_they_are_given_keep_the_order_of_the_file() {
+        let (tables, notes) = imported(
+            r#"{"mcpServers": {
+                "zebra": {"command": "z", "env": {"ZOO": "1", "APE": "2"}, "zap": 1, "ant": 2},
+                "ape": {"url": "https://example.com/mcp", "headers": {"X-Zoo": "1", "X-Ape": "2"}}
+            }}"#,
+        );
+        let expected = r#"[upstreams.zebra]
+command = ["z"]
+env = { "ZOO" = "1", "APE" = "2" }
+
+[upstreams.ape]
+url = "https://example.com/mcp"
+headers = { "X-Zoo" = "1", "X-Ape" = "2" }
+"#;
+        assert_eq!(tables, expected);
+        assert!(notes[0].ends_with("`zap`, `ant`"), "{notes:?}");
+    }
+
+    #[test]
     fn what_is_no_configuration_is_refused() {
         let file = Path::new("x.json");
         assert!(parse(file, "{").is_err());
         assert!(parse(file, &"[".repeat(100_000)).unwrap_err().to_string().contains("deeper"));
-        let told = servers(file, &serde_json::json!({"other": {}})).unwrap_err().to_string();
+        let told = servers(file, &serde_json::json!({"other": {}}).into()).unwrap_err().to_string();
         assert!(told.contains("neither `mcpServers` nor `servers`"), "{told}");
     }
 }

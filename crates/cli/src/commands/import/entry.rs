@@ -2,7 +2,8 @@
 
 mod bridge;
 
-use serde_json::{Map, Value};
+use creole_tools::ordered::Ordered;
+use serde_json::Value;
 
 use super::vault::Vault;
 
@@ -24,7 +25,7 @@ const KNOWN: [&str; 13] = [
 ];
 
 /// The table of one server; nothing if it cannot be reached by what it says.
-pub(super) fn table(name: &str, server: &Value, vault: &mut Vault) -> Option<String> {
+pub(super) fn table(name: &str, server: &Ordered, vault: &mut Vault) -> Option<String> {
     let mut lines = vec![format!("[upstreams.{name}]")];
     let url = ["url", "serverUrl", "httpUrl"].iter().find_map(|key| server[*key].as_str());
     match (server["command"].as_str(), url) {
@@ -44,7 +45,9 @@ pub(super) fn table(name: &str, server: &Value, vault: &mut Vault) -> Option<Str
     if server["disabled"] == true || server["enabled"] == false {
         lines.push("enabled = false".to_owned());
     }
-    let unknown: Vec<String> = members(server)
+    let unknown: Vec<String> = server
+        .members()
+        .iter()
         .filter(|(key, _)| !KNOWN.contains(&key.as_str()))
         .map(|(key, _)| format!("`{key}`"))
         .collect();
@@ -56,10 +59,9 @@ pub(super) fn table(name: &str, server: &Value, vault: &mut Vault) -> Option<Str
     Some(lines.join("\n"))
 }
 
-fn program(name: &str, command: &str, server: &Value, vault: &mut Vault) -> Vec<String> {
+fn program(name: &str, command: &str, server: &Ordered, vault: &mut Vault) -> Vec<String> {
     let mut words = vec![quoted(&vault.text(name, command))];
-    let args: Vec<String> =
-        server["args"].as_array().into_iter().flatten().filter_map(plain).collect();
+    let args: Vec<String> = server["args"].items().iter().filter_map(plain).collect();
     words.extend(vault.arguments(name, &args).iter().map(|arg| quoted(arg)));
     let mut lines = vec![format!("command = [{}]", words.join(", "))];
     if let Some(folder) = server["cwd"].as_str() {
@@ -72,25 +74,23 @@ fn program(name: &str, command: &str, server: &Value, vault: &mut Vault) -> Vec<
 /// An inline table of texts; nothing if there are none.
 fn entries(
     key: &str,
-    table: &Value,
+    table: &Ordered,
     mut written: impl FnMut(&str, &str) -> String,
 ) -> Option<String> {
-    let entries: Vec<String> = members(table)
+    let entries: Vec<String> = table
+        .members()
+        .iter()
         .filter_map(|(key, value)| Some((key, plain(value)?)))
         .map(|(key, value)| format!("{} = {}", quoted(key), quoted(&written(key, &value))))
         .collect();
     (!entries.is_empty()).then(|| format!("{key} = {{ {} }}", entries.join(", ")))
 }
 
-fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    value.as_object().into_iter().flat_map(Map::iter)
-}
-
 /// A text, or a number or boolean as text: environments know nothing else.
-fn plain(value: &Value) -> Option<String> {
+fn plain(value: &Ordered) -> Option<String> {
     match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Ordered::Leaf(Value::String(text)) => Some(text.clone()),
+        Ordered::Leaf(value @ (Value::Number(_) | Value::Bool(_))) => Some(value.to_string()),
         _ => None,
     }
 }
@@ -108,7 +108,7 @@ mod tests {
 
     pub(super) fn written(server: &Value) -> (Option<String>, Vec<String>) {
         let mut vault = Vault::default();
-        (table("srv", server, &mut vault), vault.notes())
+        (table("srv", &server.clone().into(), &mut vault), vault.notes())
     }
 
     #[test]

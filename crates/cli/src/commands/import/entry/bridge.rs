@@ -1,6 +1,7 @@
 //! A program that only bridges to an address, `mcp-remote`: the address itself is what is wanted.
 
-use serde_json::{Map, Value};
+use creole_tools::ordered::Ordered;
+use serde_json::Value;
 
 use super::{entries, plain, quoted};
 use crate::commands::import::vault::Vault;
@@ -9,14 +10,14 @@ use crate::commands::import::vault::Vault;
 const PROGRAM: &str = "mcp-remote";
 
 /// Whether a server is such a program.
-pub(super) fn is_one(server: &Value) -> bool {
+pub(super) fn is_one(server: &Ordered) -> bool {
     address(server).is_some()
 }
 
 /// The words behind the program, of which the first is the address.
-fn address(server: &Value) -> Option<Vec<String>> {
+fn address(server: &Ordered) -> Option<Vec<String>> {
     let command = server["command"].as_str()?.to_owned();
-    let words = server["args"].as_array().into_iter().flatten().filter_map(plain);
+    let words = server["args"].items().iter().filter_map(plain);
     let mut words = std::iter::once(command).chain(words);
     let is_program = |word: &String| {
         let last = word.rsplit('/').next().unwrap_or_default();
@@ -29,15 +30,17 @@ fn address(server: &Value) -> Option<Vec<String>> {
 }
 
 /// The address and the headers; what else it was told is said to be left out.
-pub(super) fn lines(name: &str, server: &Value, vault: &mut Vault) -> Vec<String> {
+pub(super) fn lines(name: &str, server: &Ordered, vault: &mut Vault) -> Vec<String> {
     let words = address(server).unwrap_or_default();
     let mut words = words.iter().map(|word| with_variables(word, &server["env"]));
     let url = words.next().unwrap_or_default();
-    let (mut headers, mut others) = (Map::new(), Vec::new());
+    let (mut headers, mut others) = (Ordered::Members(Vec::new()), Vec::new());
     while let Some(word) = words.next() {
         let given = if word == "--header" { words.next() } else { None };
         match given.as_deref().and_then(|header| header.split_once(':')) {
-            Some((key, value)) => _ = headers.insert(key.trim().into(), value.trim().into()),
+            Some((key, value)) => {
+                headers.put(key.trim(), Ordered::Leaf(Value::from(value.trim())));
+            }
             None => others.push(format!("`{word}`")),
         }
     }
@@ -46,15 +49,14 @@ pub(super) fn lines(name: &str, server: &Value, vault: &mut Vault) -> Vec<String
         vault.note(format!("`{name}` is called without {PROGRAM}; left out, because it means nothing here: {others}"));
     }
     let mut lines = vec![format!("url = {}", quoted(&vault.url(name, &url)))];
-    let headers = Value::Object(headers);
     lines.extend(entries("headers", &headers, |key, value| vault.header(name, key, value)));
     lines
 }
 
 /// A word with the variables in it that the entry sets.
-fn with_variables(word: &str, env: &Value) -> String {
+fn with_variables(word: &str, env: &Ordered) -> String {
     let mut word = word.to_owned();
-    for (key, value) in env.as_object().into_iter().flatten() {
+    for (key, value) in env.members() {
         word = word.replace(&format!("${{{key}}}"), &plain(value).unwrap_or_default());
     }
     word
@@ -101,9 +103,10 @@ headers = { \"X-Team\" = \"a\" }
 
     #[test]
     fn a_program_that_is_no_bridge_stays_one() {
+        let is_one = |server: Value| is_one(&server.into());
         assert!(!is_one(
-            &json!({ "command": "npx", "args": ["-y", "other", "https://example.com/mcp"] })
+            json!({ "command": "npx", "args": ["-y", "other", "https://example.com/mcp"] })
         ));
-        assert!(!is_one(&json!({ "command": "mcp-remote", "args": ["--help"] })));
+        assert!(!is_one(json!({ "command": "mcp-remote", "args": ["--help"] })));
     }
 }
