@@ -2,17 +2,34 @@
 
 use serde_json::{Map, Value};
 
+use crate::commands::few;
 use crate::failure::Failure;
+use crate::property::{self, kind_of};
 
-/// How far references of a schema are followed.
-const DEPTH: usize = 16;
+/// Keys of a schema that may allow properties which it does not name.
+const OPENING: [&str; 8] = [
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "$ref",
+    "$dynamicRef",
+    "if",
+    "patternProperties",
+    "unevaluatedProperties",
+];
 
 /// The object of the arguments, checked for names that the tool does not have and for those that it needs.
-pub(crate) fn typed(tool: &str, schema: &Value, given: &[String]) -> Result<Value, Failure> {
+/// `text` is the schema as the server wrote it.
+pub(crate) fn typed(tool: &str, text: &str, given: &[String]) -> Result<Value, Failure> {
+    let schema: Value = serde_json::from_str(text).unwrap_or_default();
+    let schema = &schema;
     let mut arguments = Map::new();
     for entry in given {
-        let (name, text) = split(entry)?;
-        let value = value(tool, schema, name, text).map_err(Failure::Usage)?;
+        let (name, value) = split(entry)?;
+        if schema["properties"].get(name).is_none() && is_closed(schema) {
+            return Err(Failure::Usage(unknown(tool, &property::names(text), name)));
+        }
+        let value = read_as(tool, schema, name, value).map_err(Failure::Usage)?;
         if arguments.insert(name.to_owned(), value).is_some() {
             return Err(Failure::Usage(format!("the argument `{name}` is given twice")));
         }
@@ -35,15 +52,20 @@ pub(crate) fn split(entry: &str) -> Result<(&str, &str), Failure> {
     parts.ok_or_else(|| Failure::Usage(format!("`{entry}` is no argument; write `name=value`")))
 }
 
-fn value(tool: &str, schema: &Value, name: &str, text: &str) -> Result<Value, String> {
-    let Some(of_property) = schema["properties"].get(name) else {
-        return match schema["additionalProperties"] {
-            Value::Bool(false) => Err(unknown(tool, schema, name)),
-            _ => Ok(any(text)),
-        };
-    };
-    let mut kinds = Vec::new();
-    collect(of_property, schema, DEPTH, &mut kinds);
+/// Whether the schema names every argument that there is. One that names none, or says that others are welcome, does
+/// not.
+fn is_closed(schema: &Value) -> bool {
+    match schema.get("additionalProperties") {
+        Some(Value::Bool(false)) => true,
+        Some(_) => false,
+        None => {
+            schema["properties"].is_object() && !OPENING.iter().any(|key| schema.get(key).is_some())
+        }
+    }
+}
+
+fn read_as(tool: &str, schema: &Value, name: &str, text: &str) -> Result<Value, String> {
+    let kinds = property::types(&schema["properties"][name], schema);
     if kinds.is_empty() {
         return Ok(any(text));
     }
@@ -63,59 +85,16 @@ fn any(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-fn unknown(tool: &str, schema: &Value, name: &str) -> String {
-    let known: Vec<String> = schema["properties"]
-        .as_object()
-        .into_iter()
-        .flat_map(|all| all.keys())
-        .map(|known| format!("`{known}`"))
-        .collect();
-    match known.is_empty() {
-        true => format!("the tool `{tool}` takes no arguments, not even `{name}`"),
-        false => {
-            format!("the tool `{tool}` has no argument `{name}`; it has {}", known.join(", "))
-        }
+/// That a tool does not have an argument, which one may be meant, and how to send it all the same.
+fn unknown(tool: &str, known: &[String], name: &str) -> String {
+    let names: Vec<&str> = known.iter().map(String::as_str).collect();
+    if names.is_empty() {
+        return format!("the tool `{tool}` takes no arguments, so `{name}` is not sent");
     }
-}
-
-/// The types that a schema allows, in the order in which it names them.
-fn collect(schema: &Value, root: &Value, depth: usize, kinds: &mut Vec<String>) {
-    let Some(deeper) = depth.checked_sub(1) else { return };
-    let mut add = |kind: &str| {
-        if !kinds.iter().any(|known| known == kind) {
-            kinds.push(kind.to_owned());
-        }
-    };
-    match &schema["type"] {
-        Value::String(kind) => return add(kind),
-        Value::Array(several) => {
-            return several.iter().filter_map(Value::as_str).for_each(add);
-        }
-        _ => {}
-    }
-    for value in schema["enum"].as_array().into_iter().flatten().chain(schema.get("const")) {
-        add(kind_of(value));
-    }
-    let alternatives =
-        ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema[key].as_array());
-    for alternative in alternatives.flatten() {
-        collect(alternative, root, deeper, kinds);
-    }
-    let pointer = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
-    if let Some(target) = pointer.and_then(|pointer| root.pointer(pointer)) {
-        collect(target, root, deeper, kinds);
-    }
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
+    format!(
+        "the tool `{tool}` has no argument `{name}`: {}; `--args` sends an object unchecked",
+        few(name, &names)
+    )
 }
 
 /// The text as a value of this type, if it is one.
@@ -144,8 +123,7 @@ fn in_words(kind: &str) -> &str {
 
 /// What could stand for a value that is missing.
 fn placeholder(schema: &Value, name: &str) -> String {
-    let mut kinds = Vec::new();
-    collect(&schema["properties"][name], schema, DEPTH, &mut kinds);
+    let kinds = property::types(&schema["properties"][name], schema);
     kinds.first().map_or("VALUE", String::as_str).to_uppercase()
 }
 
@@ -175,7 +153,7 @@ mod tests {
 
     fn read_as(entry: &str) -> Result<Value, String> {
         let (name, text) = split(entry).unwrap();
-        value("tool", &schema(), name, text)
+        super::read_as("tool", &schema(), name, text)
     }
 
     #[test]
@@ -204,12 +182,43 @@ mod tests {
         );
         assert!(read_as("sure=yes").unwrap_err().ends_with("`true` or `false`"));
         assert!(read_as("maybe=x").unwrap_err().ends_with("a whole number or `null`"));
-        assert!(read_as("other=1").unwrap_err().contains("has no argument `other`; it has `"));
+    }
+
+    fn refused(schema: &str, entry: &str) -> Option<String> {
+        typed("tool", schema, &[entry.to_owned()]).err().map(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_one_that_may_be_meant() {
+        let schema = r#"{"properties":{"zoo":{},"message":{},"ape":{}}}"#;
+        let expected = "error: the tool `tool` has no argument `mesage`: did you mean `message`?; \
+                        `--args` sends an object unchecked";
+        assert_eq!(refused(schema, "mesage=1").as_deref(), Some(expected));
+        let all = refused(schema, "x=1").unwrap();
+        assert!(all.contains("it has `zoo`, `message`, `ape`"), "{all}");
+        let none = "error: the tool `tool` takes no arguments, so `x` is not sent";
+        assert_eq!(refused(r#"{"properties":{}}"#, "x=1").as_deref(), Some(none));
+        let closed = r#"{"properties":{"a":{}},"additionalProperties":false}"#;
+        assert!(refused(closed, "b=1").is_some());
+    }
+
+    #[test]
+    fn a_schema_that_welcomes_others_gets_them() {
+        for open in [
+            "{}",
+            r#"{"properties":{"a":{}},"additionalProperties":true}"#,
+            r#"{"properties":{"a":{}},"additionalProperties":{"type":"string"}}"#,
+            r#"{"properties":{"a":{}},"patternProperties":{"^x":{}}}"#,
+            r#"{"properties":{"a":{}},"anyOf":[{"properties":{"x":{}}}]}"#,
+        ] {
+            assert_eq!(refused(open, "x=1"), None, "{open}");
+        }
     }
 
     #[test]
     fn what_is_missing_or_given_twice_is_told() {
         let schema = json!({"properties": {"a": {"type": "integer"}}, "required": ["a"]});
+        let schema = schema.to_string();
         let told = typed("add", &schema, &[]).unwrap_err().to_string();
         assert_eq!(told, "error: the tool `add` also needs --arg a=INTEGER");
         let twice = ["a=1".to_owned(), "a=2".to_owned()];

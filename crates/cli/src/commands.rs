@@ -55,15 +55,21 @@ fn one_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, F
 
 /// That a server does not have what was named, and what it has.
 fn no_such(server: &str, what: &str, name: &str, known: &[&str]) -> String {
-    let likely = creole_gateway::nearest(name, known.iter().copied());
-    let hint = match (likely, known) {
-        (Some(likely), _) => format!("did you mean `{likely}`?"),
-        (None, []) => format!("it has no {what} at all"),
-        (None, known) if known.len() <= FEW => {
+    let hint = match known {
+        [] => format!("it has no {what} at all"),
+        known => few(name, known),
+    };
+    crate::output::printable(&format!("`{server}` has no {what} `{name}`: {hint}"))
+}
+
+/// The name that may be meant, or those that there are.
+pub(crate) fn few(name: &str, known: &[&str]) -> String {
+    match creole_gateway::nearest(name, known.iter().copied()) {
+        Some(likely) => format!("did you mean `{likely}`?"),
+        None if known.len() <= FEW => {
             let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
             format!("it has {}", names.join(", "))
         }
-        (None, known) => format!("it has {} others; `creole list` shows them", known.len()),
-    };
-    crate::output::printable(&format!("`{server}` has no {what} `{name}`: {hint}"))
+        None => format!("it has {} others; `creole list` shows them", known.len()),
+    }
 }

@@ -10,6 +10,7 @@ mod failure;
 mod guardian;
 mod log;
 mod output;
+mod property;
 mod questions;
 mod render;
 mod session;

@@ -2,6 +2,7 @@
 
 mod field;
 mod form;
+mod format;
 
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use creole::client::Client;
 use creole::proto::model::ListKind;
 use creole::proto::revision::Era;
-use creole::proto::wire::Raw;
+use creole::proto::wire::{Object, Raw};
 use serde_json::{Value, json};
 
 use super::one_word;
@@ -58,16 +58,16 @@ fn object(text: &str) -> Result<Value, Failure> {
     }
 }
 
-/// The schema of the tool's arguments. Listing also tells which of them are repeated in headers.
-async fn schema(client: &Client, name: &str, tool: &str) -> Result<Value, Failure> {
+/// The schema of the tool's arguments, as the server wrote it. Listing also tells which of them are repeated in headers.
+async fn schema(client: &Client, name: &str, tool: &str) -> Result<String, Failure> {
     let tools = client.list(ListKind::Tools).await.map_err(|fault| failed(name, &fault))?;
     let Some(found) = tools.iter().find(|item| item.name() == tool) else {
         let known: Vec<&str> = tools.iter().map(|item| item.name()).collect();
         return Err(Failure::Call(super::no_such(name, "tool", tool, &known)));
     };
     let rules = client.connection().greeting().rules;
-    let definition: Value = serde_json::from_str(found.text(rules)).unwrap_or_default();
-    Ok(definition["inputSchema"].clone())
+    let schema = Object::new(found.text(rules)).and_then(|tool| tool.get("inputSchema"));
+    Ok(schema.unwrap_or_default().to_owned())
 }
 
 /// Shows what the tool answered. One that failed has no data to show, but a reason.

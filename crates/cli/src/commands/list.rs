@@ -6,13 +6,14 @@ use creole::client::Client;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::{Definition, ListKind};
 use creole::proto::revision::Era;
+use creole::proto::wire::Object;
 use serde_json::Value;
 
 use crate::args::{KINDS, ListArgs};
 use crate::failure::Failure;
 use crate::render::{first_line, for_stdout};
 use crate::session::{failed, with_client};
-use crate::{output, target};
+use crate::{output, property, target};
 
 /// The widest column of names.
 const WIDEST: usize = 32;
@@ -109,17 +110,20 @@ fn json(lists: &[Listed]) -> String {
 fn text(lists: &[Listed]) -> String {
     let mut lines = Vec::new();
     for (kind, items) in lists {
-        let items: Vec<Value> =
-            items.iter().filter_map(|item| serde_json::from_str(item).ok()).collect();
+        let items: Vec<(&str, Value)> = items
+            .iter()
+            .filter_map(|item| Some((item.as_str(), serde_json::from_str(item).ok()?)))
+            .collect();
         let name = KINDS.iter().find(|(_, known)| known == kind).map_or("", |(name, _)| name);
         lines.push(format!("{name} ({})", items.len()));
         let label = |item: &Value| label(*kind, item);
-        let width = items.iter().map(|item| label(item).chars().count()).max().unwrap_or(0);
+        let width = items.iter().map(|(_, item)| label(item).chars().count()).max().unwrap_or(0);
         let width = width.min(WIDEST);
-        for item in &items {
+        for (written, item) in &items {
             let about = about(*kind, item);
             lines.push(format!("  {:width$}  {about}", label(item)).trim_end().to_owned());
-            lines.extend(parameters(*kind, item).map(|line| format!("  {:width$}  {line}", "")));
+            let parameters = parameters(*kind, written, item);
+            lines.extend(parameters.map(|line| format!("  {:width$}  {line}", "")));
         }
     }
     lines.join("\n")
@@ -144,29 +148,28 @@ fn about(kind: ListKind, item: &Value) -> String {
     }
 }
 
-/// The arguments of a tool or a prompt; what may be left out has a question mark.
-fn parameters(kind: ListKind, item: &Value) -> Option<String> {
+/// The arguments of a tool or a prompt, in the order of the definition's text; what may be left out has a question mark.
+fn parameters(kind: ListKind, written: &str, item: &Value) -> Option<String> {
     let parameters: Vec<String> = match kind {
         ListKind::Tools => {
             let schema = &item["inputSchema"];
             let required = schema["required"].as_array();
             let is_required =
                 |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
-            let properties = schema["properties"].as_object()?;
-            properties
-                .iter()
-                .map(|(name, of)| {
-                    let kind = of["type"].as_str().map(|kind| format!(" {kind}"));
-                    parameter(name, is_required(name), kind)
-                })
-                .collect()
+            let text = Object::new(written).and_then(|item| item.get("inputSchema"));
+            let names = property::names(text.unwrap_or_default());
+            let shown = |name: &String| {
+                let summary = property::summary(&schema["properties"][name], schema);
+                parameter(name, is_required(name), &summary)
+            };
+            names.iter().map(shown).collect()
         }
         ListKind::Prompts => item["arguments"]
             .as_array()?
             .iter()
             .filter_map(|argument| {
                 let is_required = argument["required"] == true;
-                Some(parameter(argument["name"].as_str()?, is_required, None))
+                Some(parameter(argument["name"].as_str()?, is_required, ""))
             })
             .collect(),
         _ => return None,
@@ -174,9 +177,10 @@ fn parameters(kind: ListKind, item: &Value) -> Option<String> {
     (!parameters.is_empty()).then(|| parameters.join(", "))
 }
 
-fn parameter(name: &str, is_required: bool, kind: Option<String>) -> String {
+fn parameter(name: &str, is_required: bool, summary: &str) -> String {
     let mark = if is_required { "" } else { "?" };
-    first_line(&format!("{name}{mark}{}", kind.unwrap_or_default()))
+    let summary = summary.replace(['\n', '\r'], " ");
+    output::printable(format!("{name}{mark} {summary}").trim_end())
 }
 
 #[cfg(test)]
@@ -199,6 +203,14 @@ tools (2)
 resources (1)
   a:b  n: d";
         assert_eq!(text(&lists), expected);
+    }
+
+    #[test]
+    fn arguments_keep_their_order_and_show_values_and_defaults() {
+        let tool = r#"{"name":"t","inputSchema":{"properties":{
+            "zoo":{"type":"integer","default":3},"ape":{"enum":["a","b"]},"mid":{"type":"string"}},"required":["mid"]}}"#;
+        let lists = [(ListKind::Tools, vec![tool.to_owned()])];
+        assert_eq!(text(&lists), "tools (1)\n  t\n     zoo? integer = 3, ape? a|b, mid string");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use creole::proto::model::ListKind;
 use creole::proto::revision::Era;
 use serde_json::{Value, json};
 
-use super::{no_such, one_word};
+use super::{few, no_such, one_word};
 use crate::args::PromptArgs;
 use crate::failure::Failure;
 use crate::render::{block, for_stdout};
@@ -45,12 +45,26 @@ async fn check(
     };
     let rules = client.connection().greeting().rules;
     let definition: Value = serde_json::from_str(found.text(rules)).unwrap_or_default();
+    if let Some(refusal) = unknown(prompt, &definition, given) {
+        return Err(Failure::Usage(refusal));
+    }
     match missing(&definition, given) {
         missing if missing.is_empty() => Ok(()),
         missing => {
             Err(Failure::Usage(format!("the prompt `{prompt}` also needs {}", missing.join(" "))))
         }
     }
+}
+
+/// That the prompt does not have an argument that is given.
+fn unknown(prompt: &str, definition: &Value, given: &BTreeMap<&str, &str>) -> Option<String> {
+    let arguments = definition["arguments"].as_array().into_iter().flatten();
+    let known: Vec<&str> = arguments.filter_map(|argument| argument["name"].as_str()).collect();
+    let name = given.keys().find(|name| !known.contains(name))?;
+    Some(output::printable(&match known.as_slice() {
+        [] => format!("the prompt `{prompt}` takes no arguments, so `{name}` is not sent"),
+        known => format!("the prompt `{prompt}` has no argument `{name}`: {}", few(name, known)),
+    }))
 }
 
 fn missing(definition: &Value, given: &BTreeMap<&str, &str>) -> Vec<String> {
@@ -90,5 +104,16 @@ mod tests {
         let definition = json!({"arguments": [{"name": "a", "required": true}, {"name": "b"}]});
         assert_eq!(missing(&definition, &BTreeMap::new()), ["--arg a=TEXT"]);
         assert!(missing(&definition, &BTreeMap::from([("a", "1")])).is_empty());
+    }
+
+    #[test]
+    fn what_a_prompt_does_not_have_is_refused() {
+        let definition = json!({"arguments": [{"name": "goal"}]});
+        let refused =
+            |definition, name| unknown("plan", definition, &BTreeMap::from([(name, "x")]));
+        assert_eq!(refused(&definition, "goal"), None);
+        let expected = "the prompt `plan` has no argument `gaol`: did you mean `goal`?";
+        assert_eq!(refused(&definition, "gaol").as_deref(), Some(expected));
+        assert!(refused(&json!({}), "x").unwrap().contains("takes no arguments"));
     }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::format::Format;
+
 /// A field of a form.
 #[derive(Debug)]
 pub(super) struct Field<'a> {
@@ -14,6 +16,8 @@ pub(super) struct Field<'a> {
 #[derive(Debug, PartialEq)]
 enum Kind {
     Text,
+    /// Text of a certain form.
+    Formatted(Format),
     Whole,
     Number,
     Boolean,
@@ -31,7 +35,10 @@ impl<'a> Field<'a> {
             (None, Some("integer")) => Kind::Whole,
             (None, Some("number")) => Kind::Number,
             (None, Some("boolean")) => Kind::Boolean,
-            _ => Kind::Text,
+            _ => match schema["format"].as_str().and_then(Format::named) {
+                Some(format) => Kind::Formatted(format),
+                None => Kind::Text,
+            },
         };
         Self { name, schema, is_required, kind }
     }
@@ -49,16 +56,35 @@ impl<'a> Field<'a> {
             }
         }
         let need = match (self.schema.get("default"), self.is_required) {
-            (Some(default), _) => format!("Enter for {}", plain(default)),
+            (Some(default), _) => format!("Enter for {}", self.title_of(default)),
             (None, true) => "required".to_owned(),
             (None, false) => "Enter for none".to_owned(),
         };
         format!("{lines}\n    {}, {need}: ", self.wanted())
     }
 
+    /// A value as the form calls it.
+    fn title_of(&self, value: &Value) -> String {
+        let choices = match &self.kind {
+            Kind::Choice(choices) | Kind::Choices(choices) => choices.as_slice(),
+            _ => &[],
+        };
+        let title = |value: &Value| {
+            let choice = choices.iter().find(|(known, _)| known == value);
+            choice.map_or_else(|| plain(value), |(_, title)| title.clone())
+        };
+        match value {
+            Value::Array(values) if !choices.is_empty() => {
+                values.iter().map(title).collect::<Vec<_>>().join(", ")
+            }
+            value => title(value),
+        }
+    }
+
     fn wanted(&self) -> &'static str {
-        match self.kind {
+        match &self.kind {
             Kind::Text => "text",
+            Kind::Formatted(format) => format.wanted(),
             Kind::Whole => "whole number",
             Kind::Number => "number",
             Kind::Boolean => "yes or no",
@@ -79,6 +105,8 @@ impl<'a> Field<'a> {
         let wrong = || format!("`{line}` is not understood: write {}", self.wanted());
         let value = match &self.kind {
             Kind::Text => json!(line),
+            Kind::Formatted(format) if format.takes(line) => json!(line),
+            Kind::Formatted(_) => return Err(wrong()),
             Kind::Whole => json!(line.parse::<i64>().map_err(|_| wrong())?),
             Kind::Number => {
                 let number = line.parse::<f64>().ok().filter(|number| number.is_finite());
@@ -154,6 +182,26 @@ mod tests {
         assert_eq!(field.read("1, 2"), Ok(Some(json!(["a", "b"]))));
         assert_eq!(field.read(""), Ok(None));
         assert!(field.read("1,9").is_err());
+    }
+
+    #[test]
+    fn a_default_is_told_by_its_title() {
+        let items = json!({"anyOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]});
+        let schema = json!({"type": "array", "items": items, "default": ["a", "b"]});
+        let prompt = Field::new("letters", &schema, false).prompt();
+        assert!(prompt.ends_with("with commas, Enter for A, B: "), "{prompt}");
+        let schema = json!({"enum": ["r"], "enumNames": ["Red"], "default": "r"});
+        assert!(Field::new("colour", &schema, false).prompt().ends_with("Enter for Red: "));
+    }
+
+    #[test]
+    fn text_of_a_certain_form_is_read_as_such() {
+        let schema = json!({"type": "string", "format": "date"});
+        let field = Field::new("day", &schema, true);
+        assert_eq!(field.prompt(), "  day\n    a date such as 2027-01-31, required: ");
+        assert_eq!(field.read("2027-01-31"), Ok(Some(json!("2027-01-31"))));
+        let expected = "`notadate` is not understood: write a date such as 2027-01-31";
+        assert_eq!(field.read("notadate"), Err(expected.to_owned()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::field::Field;
 use super::{Answer, CANCEL, DECLINE, Typed, typed};
-use crate::output;
+use crate::{output, property};
 
 /// How often one field is asked.
 const TRIES: usize = 10;
@@ -18,6 +18,8 @@ const FIELDS: usize = 100;
 
 /// Asks for every field of a form.
 pub(super) fn ask(schema: &Raw, input: &mut impl BufRead) -> Answer {
+    // A parsed object does not keep the order in which the form was written.
+    let names = property::names(schema.as_str());
     let schema: Value = schema.decode().unwrap_or(Value::Null);
     let Some(properties) = schema["properties"].as_object().filter(|all| all.len() <= FIELDS)
     else {
@@ -26,7 +28,8 @@ pub(super) fn ask(schema: &Raw, input: &mut impl BufRead) -> Answer {
     };
     output::talk(&format!("({DECLINE} declines, {CANCEL} gives up)"));
     let mut content = Map::new();
-    for (name, schema_of_field) in properties {
+    for name in &names {
+        let schema_of_field = &properties[name];
         let required = schema["required"].as_array();
         let is_required =
             required.is_some_and(|all| all.iter().any(|one| one.as_str() == Some(name)));
@@ -93,6 +96,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn fields_are_asked_in_the_order_of_the_form() {
+        let schema =
+            Raw::parse(r#"{"properties":{"zoo":{"type":"integer"},"ape":{"type":"string"}}}"#);
+        let answer = ask(&schema.unwrap(), &mut "5\nfive\n".as_bytes());
+        assert_eq!(answer, accepted(json!({"zoo": 5, "ape": "five"})));
+    }
+
+    #[test]
+    fn a_date_that_is_none_is_asked_again() {
+        let schema = json!({"properties": {"day": {"type": "string", "format": "date"}}});
+        let answer = fill(&schema, "notadate\n2026-02-30\n2026-02-28\n");
+        assert_eq!(answer, accepted(json!({"day": "2026-02-28"})));
+    }
 
     fn fill(schema: &Value, typed: &str) -> Answer {
         ask(&Raw::of(schema), &mut typed.as_bytes())

@@ -1,0 +1,173 @@
+//! What a tool's schema says of its properties: their order, their types, their values and their defaults.
+
+use creole::proto::wire::Object;
+use serde_json::Value;
+
+/// How far references of a schema are followed.
+const DEPTH: usize = 16;
+
+/// The most values of an enumeration that are shown.
+const VALUES: usize = 12;
+
+/// The longest value that is shown, in characters.
+const LONGEST: usize = 40;
+
+/// The names of the properties in the order of the schema's text: a parsed object does not keep it.
+pub(crate) fn names(schema: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in
+        Object::new(schema).and_then(|schema| schema.enter("properties")).into_iter().flatten()
+    {
+        if !names.iter().any(|known| *known == name) {
+            names.push(name.into_owned());
+        }
+    }
+    names
+}
+
+/// The types that a property may have, in the order in which its schema names them. `root` holds its definitions.
+pub(crate) fn types(property: &Value, root: &Value) -> Vec<String> {
+    let mut kinds = Vec::new();
+    collect_types(property, root, DEPTH, &mut kinds);
+    kinds
+}
+
+/// How a list shows what a property takes: its values, or else its types, and its default.
+pub(crate) fn summary(property: &Value, root: &Value) -> String {
+    let mut values = Vec::new();
+    collect_values(property, root, DEPTH, &mut values);
+    let taken = match values.as_slice() {
+        [] => {
+            let types = types(property, root);
+            types.into_iter().filter(|kind| kind != "null").collect::<Vec<_>>().join("|")
+        }
+        values => {
+            let more = if values.len() > VALUES { "|…" } else { "" };
+            let shown: Vec<String> = values.iter().take(VALUES).map(shown).collect();
+            format!("{}{more}", shown.join("|"))
+        }
+    };
+    let default = property.get("default").filter(|default| !default.is_null());
+    match default.map(shown) {
+        Some(default) => format!("{taken} = {default}").trim_start().to_owned(),
+        None => taken,
+    }
+}
+
+/// A value on one line, not longer than a few words.
+fn shown(value: &Value) -> String {
+    let text = value.as_str().filter(|text| !text.is_empty());
+    let text = text.map_or_else(|| value.to_string(), str::to_owned);
+    match text.chars().count() > LONGEST {
+        true => text.chars().take(LONGEST).chain(['…']).collect(),
+        false => text,
+    }
+}
+
+fn collect_types(schema: &Value, root: &Value, depth: usize, kinds: &mut Vec<String>) {
+    let Some(deeper) = depth.checked_sub(1) else { return };
+    let mut add = |kind: &str| {
+        if !kinds.iter().any(|known| known == kind) {
+            kinds.push(kind.to_owned());
+        }
+    };
+    match &schema["type"] {
+        Value::String(kind) => return add(kind),
+        Value::Array(several) => {
+            return several.iter().filter_map(Value::as_str).for_each(add);
+        }
+        _ => {}
+    }
+    for value in schema["enum"].as_array().into_iter().flatten().chain(schema.get("const")) {
+        add(kind_of(value));
+    }
+    for part in parts(schema, root) {
+        collect_types(part, root, deeper, kinds);
+    }
+}
+
+/// The values of an enumeration; null stands for leaving a property out.
+fn collect_values(schema: &Value, root: &Value, depth: usize, values: &mut Vec<Value>) {
+    let Some(deeper) = depth.checked_sub(1) else { return };
+    for value in schema["enum"].as_array().into_iter().flatten().chain(schema.get("const")) {
+        if !value.is_null() && !values.contains(value) {
+            values.push(value.clone());
+        }
+    }
+    // Beside a type that takes more than the values, they are not all that there is.
+    let takes_more = |part: &Value| {
+        let mut own = Vec::new();
+        collect_values(part, root, deeper, &mut own);
+        own.is_empty() && part["type"] != "null"
+    };
+    if !parts(schema, root).any(takes_more) {
+        for part in parts(schema, root) {
+            collect_values(part, root, deeper, values);
+        }
+    }
+}
+
+/// The schemas that a schema is made of: its alternatives, and what it refers to.
+fn parts<'a>(schema: &'a Value, root: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let alternatives =
+        ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+    let pointer = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
+    alternatives.chain(pointer.and_then(|pointer| root.pointer(pointer)))
+}
+
+/// The type of a value.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_keep_the_order_of_the_text() {
+        let schema = r#"{"type":"object","properties":{"zoo":{},"ape":{},"zoo":{},"m":{}},"required":["ape"]}"#;
+        assert_eq!(names(schema), ["zoo", "ape", "m"]);
+        assert!(names("{}").is_empty() && names("5").is_empty());
+    }
+
+    #[test]
+    fn a_summary_has_values_and_default() {
+        let root = json!({"$defs": {"Unit": {"enum": ["metric", "imperial"]}}});
+        let rows = [
+            (json!({"type": "integer"}), "integer"),
+            (json!({"type": "integer", "default": 5}), "integer = 5"),
+            (json!({"enum": ["red", "green"], "default": "red"}), "red|green = red"),
+            (json!({"type": "string", "enum": ["", "a"], "default": ""}), "\"\"|a = \"\""),
+            (
+                json!({"anyOf": [{"$ref": "#/$defs/Unit"}, {"type": "null"}], "default": null}),
+                "metric|imperial",
+            ),
+            (json!({"anyOf": [{"const": "auto"}, {"type": "integer"}]}), "string|integer"),
+            (json!({"default": [1]}), "= [1]"),
+            (json!({}), ""),
+        ];
+        for (property, expected) in rows {
+            assert_eq!(summary(&property, &root), expected, "{property}");
+        }
+        let many: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+        assert_eq!(summary(&json!({"enum": many}), &root), "0|1|2|3|4|5|6|7|8|9|10|11|…");
+        let long = "x".repeat(50);
+        assert_eq!(summary(&json!({"default": long}), &root), format!("= {}…", "x".repeat(40)));
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_ends() {
+        let root = json!({"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}});
+        assert_eq!(summary(&json!({"$ref": "#/$defs/A"}), &root), "");
+    }
+}
