@@ -119,6 +119,9 @@ pub(crate) struct CheckArgs {
     /// Look at a WordPress site instead: permalinks, Application Passwords, and whether the platform sees who calls.
     #[arg(long, value_name = "SITE", conflicts_with_all = ["words", "config", "preset", "command"])]
     pub(crate) wordpress: Option<String>,
+    /// End with 1 if anything is found to be wrong, so that scripts can tell.
+    #[arg(long)]
+    pub(crate) strict: bool,
     #[command(flatten)]
     pub(crate) peer: PeerArgs,
 }
@@ -134,7 +137,9 @@ Examples:
   creole check --json -- npx -y @modelcontextprotocol/server-everything
   creole check --wordpress https://example.org
 
-A site is looked at as CREOLE_WORDPRESS_USER with CREOLE_WORDPRESS_PASSWORD, if they are set. No tool is called. It ends with 0 whatever it finds, and with 1 if the server cannot be spoken to.";
+A site is looked at as CREOLE_WORDPRESS_USER with CREOLE_WORDPRESS_PASSWORD, if they are set. No tool is called.
+
+It ends with 1 if the server cannot be spoken to, and with 0 whatever else it finds; with --strict also with 1 if there are findings.";
 
 /// `creole import`.
 #[derive(Debug, Group)]
@@ -193,6 +198,10 @@ pub(crate) struct TargetArgs {
     /// the environment.
     #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with_all = ["command", "preset"])]
     pub(crate) headers: Vec<String>,
+    /// A file of certificates in the PEM form: the authorities that vouch for an `https` server, in place of those
+    /// that the system trusts.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "preset"])]
+    pub(crate) cacert: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) environment: EnvironmentArgs,
     /// How the server speaks, if it is not by the specification.

@@ -28,6 +28,8 @@ struct Lists {
     mended: Vec<String>,
     /// The items that break the rules of their kind and are not among those that are listed.
     excluded: Vec<(ListKind, ExcludedItem)>,
+    /// The lists that the server says it has and does not know.
+    unknown: Vec<&'static str>,
 }
 
 /// Runs the verb.
@@ -50,9 +52,20 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         true => {
             let mut document = report.json();
             document["upstreams"] = upstreams::document(&behind);
-            output::data(&format!("{document}\n"))
+            output::data(&format!("{document}\n"))?;
         }
-        false => output::data(&for_stdout(&with_upstreams(report.text(), &behind))),
+        false => output::data(&for_stdout(&with_upstreams(report.text(), &behind)))?,
+    }
+    let missing = behind.iter().filter(|row| !upstreams::problems(row).is_empty()).count();
+    judge(args, report.problems() + missing)
+}
+
+/// With `--strict`, what was found to be wrong is a failure.
+fn judge(args: &CheckArgs, problems: usize) -> Result<(), Failure> {
+    match (args.strict, problems) {
+        (false, _) | (_, 0) => Ok(()),
+        (true, 1) => Err(Failure::Call("1 problem was found".to_owned())),
+        (true, count) => Err(Failure::Call(format!("{count} problems were found"))),
     }
 }
 
@@ -79,6 +92,7 @@ async fn lists(client: &Client, name: &str) -> Result<Lists, Failure> {
             Err(fault) if fault.kind == FaultKind::MethodNotFound => {
                 let method = creole::proto::op::Operation::List(kind, None).method();
                 output::talk(&format!("creole: `{name}` does not know `{method}`"));
+                lists.unknown.push(method);
             }
             Err(fault) => return Err(failed(name, &fault)),
         }

@@ -53,6 +53,8 @@ pub(super) struct Report {
     noise: u64,
     fidelity: Vec<Row>,
     findings: Vec<Finding>,
+    /// How many lists the server says it has and does not know.
+    unknown: usize,
 }
 
 /// What the clients of each revision get of one thing.
@@ -101,7 +103,13 @@ impl Report {
                 })
                 .collect(),
             findings: lint(lists),
+            unknown: lists.unknown.len(),
         }
+    }
+
+    /// How much is wrong with the server.
+    pub(super) fn problems(&self) -> usize {
+        self.findings.len() + self.unknown + usize::from(self.noise > 0)
     }
 
     pub(super) fn json(&self) -> Value {

@@ -34,9 +34,11 @@ pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
     let findings =
         runtime.block_on(site.examine()).map_err(|why| Failure::Call(format!("{url}: {why}")))?;
     match args.peer.json {
-        true => output::data(&format!("{}\n", document(&findings))),
-        false => output::data(&for_stdout(&text(&site, &findings))),
+        true => output::data(&format!("{}\n", document(&findings)))?,
+        false => output::data(&for_stdout(&text(&site, &findings)))?,
     }
+    let wrong = findings.iter().filter(|finding| finding.is_fine == Some(false)).count();
+    super::judge(args, wrong)
 }
 
 /// The name and the Application Password of the environment.

@@ -1,0 +1,84 @@
+//! Names, orders, values and defaults of what servers take, and what is refused before it is sent.
+
+use crate::place::Place;
+
+/// A server of 2025-06-18 in a shell: one tool whose schema has an order of its own, and one prompt.
+const ORDERED: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{}},"serverInfo":{"name":"ordered","version":"1"}}' ;;
+    *'"tools/list"'*) result='{"tools":[{"name":"book","description":"Books","inputSchema":{"type":"object","properties":{"when":{"type":"string","description":"d"},"unit":{"type":"string","description":"d","enum":["days","hours"],"default":"days"},"count":{"type":"integer","description":"d","default":1}},"required":["when"]}}]}' ;;
+    *'"prompts/list"'*) result='{"prompts":[{"name":"plan","description":"Plans","arguments":[{"name":"goal"},{"name":"after","required":true}]}]}' ;;
+    *'"tools/call"'*) result='{"content":[{"type":"text","text":"booked"}]}' ;;
+    *'"prompts/get"'*) result='{"messages":[]}' ;;
+    *) continue ;;
+  esac
+  [ -n "$id" ] && printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+fn with_server<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    [words, &["--", "sh", "-c", ORDERED]].concat()
+}
+
+#[test]
+fn a_list_keeps_the_order_of_the_schema_and_shows_values_and_defaults() {
+    let ran = Place::new().run(&with_server(&["list"])).succeeded();
+    let expected = "\
+tools (1)
+  book  Books
+        when string, unit? days|hours = days, count? integer = 1
+prompts (1)
+  plan  Plans
+        goal?, after
+";
+    assert_eq!(ran.stdout, expected);
+}
+
+#[test]
+fn an_unknown_argument_is_refused_with_the_one_that_may_be_meant() {
+    let place = Place::new();
+    let cases: [(&[&str], &str); 4] = [
+        (
+            &["call", "book", "--arg", "when=now", "--arg", "cuont=2"],
+            "error: the tool `book` has no argument `cuont`: did you mean `count`?; `--args` sends an object unchecked\n",
+        ),
+        (
+            &["call", "book", "--arg", "when=now", "--arg", "colour=red"],
+            "error: the tool `book` has no argument `colour`: it has `when`, `unit`, `count`; \
+             `--args` sends an object unchecked\n",
+        ),
+        (
+            &["prompt", "plan", "--arg", "after=x", "--arg", "gaol=y"],
+            "error: the prompt `plan` has no argument `gaol`: did you mean `goal`?\n",
+        ),
+        (
+            &["prompt", "plan", "--arg", "goal=x"],
+            "error: the prompt `plan` also needs --arg after=TEXT\n",
+        ),
+    ];
+    for (words, stderr) in cases {
+        let ran = place.run(&with_server(words));
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(2), "", stderr));
+    }
+    let unchecked = ["call", "book", "--args", r#"{"cuont":2}"#];
+    assert_eq!(place.run(&with_server(&unchecked)).succeeded().stdout, "booked\n");
+}
+
+#[test]
+fn a_strict_check_ends_with_one_where_something_is_wrong() {
+    let place = Place::new();
+    place.run(&with_server(&["check", "--strict"])).succeeded();
+    let careless = ORDERED.replace("\"description\":\"Books\",", "");
+    let words = ["check", "--strict", "--", "sh", "-c", &careless];
+    let ran = place.run(&words);
+    assert!(ran.stdout.contains("findings (1)"), "{}", ran.stdout);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "error: 1 problem was found\n"));
+    let words = ["check", "--", "sh", "-c", &careless];
+    place.run(&words).succeeded();
+    let noisy = format!("echo welcome; {ORDERED}");
+    let ran = place.run(&["check", "--strict", "--json", "--", "sh", "-c", &noisy]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "error: 1 problem was found\n"));
+    assert!(ran.stdout.ends_with("}\n"), "{}", ran.stdout);
+}

@@ -1,0 +1,5 @@
+//! What a person meets on the command line, by the real binary: at a terminal and in a pipe.
+#![cfg(unix)]
+
+mod arguments;
+mod place;
