@@ -18,6 +18,8 @@ mod http;
 mod mending;
 #[path = "client/orphans.rs"]
 mod orphans;
+#[path = "client/proxies.rs"]
+mod proxies;
 #[path = "client/scripted.rs"]
 mod scripted;
 #[path = "client/support.rs"]

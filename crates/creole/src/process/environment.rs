@@ -3,8 +3,8 @@
 
 use std::ffi::{OsStr, OsString};
 
-/// What programs need to find their files, their user and their language.
-const INHERITED: [&str; 16] = [
+/// What programs need to find their files, their user, their language and their way out of a network.
+const INHERITED: [&str; 27] = [
     "PATH",
     "HOME",
     "USER",
@@ -21,6 +21,19 @@ const INHERITED: [&str; 16] = [
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
+    // The authorities of a network, and its proxies. What a proxy wants to know is the user's, as all that a program
+    // does there is.
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
 ];
 
 /// Whether children get this entry of our environment.
@@ -46,6 +59,18 @@ mod tests {
 
     fn entry((key, value): (&str, &str)) -> (OsString, OsString) {
         (key.into(), value.into())
+    }
+
+    #[test]
+    fn authorities_and_proxies_of_the_network_are_inherited() {
+        for key in ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"] {
+            assert!(is_inherited(OsStr::new(key)), "{key}");
+        }
+        for key in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
+            let small = key.to_lowercase();
+            assert!(is_inherited(OsStr::new(key)) && is_inherited(OsStr::new(&small)), "{key}");
+        }
+        assert!(!is_inherited(OsStr::new("FTP_PROXY")));
     }
 
     #[test]

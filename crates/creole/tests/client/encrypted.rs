@@ -16,7 +16,7 @@ use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::json;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncReadExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
@@ -34,7 +34,7 @@ fn certify(last_year: i32) -> (Certificate, KeyPair) {
 }
 
 /// Serves with a certificate for `localhost` that ends in this year; gives the certificate back.
-async fn serve(last_year: i32) -> (SocketAddr, String) {
+pub(crate) async fn serve(last_year: i32) -> (SocketAddr, String) {
     let (certificate, key) = certify(last_year);
     let certificate = certificate.pem();
     let folder = tempfile::tempdir().unwrap();
@@ -49,7 +49,7 @@ async fn serve(last_year: i32) -> (SocketAddr, String) {
     (address, certificate)
 }
 
-fn router() -> Router<Endpoint> {
+pub(crate) fn router() -> Router<Endpoint> {
     let endpoint = Endpoint::new(server(&Watch::default()).start(), Settings::default());
     let methods = [Method::POST, Method::GET, Method::DELETE];
     let router = Router::new(Guard::loopback(), Drain::new());
@@ -63,15 +63,7 @@ async fn serve_behind_another() -> (SocketAddr, String, UnboundedReceiver<io::Re
     let behind = plain.address().unwrap();
     tokio::spawn(plain.serve(router()));
 
-    let (certificate, key) = certify(3000);
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = ServerConfig::builder_with_provider(aws_lc_rs::default_provider().into())
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)
-        .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let (acceptor, certificate) = acceptor();
     let front = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = front.local_addr().unwrap();
     let (ended, ends) = unbounded_channel();
@@ -87,7 +79,38 @@ async fn serve_behind_another() -> (SocketAddr, String, UnboundedReceiver<io::Re
             });
         }
     });
-    (address, certificate.pem(), ends)
+    (address, certificate, ends)
+}
+
+/// What takes the encryption off, of somebody who only knows HTTP/1.1, and its certificate.
+fn acceptor() -> (TlsAcceptor, String) {
+    let (certificate, key) = certify(3000);
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(aws_lc_rs::default_provider().into())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    (TlsAcceptor::from(Arc::new(config)), certificate.pem())
+}
+
+/// Serves nothing, and tells what each connection begins with; gives the certificate back.
+pub(crate) async fn serve_recording() -> (SocketAddr, String, UnboundedReceiver<String>) {
+    let (acceptor, certificate) = acceptor();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (heard, seen) = unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut stream = acceptor.accept(stream).await.unwrap();
+            let mut bytes = vec![0; 4096];
+            let count = stream.read(&mut bytes).await.unwrap();
+            // Most tests only want the first.
+            _ = heard.send(String::from_utf8_lossy(&bytes[..count]).into_owned());
+        }
+    });
+    (address, certificate, seen)
 }
 
 fn target(address: SocketAddr, trusted: &str) -> Target {

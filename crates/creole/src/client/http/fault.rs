@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::answer::Head;
 use super::pool::Unreached;
+use super::route::ProxyFailure;
 use crate::process::unavailable;
 
 /// The server could not be reached, or the connection broke before it answered.
@@ -31,6 +32,7 @@ pub(super) fn why_unreached(
     is_connect: bool,
 ) -> (String, &'static str) {
     match deepest(error) {
+        Depth::Proxy(why) => (format!("cannot be reached: {why}"), "proxy"),
         Depth::Tls(why) => (format!("cannot be trusted: {why}"), "tls"),
         Depth::Io(kind) if is_connect => (io_words(kind).to_owned(), "connect"),
         _ if is_connect => ("cannot be found or reached".to_owned(), "connect"),
@@ -42,6 +44,7 @@ pub(super) fn why_unreached(
 }
 
 enum Depth {
+    Proxy(String),
     Tls(String),
     Io(std::io::ErrorKind),
     Other,
@@ -50,6 +53,9 @@ enum Depth {
 fn deepest(error: &(dyn Error + 'static)) -> Depth {
     let (mut found, mut next) = (Depth::Other, Some(error));
     while let Some(error) = next {
+        if let Some(proxy) = error.downcast_ref::<ProxyFailure>() {
+            return Depth::Proxy(proxy.to_string());
+        }
         if let Some(tls) = error.downcast_ref::<rustls::Error>() {
             return Depth::Tls(tls.to_string());
         }
@@ -80,6 +86,7 @@ pub(super) fn refused(name: &str, head: &Head) -> Fault {
         401 => ("wants other credentials", "unauthorized"),
         403 => ("does not allow this", "forbidden"),
         404 | 405 => ("has nothing at this place", "not_found"),
+        407 => ("is behind a proxy that wants other credentials", "proxy"),
         413 => ("refuses a message of this size", "too_large"),
         429 => ("is asked too often", "rate_limited"),
         300..=399 => ("points elsewhere, which is not followed", "redirected"),

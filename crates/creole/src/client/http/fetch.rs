@@ -6,19 +6,22 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use http::header::{HOST, LOCATION};
+use http::header::{HOST, LOCATION, PROXY_AUTHORIZATION};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::GaiResolver;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::answer::Body;
 use super::fault::why_unreached;
+use super::proxy::Proxies;
+use super::route::Route;
 use super::screen::{NotPublic, Screen};
 use super::target::resolve;
-use super::wire::{self, CONNECT, IDLE, Payload, Trust, Unread};
+use super::wire::{self, IDLE, Payload, Trust, Unread};
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 5;
@@ -76,25 +79,30 @@ impl Error for Unfetched {}
 pub struct Fetcher {
     reach: Reach,
     is_encrypted: bool,
+    proxies: Proxies,
     /// Made for the first request: to read the certificates of the system takes longer than all else at a start.
     client: Arc<OnceLock<Result<Connected, String>>>,
 }
 
-type Connected = Client<HttpsConnector<HttpConnector<Screen>>, Payload>;
+type Connected = Client<HttpsConnector<Route<HttpConnector<Screen>>>, Payload>;
 
 impl Fetcher {
     /// A client that connects to what is within reach; encrypted, and then to whom the system trusts, or not at all.
+    /// Where the environment names a proxy, that looks names up and judges where they lead.
     pub fn new(reach: Reach, is_encrypted: bool) -> Self {
-        Self { reach, is_encrypted, client: Arc::default() }
+        Self::through(Proxies::of_environment(), reach, is_encrypted)
+    }
+
+    /// The same, through these proxies and not through those that the environment names.
+    pub fn through(proxies: Proxies, reach: Reach, is_encrypted: bool) -> Self {
+        Self { reach, is_encrypted, proxies, client: Arc::default() }
     }
 
     fn connected(&self) -> Result<Connected, String> {
         let is_encrypted = self.is_encrypted;
         let screen = Screen { is_open: self.reach == Reach::Anywhere };
-        let mut connector = HttpConnector::new_with_resolver(screen);
-        connector.enforce_http(false);
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(CONNECT));
+        let (direct, to_proxy) = (wire::plain(screen), wire::plain(GaiResolver::new()));
+        let connector = Route::new(direct, to_proxy, self.proxies.clone());
         let trust = if is_encrypted { Trust::System } else { Trust::Plain };
         let builder = HttpsConnectorBuilder::new().with_tls_config(wire::tls(trust)?);
         let builder = if is_encrypted { builder.https_only() } else { builder.https_or_http() };
@@ -129,6 +137,13 @@ impl Fetcher {
         *request.headers_mut() = sent.headers.clone();
         // The host is that of the URL, whoever says otherwise.
         request.headers_mut().remove(HOST);
+        // A request that is not forwarded reaches the service, which has no business with it.
+        request.headers_mut().remove(PROXY_AUTHORIZATION);
+        if let (Some("http"), Ok(Some(proxy))) = (url.scheme_str(), self.proxies.on_the_way_to(url))
+            && let Some(shown) = &proxy.authorization
+        {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, shown.clone());
+        }
         let client = self.client.get_or_init(|| self.connected()).as_ref();
         let client = client.map_err(|why| Unfetched::Unconnected(format!("the service {why}")))?;
         client.request(request).await.map_err(|error| unfetched(&error))

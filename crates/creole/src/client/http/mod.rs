@@ -9,8 +9,10 @@ mod listen;
 mod old_sse;
 mod pool;
 mod probe;
+mod proxy;
 mod request;
 mod resumed;
+mod route;
 mod screen;
 mod single;
 mod target;
@@ -19,6 +21,7 @@ mod wire;
 pub(super) use fault::status_of;
 pub use old_sse::OldSseServer;
 pub(super) use probe::Heard;
+pub use proxy::Proxies;
 pub use resumed::ResumedServer;
 pub use target::Target;
 

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use http::Uri;
 use http::uri::PathAndQuery;
 use hyper::client::conn::http2;
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+use hyper_util::client::legacy::connect::Connection;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::sleep;
 use tower_service::Service;
@@ -17,7 +16,7 @@ use tower_service::Service;
 use super::answer::{Body, Head};
 use super::request::Request;
 use super::single::Single;
-use super::wire::{IDLE, KEEP_ALIVE, Payload};
+use super::wire::{Connector, IDLE, KEEP_ALIVE, Payload};
 
 /// The most connections that are kept.
 const MOST_IDLE: usize = 256;
@@ -28,7 +27,7 @@ const ROUNDS: u32 = 4;
 
 /// The connections to one origin.
 pub(super) struct Pool {
-    connector: HttpsConnector<HttpConnector>,
+    connector: Connector,
     origin: Uri,
     connections: Mutex<Connections>,
     own: Weak<Self>,
@@ -58,7 +57,7 @@ pub(super) type Answer = (Head, Body);
 
 impl Pool {
     /// An empty pool. The origin has a scheme and a host.
-    pub(super) fn new(connector: HttpsConnector<HttpConnector>, origin: Uri) -> Arc<Self> {
+    pub(super) fn new(connector: Connector, origin: Uri) -> Arc<Self> {
         let connections = Mutex::default();
         Arc::new_cyclic(|own| Self { connector, origin, connections, own: own.clone() })
     }

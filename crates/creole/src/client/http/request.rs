@@ -41,6 +41,15 @@ impl Headers {
     }
 }
 
+/// What a proxy is told that forwards requests.
+#[derive(Debug)]
+pub(super) struct Forwarded {
+    /// The scheme and the host of the server.
+    pub(super) origin: String,
+    /// What is shown to the proxy, which passes the request on without it.
+    pub(super) authorization: Option<HeaderValue>,
+}
+
 /// How requests of one kind begin, written once for all of them.
 pub(super) struct Start {
     method: Method,
@@ -51,18 +60,24 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Requests with these headers, of which the host is always that of the target.
+    /// Requests with these headers, of which the host is always that of the target. One that a proxy forwards names
+    /// the server in its first line as well (RFC 9112, section 3.2.2).
     pub(super) fn new(
         method: Method,
         path: PathAndQuery,
         mut headers: Headers,
         host: &HeaderValue,
+        forwarded: Option<&Forwarded>,
     ) -> Arc<Self> {
         headers.0.retain(|(name, _)| *name != HOST);
         let mut text = Vec::with_capacity(512);
         let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| text.extend_from_slice(part));
-        put(&[method.as_str().as_bytes(), b" ", path.as_str().as_bytes()]);
+        let origin = forwarded.map_or("", |forwarded| forwarded.origin.as_str());
+        put(&[method.as_str().as_bytes(), b" ", origin.as_bytes(), path.as_str().as_bytes()]);
         put(&[b" HTTP/1.1\r\nhost: ", host.as_bytes(), b"\r\n"]);
+        if let Some(shown) = forwarded.and_then(|forwarded| forwarded.authorization.as_ref()) {
+            put(&[b"proxy-authorization: ", shown.as_bytes(), b"\r\n"]);
+        }
         for (name, value) in headers.iter() {
             put(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
         }
@@ -177,7 +192,7 @@ mod tests {
         let repeated =
             repeated.map(|(name, value)| (name.to_owned().into(), value.to_owned().into()));
         let host = HeaderValue::from_static("host:1");
-        let start = |method| Start::new(method, path.clone(), headers.clone(), &host);
+        let start = |method| Start::new(method, path.clone(), headers.clone(), &host, None);
         let request = start(Method::POST).request(repeated.into(), body);
         let head = |request: &Request| {
             let mut bytes = Vec::new();
@@ -192,5 +207,13 @@ mod tests {
         assert_eq!(beside.headers().len(), 3);
         let request = start(Method::GET).request(Vec::new(), Bytes::new());
         assert!(!head(&request).contains("content-length"));
+        let authorization = Some(HeaderValue::from_static("p"));
+        let forwarded = Forwarded { origin: "http://host:1".to_owned(), authorization };
+        let start = Start::new(Method::GET, path.clone(), Headers::new(), &host, Some(&forwarded));
+        let request = start.request(Vec::new(), Bytes::new());
+        let expected =
+            "GET http://host:1/mcp?x=1 HTTP/1.1\r\nhost: host:1\r\nproxy-authorization: p\r\n\r\n";
+        assert_eq!(head(&request), expected);
+        assert!(request.beside(Uri::from_static("https://host/mcp")).headers().is_empty());
     }
 }

@@ -13,11 +13,11 @@ use bytes::{Buf, Bytes};
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use self::rest::Rest;
 use super::answer::Head;
 use super::request::Request;
+use super::route::Hop;
 
 /// How much is read at once, at first and while much comes.
 const LEAST_READ: usize = 8 * 1024;
@@ -30,7 +30,7 @@ const LONGEST_HEAD: usize = 64 * 1024;
 const SMALL_BODY: usize = 64 * 1024;
 
 /// What bytes travel on, encrypted or not.
-pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+pub(super) type Stream = MaybeHttpsStream<Hop>;
 
 /// Says that nothing more comes, where the end of a stream could be somebody else's doing.
 pub(super) trait Goodbye {

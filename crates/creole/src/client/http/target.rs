@@ -12,7 +12,8 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 
 use super::fault;
 use super::pool::{Answer, Pool};
-use super::request::{Headers, Request, Start};
+use super::proxy::Proxies;
+use super::request::{Forwarded, Headers, Request, Start};
 use super::wire::{self, Trust};
 use crate::client::credentials::{self, Credentials, Keyring};
 use crate::process::unavailable;
@@ -35,6 +36,8 @@ pub struct Target {
     /// What is shown besides, where that changes.
     keyring: Option<Keyring>,
     pool: Arc<Pool>,
+    /// Where a proxy forwards the requests: what it is told.
+    forwarded: Option<Arc<Forwarded>>,
     longest: usize,
     has_streams: bool,
 }
@@ -58,6 +61,19 @@ impl Target {
         url: &str,
         certificates: Option<&[u8]>,
     ) -> Result<Self, Fault> {
+        Self::through(Proxies::of_environment(), name, url, certificates)
+    }
+
+    /// The same, through these proxies and not through those that the environment names.
+    ///
+    /// # Errors
+    /// As [`Target::trusting`], and when the proxy on the way cannot be used.
+    pub fn through(
+        proxies: Proxies,
+        name: impl Into<String>,
+        url: &str,
+        certificates: Option<&[u8]>,
+    ) -> Result<Self, Fault> {
         let name: String = name.into();
         let refused =
             |why: &str| unavailable(&name, format!("the URL of `{name}` {why}"), "not_configured");
@@ -74,13 +90,21 @@ impl Target {
             (Some("https"), None) => Trust::System,
             _ => Trust::Plain,
         };
-        let connector = wire::connector(trust).map_err(|why| refused(&why))?;
         let host = host(&url).ok_or_else(|| refused("names no host"))?;
+        let proxy = proxies.on_the_way_to(&url).map_err(|why| {
+            unavailable(&name, format!("`{name}` cannot be reached: {why}"), "not_configured")
+        })?;
+        let forwarded = proxy.filter(|_| url.scheme_str() == Some("http")).map(|proxy| {
+            let origin = format!("http://{}", String::from_utf8_lossy(host.as_bytes()));
+            Arc::new(Forwarded { origin, authorization: proxy.authorization.clone() })
+        });
+        let connector = wire::connector(trust, proxies).map_err(|why| refused(&why))?;
         let origin = with_path(&url, "/").ok_or_else(|| refused("cannot be read"))?;
         Ok(Self {
             path: path(&url),
             host,
             pool: Pool::new(connector, origin),
+            forwarded,
             name: name.into(),
             url,
             headers: Headers::default(),
@@ -155,7 +179,7 @@ impl Target {
         for (name, value) in self.headers.iter().filter(|(name, _)| is_ours(name)) {
             headers.set(name.clone(), value.clone());
         }
-        Start::new(method, self.path.clone(), headers, &self.host)
+        Start::new(method, self.path.clone(), headers, &self.host, self.forwarded.as_deref())
     }
 
     /// A request with these headers.

@@ -11,8 +11,11 @@ use creole_proto::framing::sse::{Event, SseDecoder, SseError};
 use http_body::{Frame, SizeHint};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::GaiResolver;
 
 use super::answer::Body;
+use super::proxy::Proxies;
+use super::route::Route;
 pub(super) use crate::client::encrypt::{Trust, tls};
 use crate::client::link::LARGE;
 
@@ -32,17 +35,18 @@ pub(super) const DEAD: Duration = Duration::from_secs(30);
 /// How long a connection that nobody uses is kept.
 pub(super) const IDLE: Duration = Duration::from_secs(60);
 
+/// What makes connections to a server, directly or through a proxy.
+pub(super) type Connector = HttpsConnector<Route<HttpConnector>>;
+
 /// What makes connections.
-pub(super) fn connector(trust: Trust<'_>) -> Result<HttpsConnector<HttpConnector>, String> {
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(CONNECT));
+pub(super) fn connector(trust: Trust<'_>, proxies: Proxies) -> Result<Connector, String> {
+    let mut connector = plain(GaiResolver::new());
     connector.set_keepalive(Some(KEEP_ALIVE));
     connector.set_keepalive_interval(Some(KEEP_ALIVE_AGAIN));
     connector.set_keepalive_retries(Some(KEEP_ALIVE_TRIES));
     #[cfg(target_os = "linux")]
     connector.set_tcp_user_timeout(Some(DEAD));
+    let connector = Route::new(connector.clone(), connector, proxies);
     let tls = tls(trust)?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
     let builder = match trust {
@@ -50,6 +54,15 @@ pub(super) fn connector(trust: Trust<'_>) -> Result<HttpsConnector<HttpConnector
         _ => builder.https_only(),
     };
     Ok(builder.enable_all_versions().wrap_connector(connector))
+}
+
+/// Connections that are not encrypted, to addresses that this finds.
+pub(super) fn plain<R>(resolver: R) -> HttpConnector<R> {
+    let mut connector = HttpConnector::new_with_resolver(resolver);
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT));
+    connector
 }
 
 /// The body of a request: all of it at once, or nothing.

@@ -16,7 +16,7 @@ fn request(body: impl Into<Bytes>) -> Request {
     headers.set(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let path = PathAndQuery::from_static("/mcp");
     let host = HeaderValue::from_static("host");
-    Start::new(Method::POST, path, headers, &host).request(Vec::new(), body.into())
+    Start::new(Method::POST, path, headers, &host, None).request(Vec::new(), body.into())
 }
 
 impl Goodbye for DuplexStream {}

@@ -1,0 +1,273 @@
+//! Making a connection, directly or through a proxy.
+
+use std::error::Error;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::dns::GaiResolver;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tower_service::Service;
+
+use super::fault::why_unreached;
+use super::proxy::{Proxies, Proxy};
+use super::wire::{Trust, tls};
+
+/// How long a proxy may take to connect to a server.
+const TUNNEL: Duration = Duration::from_secs(20);
+
+/// The longest answer of a proxy that is asked to connect.
+const LONGEST_HEAD: usize = 16 * 1024;
+
+/// The most headers in it.
+const MOST_HEADERS: usize = 64;
+
+type BoxError = Box<dyn Error + Send + Sync>;
+type Bytes = MaybeHttpsStream<TokioIo<TcpStream>>;
+
+/// Makes connections. Names of servers are looked up by `direct`; where a proxy is on the way it looks them up.
+#[derive(Clone)]
+pub(super) struct Route<C> {
+    direct: C,
+    /// Connects to proxies, wherever they are: their names are of whoever runs this program.
+    to_proxy: HttpConnector<GaiResolver>,
+    proxies: Proxies,
+}
+
+impl<C> Route<C> {
+    pub(super) fn new(direct: C, to_proxy: HttpConnector<GaiResolver>, proxies: Proxies) -> Self {
+        Self { direct, to_proxy, proxies }
+    }
+}
+
+impl<C> Service<Uri> for Route<C>
+where
+    C: Service<Uri, Response = TokioIo<TcpStream>>,
+    C::Error: Into<BoxError>,
+    C::Future: Send + 'static,
+{
+    type Response = Hop;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Hop, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.direct.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, url: Uri) -> Self::Future {
+        let proxy = match self.proxies.on_the_way_to(&url) {
+            Ok(proxy) => proxy.cloned(),
+            Err(why) => {
+                let failure = ProxyFailure(why.to_owned());
+                return Box::pin(async move { Err(failure.into()) });
+            }
+        };
+        let Some(proxy) = proxy else {
+            let connecting = self.direct.call(url);
+            return Box::pin(async move {
+                let stream = connecting.await.map_err(Into::into)?;
+                Ok(Hop { stream: MaybeHttpsStream::Http(stream), is_forwarded: false })
+            });
+        };
+        let to_proxy = self.to_proxy.clone();
+        Box::pin(async move {
+            let stream = connect(to_proxy, &proxy).await.map_err(|error| {
+                let (why, _) = why_unreached(&*error, true);
+                ProxyFailure(format!("the proxy {} {why}", proxy.place()))
+            })?;
+            let is_forwarded = url.scheme_str() != Some("https");
+            if is_forwarded {
+                return Ok(Hop { stream, is_forwarded });
+            }
+            let tunnelled = timeout(TUNNEL, tunnel(stream, &proxy, &url)).await;
+            let stream = tunnelled.unwrap_or_else(|_| Err("does not answer in time".to_owned()));
+            let failed = |why| ProxyFailure(format!("the proxy {} {why}", proxy.place()));
+            Ok(Hop { stream: stream.map_err(failed)?, is_forwarded })
+        })
+    }
+}
+
+/// Connects to a proxy, which may itself be behind TLS.
+async fn connect(mut connector: HttpConnector, proxy: &Proxy) -> Result<Bytes, BoxError> {
+    if proxy.url.scheme_str() == Some("https") {
+        let mut encrypted = HttpsConnector::from((connector, Arc::new(tls(Trust::System)?)));
+        poll_fn(|context| encrypted.poll_ready(context)).await?;
+        return encrypted.call(proxy.url.clone()).await;
+    }
+    poll_fn(|context| connector.poll_ready(context)).await?;
+    Ok(MaybeHttpsStream::Http(connector.call(proxy.url.clone()).await?))
+}
+
+/// Has the proxy connect to a server (RFC 9110, section 9.3.6).
+async fn tunnel(stream: Bytes, proxy: &Proxy, url: &Uri) -> Result<Bytes, String> {
+    let host = url.host().unwrap_or_default();
+    let port = url.port_u16().unwrap_or(443);
+    let mut head =
+        format!("CONNECT {host}:{port} HTTP/1.1\r\nhost: {host}:{port}\r\n").into_bytes();
+    if let Some(authorization) = &proxy.authorization {
+        head.extend_from_slice(b"proxy-authorization: ");
+        head.extend_from_slice(authorization.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    let broken = |_: io::Error| "broke the connection off".to_owned();
+    let mut stream = TokioIo::new(stream);
+    write_all(&mut stream, &head).await.map_err(broken)?;
+    let mut answer = Vec::new();
+    loop {
+        if read_some(&mut stream, &mut answer).await.map_err(broken)? == 0 {
+            return Err("broke the connection off".to_owned());
+        }
+        if let Some(status) = status_of(&answer)? {
+            return accepted(status).map(|()| stream.into_inner());
+        }
+    }
+}
+
+/// What an answer of a proxy to `CONNECT` means.
+fn accepted(status: u16) -> Result<(), String> {
+    match status {
+        200..300 => Ok(()),
+        407 => Err("wants a name and a password, or other ones: \
+                    write them into the variable, as http://name:password@host:port"
+            .to_owned()),
+        status => Err(format!("refuses to connect to it (status {status})")),
+    }
+}
+
+/// The status of an answer, once its head is there.
+fn status_of(answer: &[u8]) -> Result<Option<u16>, String> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut head = httparse::Response::new(&mut headers);
+    match head.parse(answer) {
+        // What is behind the head of a refusal is a page; behind that of a tunnel a server would have spoken first.
+        Ok(httparse::Status::Complete(length)) => match head.code {
+            Some(200..300) if length < answer.len() => {
+                Err("sends something that nobody asked for".to_owned())
+            }
+            code => Ok(code),
+        },
+        Ok(httparse::Status::Partial) if answer.len() < LONGEST_HEAD => Ok(None),
+        _ => Err("answers with something that is no HTTP".to_owned()),
+    }
+}
+
+async fn write_all(stream: &mut TokioIo<Bytes>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = poll_fn(|context| Pin::new(&mut *stream).poll_write(context, bytes)).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[count..];
+    }
+    poll_fn(|context| Pin::new(&mut *stream).poll_flush(context)).await
+}
+
+/// Reads what there is, behind what was read before; tells how much came.
+async fn read_some(stream: &mut TokioIo<Bytes>, into: &mut Vec<u8>) -> io::Result<usize> {
+    let mut chunk = [0; 1024];
+    let mut room = ReadBuf::new(&mut chunk);
+    poll_fn(|context| Pin::new(&mut *stream).poll_read(context, &mut room)).await?;
+    into.extend_from_slice(room.filled());
+    Ok(room.filled().len())
+}
+
+/// What went wrong with a proxy.
+#[derive(Debug)]
+pub(super) struct ProxyFailure(String);
+
+impl fmt::Display for ProxyFailure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Error for ProxyFailure {}
+
+/// A connection to a server, or to a proxy that forwards requests to it.
+pub(super) struct Hop {
+    stream: Bytes,
+    /// Whether a proxy reads the requests, which then name the server as well.
+    is_forwarded: bool,
+}
+
+impl Hop {
+    fn stream(self: Pin<&mut Self>) -> Pin<&mut Bytes> {
+        Pin::new(&mut self.get_mut().stream)
+    }
+}
+
+impl Connection for Hop {
+    fn connected(&self) -> Connected {
+        self.stream.connected().proxy(self.is_forwarded)
+    }
+}
+
+impl Read for Hop {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.stream().poll_read(context, into)
+    }
+}
+
+impl Write for Hop {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.stream().poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.stream().poll_write_vectored(context, slices)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_of_a_proxy_is_read_to_its_end_and_no_further() {
+        assert_eq!(status_of(b"HTTP/1.1 200 OK\r\nVia: x\r\n"), Ok(None));
+        assert_eq!(status_of(b"HTTP/1.1 200 OK\r\n\r\n"), Ok(Some(200)));
+        assert_eq!(status_of(b"HTTP/1.0 403 Forbidden\r\n\r\n<html>"), Ok(Some(403)));
+        assert!(status_of(b"HTTP/1.1 200 OK\r\n\r\nhello").is_err());
+        assert!(status_of(b"SSH-2.0-x\r\n").is_err());
+        assert!(
+            status_of(&[b"HTTP/1.1 200 OK\r\nA: ".to_vec(), vec![b'x'; LONGEST_HEAD]].concat())
+                .is_err()
+        );
+    }
+}
