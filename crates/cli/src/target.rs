@@ -7,6 +7,7 @@ use creole::client::Way;
 use creole::client::http::Target;
 use creole::process::Program;
 use creole_gateway::Source;
+use creole_gateway::plan::upstream::Authorities;
 
 use crate::args::{EnvironmentArgs, PeerArgs, TargetArgs};
 use crate::failure::Failure;
@@ -102,7 +103,7 @@ pub(crate) fn place<'a>(
     if !url.contains("://") {
         return Err(nowhere(Some(url)));
     }
-    Ok((Place::Way(Box::new(http(url, &target.headers)?)), rest))
+    Ok((Place::Way(Box::new(http(url, target)?)), rest))
 }
 
 fn nowhere(word: Option<&str>) -> Failure {
@@ -142,9 +143,13 @@ pub(crate) fn program(command: &[OsString], environment: &EnvironmentArgs) -> Re
     Ok(Way::Child(program))
 }
 
-fn http(url: &str, headers: &[String]) -> Result<Way, Failure> {
+/// A server at a URL, by what the command line says of it.
+fn http(url: &str, args: &TargetArgs) -> Result<Way, Failure> {
+    let TargetArgs { headers, cacert, .. } = args;
+    let authorities = cacert.as_ref().map(|file| authorities(url, file)).transpose()?;
+    let trusted = authorities.as_ref().map(Authorities::pem);
     let refused = |fault: creole::proto::fault::Fault| Failure::Usage(fault.detail);
-    let mut target = Target::new(host(url), url).map_err(refused)?;
+    let mut target = Target::trusting(host(url), url, trusted).map_err(refused)?;
     for header in headers {
         let (name, value) = header.split_once(':').ok_or_else(|| {
             Failure::Usage(format!("`{header}` is no header; write `Name: value`"))
@@ -153,6 +158,16 @@ fn http(url: &str, headers: &[String]) -> Result<Way, Failure> {
         target = target.header(name.trim(), &value).map_err(refused)?;
     }
     Ok(Way::Http(target))
+}
+
+/// The certificates of `--cacert`.
+fn authorities(url: &str, file: &Path) -> Result<Authorities, Failure> {
+    if !url.starts_with("https://") {
+        let what = "`--cacert` is for servers whose URL begins with https://";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    Authorities::read(file.to_owned())
+        .map_err(|why| Failure::Usage(format!("`{}` {why}", file.display())))
 }
 
 /// What a server is called in messages: its host, since the rest of a URL may be a secret.

@@ -188,7 +188,9 @@ impl Plan {
         let of_tools = self.recipes.iter().filter_map(Recipe::script);
         let scripts = of_layers.chain(of_tools).map(|script| script.file().to_owned());
         let documents = self.recipes.iter().filter_map(Recipe::api).flat_map(|api| &*api.files);
-        let others = documents.cloned().chain(self.seal_keys.clone());
+        let authorities = self.upstreams.iter().filter_map(UpstreamPlan::authorities);
+        let authorities = authorities.map(|authorities| authorities.file().to_owned());
+        let others = documents.cloned().chain(self.seal_keys.clone()).chain(authorities);
         let mut files: Vec<PathBuf> = scripts.chain(others).collect();
         files.sort();
         files.dedup();

@@ -35,6 +35,9 @@ pub struct UpstreamTable {
     /// without a shell for the first request, and again when the server answers with 401; it gets the environment that
     /// a `command` gets, and ten seconds. Only with `url`.
     pub token_command: Option<Placed<Vec<Placed<String>>>>,
+    /// A file of certificates in the PEM form, as seen from the folder of this file: the authorities that vouch for the
+    /// server, in place of those that the system trusts. Only with a `url` that begins with `https://`.
+    pub ca_file: Option<Placed<String>>,
     /// What its tools and prompts are called by here before their own names; empty for nothing. Default: the name of
     /// this table and `__`.
     pub prefix: Option<Placed<String>>,

@@ -1,7 +1,9 @@
 //! What the tables of the servers behind mean.
 
+mod authorities;
 mod token;
 
+pub use authorities::Authorities;
 pub use token::Token;
 
 use std::path::{Path, PathBuf};
@@ -102,10 +104,21 @@ pub enum Reached {
         headers: Vec<(String, Secret)>,
         /// Where the token comes from that each request carries.
         token: Option<Token>,
+        /// The certificates of the authorities that vouch for it, in the PEM form; those of the system if there are
+        /// none.
+        authorities: Option<Authorities>,
     },
 }
 
 impl UpstreamPlan {
+    /// The authorities that vouch for it, if those of the system do not.
+    pub(super) fn authorities(&self) -> Option<&Authorities> {
+        match &self.reached {
+            Reached::Url { authorities, .. } => authorities.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The same plan, with relative paths that begin at this folder.
     pub(super) fn within(mut self, folder: &Path) -> Self {
         match &mut self.reached {
@@ -157,7 +170,7 @@ fn upstream(
         most_waiting: most(table.most_waiting, MOST_WAITING),
         most_sessions: most(table.most_sessions, MOST_SESSIONS),
         chain: chain::resolve(table.chain.clone(), folder)?,
-        reached: reached(table)?,
+        reached: reached(table, folder)?,
         name,
     })
 }
@@ -215,9 +228,9 @@ fn spoken(
     Ok((Some(revision), of_revision))
 }
 
-fn reached(table: UpstreamTable) -> Result<Reached, Problem> {
+fn reached(table: UpstreamTable, folder: &Path) -> Result<Reached, Problem> {
     let UpstreamTable { command, url, preset, env, env_pass, cwd, headers, .. } = table;
-    let UpstreamTable { token_file, token_command, .. } = table;
+    let UpstreamTable { token_file, token_command, ca_file, .. } = table;
     if let Some(preset) = preset {
         let is_alone = command.is_none() && url.is_none();
         return match presets::find(&preset.value) {
@@ -243,6 +256,7 @@ fn reached(table: UpstreamTable) -> Result<Reached, Problem> {
                 ("headers", headers.map(|it| it.span)),
                 ("token_file", token_file.map(|it| it.span)),
                 ("token_command", token_command.map(|it| it.span)),
+                ("ca_file", ca_file.map(|it| it.span)),
             ];
             if let Some((key, Some(span))) = spans.iter().find(|(_, span)| span.is_some()) {
                 return Err(only(key, "url", span));
@@ -270,7 +284,9 @@ fn reached(table: UpstreamTable) -> Result<Reached, Problem> {
                 .into_iter()
                 .map(|entry| header(entry, &OWN_HEADERS))
                 .collect::<Result<_, _>>()?;
-            Ok(Reached::Url { url: address(url)?, headers, token })
+            let url = address(url)?;
+            let authorities = ca_file.map(|file| authorities::resolve(file, &url, folder));
+            Ok(Reached::Url { url, headers, token, authorities: authorities.transpose()? })
         }
         (Some(_), Some(url)) => {
             Err(Problem::new("an upstream has a `command` or a `url`, not both")

@@ -101,9 +101,10 @@ fn place(plan: &UpstreamPlan) -> Result<Way, LayerError> {
                 |error| LayerError::new(format!("this program cannot find itself: {error}"));
             self::preset(&plan.name, preset).map_err(unknown)
         }
-        Reached::Url { url, headers, token } => {
+        Reached::Url { url, headers, token, authorities } => {
             let refused = |fault: creole::proto::fault::Fault| LayerError::new(fault.detail);
-            let target = Target::new(&plan.name, url).map_err(refused)?;
+            let trusted = authorities.as_ref().map(|authorities| authorities.pem());
+            let target = Target::trusting(&plan.name, url, trusted).map_err(refused)?;
             let target = target.with_streams(plan.dialect.event_streams);
             let header = |target: Target, (name, value): &(String, _)| {
                 let crate::plan::upstream::Secret(value) = value;

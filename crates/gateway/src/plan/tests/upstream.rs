@@ -39,7 +39,7 @@ fn an_address_is_called_with_its_headers_which_are_not_shown() {
     assert!(!format!("{remote:?}").contains("s3cret"));
     let headers = vec![("Authorization".to_owned(), Secret("Bearer s3cret".to_owned()))];
     let url = "https://example.com/mcp".to_owned();
-    assert_eq!(remote.reached, Reached::Url { url, headers, token: None });
+    assert_eq!(remote.reached, Reached::Url { url, headers, token: None, authorities: None });
     assert_eq!((remote.prefix.as_str(), remote.era), ("gh_", UpstreamEra::Stateless));
 }
 
