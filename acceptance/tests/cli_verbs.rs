@@ -367,11 +367,11 @@ fn progress_is_shown_at_a_terminal() {
     let call = ["call", "--preset", "everything", "test_tool_with_progress"];
     let (code, _, shown) = at_terminal(&Place::new(), &call, "");
     assert_eq!(code, Some(0));
-    assert!(shown.contains("creole: 50/100"), "{shown:?}");
+    assert!(shown.contains("[############------------] 50/100"), "{shown:?}");
     let call = ["call", "--preset", "everything", "failing_job"];
     let (code, _, shown) = at_terminal(&Place::new(), &call, "");
     assert_eq!(code, Some(1));
-    assert!(shown.contains("creole: 1 the task is worked on"), "{shown:?}");
+    assert!(shown.contains(" 1 the task is worked on"), "{shown:?}");
 }
 
 #[test]

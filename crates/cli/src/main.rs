@@ -4,18 +4,24 @@
 
 mod args;
 mod arguments;
+mod asking;
 mod commands;
 mod events;
 mod failure;
+mod files;
 mod guardian;
+mod jsonc;
+mod layout;
 mod log;
 mod output;
+mod progress;
 mod property;
 mod questions;
 mod render;
 mod session;
 mod target;
 mod upstreams;
+mod words;
 
 use std::process::ExitCode;
 
@@ -31,7 +37,7 @@ fn main() -> ExitCode {
     match commands::run(&args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::talk(&failure.to_string());
+            output::failure(&failure);
             failure.exit_code()
         }
     }

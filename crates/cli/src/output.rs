@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
+use crate::layout::{Layout, can_move, cut};
 
-/// The longest line of progress: shorter than any terminal is wide.
+/// How wide a line of progress is where the terminal does not say how wide it is.
 const STATUS: usize = 78;
 
 /// Goes back to the beginning of the line and empties it.
@@ -24,7 +25,7 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
 
 /// Writes the answer of a command to stdout, whatever its bytes are.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
-    erase();
+    erase_status();
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Output(error)),
@@ -34,7 +35,7 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Says a line to the person at stderr.
 pub(crate) fn talk(text: &str) {
-    erase();
+    erase_status();
     // Where nobody listens there is nobody to tell.
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
@@ -44,16 +45,32 @@ pub(crate) fn talk_each(lines: &[String]) {
     lines.iter().for_each(|line| talk(&format!("creole: {line}")));
 }
 
-/// Shows how far something has come, in a line that the next one replaces; only at a terminal.
-pub(crate) fn status(text: &str) {
-    if io::stderr().is_terminal() {
-        let line: String = printable(text).replace('\n', " ").chars().take(STATUS).collect();
-        HAS_STATUS.store(true, Ordering::Relaxed);
-        let _ = io::stderr().write_all(format!("{ERASE}{line}").as_bytes());
+/// Says why a command failed.
+pub(crate) fn failure(failure: &Failure) {
+    let text = failure.to_string();
+    match text.strip_prefix("error:") {
+        Some(rest) => talk(&format!("{}{rest}", Layout::of_stderr().bad("error:"))),
+        None => talk(&text),
     }
 }
 
-fn erase() {
+/// Whether there is a terminal that shows how far something has come.
+pub(crate) fn can_show_status() -> bool {
+    io::stderr().is_terminal() && can_move()
+}
+
+/// Shows how far something has come, in a line that the next one replaces; only at a terminal.
+pub(crate) fn status(text: &str) {
+    if can_show_status() {
+        let text = printable(text).replace(['\n', '\t'], " ");
+        let width = Layout::of_stderr().width().map_or(STATUS, |width| width.saturating_sub(1));
+        HAS_STATUS.store(true, Ordering::Relaxed);
+        let _ = io::stderr().write_all(format!("{ERASE}{}", cut(&text, width)).as_bytes());
+    }
+}
+
+/// Empties the line that shows how far something has come.
+pub(crate) fn erase_status() {
     if HAS_STATUS.swap(false, Ordering::Relaxed) {
         let _ = io::stderr().write_all(ERASE.as_bytes());
     }
@@ -61,7 +78,7 @@ fn erase() {
 
 /// Asks the person at stderr, who answers in the same line.
 pub(crate) fn prompt(text: &str) {
-    erase();
+    erase_status();
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

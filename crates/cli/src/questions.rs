@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 use tokio::task;
 
-use crate::output;
+use crate::{output, progress};
 
 /// The longest line that is read.
 const LONGEST: u64 = 64 * 1024;
@@ -56,6 +56,7 @@ impl Person {
             return None;
         }
         let _turn = self.turn.lock().await;
+        let _line = progress::Question::begin();
         let answer = task::spawn_blocking(move || ask(&question, &mut io::stdin().lock()));
         Some(written(answer.await.unwrap_or(Answer::Cancel)))
     }

@@ -29,7 +29,7 @@ use crate::questions::Person;
 use crate::session::inside::{Running, Upstreams};
 use crate::target::Place;
 use crate::upstreams::Row;
-use crate::{events, log, output};
+use crate::{events, log, output, progress};
 
 /// How long a call may take, whatever the server reports.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -51,11 +51,11 @@ pub(crate) fn with_client<T>(
     let done = runtime.block_on(async {
         let mut interrupted = pin!(signal::ctrl_c());
         let (session, serving) = tokio::select! {
-            connected = connect(place, &name, peer, prefers) => connected?,
+            connected = progress::shown(connect(place, &name, peer, prefers)) => connected?,
             _ = &mut interrupted => return Err(stopped()),
         };
         let done = tokio::select! {
-            done = work(&session) => done,
+            done = progress::shown(work(&session)) => done,
             _ = &mut interrupted => Err(stopped()),
         };
         if done.is_err() {

@@ -76,12 +76,16 @@ const ALLOWED: &[Allowed] = &[
         &[
             "base64",
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "jsonc-parser",
             "rustix",
             "serde_json",
             "tokio",
+            "toml_edit",
             "tracing",
             "tracing-subscriber",
+            "unicode-width",
         ],
     ),
     (

@@ -14,7 +14,7 @@ use self::report::Report;
 use super::list::{Listed, offered, texts};
 use crate::args::CheckArgs;
 use crate::failure::Failure;
-use crate::render::for_stdout;
+use crate::layout::Layout;
 use crate::session::{failed, with_client};
 use crate::target::Place;
 use crate::upstreams::Row;
@@ -54,7 +54,10 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
             document["upstreams"] = upstreams::document(&behind);
             output::data(&format!("{document}\n"))?;
         }
-        false => output::data(&for_stdout(&with_upstreams(report.text(), &behind)))?,
+        false => {
+            let text = with_upstreams(report.text(Layout::of_stdout()), &behind);
+            output::data(&format!("{text}\n"))?;
+        }
     }
     let missing = behind.iter().filter(|row| !upstreams::problems(row).is_empty()).count();
     judge(args, report.problems() + missing)
@@ -73,7 +76,7 @@ fn judge(args: &CheckArgs, problems: usize) -> Result<(), Failure> {
 fn with_upstreams(report: String, behind: &[Row]) -> String {
     match behind {
         [] => report,
-        behind => format!("{report}\n\n{}", upstreams::table(behind)),
+        behind => format!("{report}\n\n{}", output::printable(&upstreams::table(behind))),
     }
 }
 

@@ -3,24 +3,22 @@
 mod entry;
 mod vault;
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::fs;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use creole_tools::ordered::Ordered;
-use jsonc_parser::{ParseOptions, parse_to_serde_value};
+use jsonc_parser::parse_to_serde_value;
 
 use self::entry::table;
 use self::vault::Vault;
 use crate::args::ImportArgs;
 use crate::failure::Failure;
-use crate::output;
+use crate::jsonc::{self, DEEPEST};
+use crate::{files, output};
 
 /// The largest file that is read.
 const LARGEST: u64 = 1024 * 1024;
-
-/// The deepest nesting: the parser calls itself for each level.
-const DEEPEST: usize = 64;
 
 /// The members that hold servers: of Claude Desktop and Cursor, of VS Code, and of its settings.
 const PLACES: [&[&str]; 4] =
@@ -34,7 +32,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let text = configuration(&args.file, servers, &mut vault);
     match &args.output {
         None => output::data(&text)?,
-        Some(file) => write(file, &text)?,
+        Some(file) => files::create(file, &text)?,
     }
     for note in vault.notes() {
         output::talk(&format!("creole: {note}"));
@@ -66,21 +64,11 @@ fn read(file: &Path) -> Result<String, Failure> {
 
 /// Reads JSON with comments and trailing commas.
 fn parse(file: &Path, text: &str) -> Result<Ordered, Failure> {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    for byte in text.bytes() {
-        match byte {
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
     let shown = file.display();
-    if deepest > DEEPEST {
+    if jsonc::is_too_deep(text) {
         return Err(Failure::Usage(format!("`{shown}` is nested deeper than {DEEPEST} levels")));
     }
-    let options = ParseOptions { allow_missing_commas: false, ..ParseOptions::default() };
-    parse_to_serde_value::<Ordered>(text, &options)
+    parse_to_serde_value::<Ordered>(text, &jsonc::options())
         .map_err(|error| Failure::Usage(format!("`{shown}` is not JSON: {error}")))
 }
 
@@ -141,19 +129,6 @@ fn own_name(given: &str, used: &[String]) -> String {
     let is_free = |name: &String| !used.contains(name);
     let first = Some(name.to_owned()).filter(is_free);
     first.or_else(|| names.find(is_free)).unwrap_or_default()
-}
-
-/// Writes a file that there is not yet.
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    let shown = file.display();
-    let opened = OpenOptions::new().write(true).create_new(true).open(file);
-    let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
-    written.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Failure::Usage(format!(
-            "`{shown}` is there already and is not overwritten: name another file, or move it away"
-        )),
-        _ => Failure::Call(format!("`{shown}` cannot be written: {error}")),
-    })
 }
 
 #[cfg(test)]

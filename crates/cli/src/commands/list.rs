@@ -8,10 +8,12 @@ use creole::proto::model::{Definition, ListKind};
 use creole::proto::revision::Era;
 use creole::proto::wire::Object;
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 use crate::args::{KINDS, ListArgs};
 use crate::failure::Failure;
-use crate::render::{first_line, for_stdout};
+use crate::layout::{Layout, padded};
+use crate::render::first_line;
 use crate::session::{failed, with_client};
 use crate::{output, property, target};
 
@@ -39,7 +41,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     })?;
     match args.peer.json {
         true => output::data(&json(&lists)),
-        false => output::data(&for_stdout(&text(&lists))),
+        false => output::data(&for_people(&text(&lists, Layout::of_stdout()))),
     }
 }
 
@@ -107,7 +109,7 @@ fn json(lists: &[Listed]) -> String {
     format!("{{{}}}\n", members.join(","))
 }
 
-fn text(lists: &[Listed]) -> String {
+fn text(lists: &[Listed], layout: Layout) -> String {
     let mut lines = Vec::new();
     for (kind, items) in lists {
         let items: Vec<(&str, Value)> = items
@@ -115,18 +117,29 @@ fn text(lists: &[Listed]) -> String {
             .filter_map(|item| Some((item.as_str(), serde_json::from_str(item).ok()?)))
             .collect();
         let name = KINDS.iter().find(|(_, known)| known == kind).map_or("", |(name, _)| name);
-        lines.push(format!("{name} ({})", items.len()));
+        lines.push(layout.heading(&format!("{name} ({})", items.len())));
         let label = |item: &Value| label(*kind, item);
-        let width = items.iter().map(|(_, item)| label(item).chars().count()).max().unwrap_or(0);
+        let width = items.iter().map(|(_, item)| label(item).width()).max().unwrap_or(0);
         let width = width.min(WIDEST);
         for (written, item) in &items {
             let about = about(*kind, item);
-            lines.push(format!("  {:width$}  {about}", label(item)).trim_end().to_owned());
+            let lead = format!("  {}  ", padded(&label(item), width));
+            lines.push(layout.entry(&lead, |text| layout.name(text), &about, str::to_owned));
             let parameters = parameters(*kind, written, item);
-            lines.extend(parameters.map(|line| format!("  {:width$}  {line}", "")));
+            let below = " ".repeat(width + 4);
+            lines.extend(
+                parameters.map(|line| {
+                    layout.entry(&below, str::to_owned, &line, |text| layout.faint(text))
+                }),
+            );
         }
     }
     lines.join("\n")
+}
+
+/// What was made harmless piece by piece, with a line end.
+fn for_people(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{text}\n") }
 }
 
 /// What an item is asked for by.
@@ -202,7 +215,7 @@ tools (2)
   subtract
 resources (1)
   a:b  n: d";
-        assert_eq!(text(&lists), expected);
+        assert_eq!(text(&lists, Layout::PLAIN), expected);
     }
 
     #[test]
@@ -210,7 +223,10 @@ resources (1)
         let tool = r#"{"name":"t","inputSchema":{"properties":{
             "zoo":{"type":"integer","default":3},"ape":{"enum":["a","b"]},"mid":{"type":"string"}},"required":["mid"]}}"#;
         let lists = [(ListKind::Tools, vec![tool.to_owned()])];
-        assert_eq!(text(&lists), "tools (1)\n  t\n     zoo? integer = 3, ape? a|b, mid string");
+        assert_eq!(
+            text(&lists, Layout::PLAIN),
+            "tools (1)\n  t\n     zoo? integer = 3, ape? a|b, mid string"
+        );
     }
 
     #[test]

@@ -12,6 +12,8 @@ use super::Lists;
 use super::fidelity::{FEATURES, Fate, clients};
 use super::lint::{Finding, lint};
 use crate::args::KINDS;
+use crate::layout::Layout;
+use crate::output;
 use crate::render::first_line;
 use crate::target::Place;
 
@@ -143,26 +145,32 @@ impl Report {
         })
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self, layout: Layout) -> String {
         let counts: Vec<String> = self.counts.iter().map(counted).collect();
-        let mut lines = vec![
-            format!("server     {}", self.who()),
-            format!("speaks     {}", self.speaks()),
-            format!("transport  {}", self.transport),
-            format!("dialect    {}{}", self.dialect, self.doubt()),
-            format!("offers     {}", listed(&self.offers)),
-            format!("lists      {}", listed(&counts)),
+        let mut rows = vec![
+            ("server", self.who()),
+            ("speaks", self.speaks()),
+            ("transport", self.transport.to_owned()),
+            ("dialect", format!("{}{}", self.dialect, self.doubt())),
+            ("offers", listed(&self.offers)),
+            ("lists", listed(&counts)),
         ];
         if self.noise > 0 {
-            lines.push(format!(
-                "noise      {} messages or lines that mean nothing: a server must write only MCP to stdout",
-                self.noise
-            ));
+            let what =
+                "messages or lines that mean nothing: a server must write only MCP to stdout";
+            rows.push(("noise", format!("{} {what}", self.noise)));
         }
+        let mut lines: Vec<String> = rows
+            .iter()
+            .map(|(label, text)| {
+                let (lead, text) = (format!("{label:11}"), output::printable(text));
+                layout.entry(&lead, |text| layout.heading(text), &text, str::to_owned)
+            })
+            .collect();
         lines.push(String::new());
-        lines.extend(self.table());
+        lines.extend(self.table(layout));
         lines.push(String::new());
-        lines.extend(self.found());
+        lines.extend(self.found(layout));
         lines.join("\n")
     }
 
@@ -197,10 +205,10 @@ impl Report {
     }
 
     /// What clients get, and below how.
-    fn table(&self) -> Vec<String> {
+    fn table(&self, layout: Layout) -> Vec<String> {
         let heads: String = clients().map(|client| format!("  {:10}", client.name)).collect();
         let mut lines = vec![
-            "What a client of each revision gets through Creole:".to_owned(),
+            layout.heading("What a client of each revision gets through Creole:"),
             format!("{:18}{heads}", ""),
         ];
         let mut notes: BTreeMap<&str, &str> = BTreeMap::new();
@@ -213,23 +221,30 @@ impl Report {
             }
         }
         let in_order = self.fidelity.iter().flat_map(|row| {
-            notes
-                .iter()
-                .filter(|(_, feature)| **feature == row.feature)
-                .map(|(how, feature)| format!("  {feature}: {how}"))
+            notes.iter().filter(|(_, feature)| **feature == row.feature).map(|(how, feature)| {
+                let lead = format!("  {feature}: ");
+                layout.entry(&lead, str::to_owned, how, |text| layout.faint(text))
+            })
         });
         lines.extend(in_order);
         lines
     }
 
-    fn found(&self) -> Vec<String> {
+    fn found(&self, layout: Layout) -> Vec<String> {
         if self.findings.is_empty() {
-            return vec!["Nothing is wrong with its names and schemas.".to_owned()];
+            return vec![layout.good("Nothing is wrong with its names and schemas.")];
         }
-        let told = |finding: &Finding| first_line(&format!("{} {}", finding.item, finding.problem));
-        let heading = format!("findings ({})", self.findings.len());
-        let findings = self.findings.iter().map(|finding| format!("  {}", told(finding)));
-        std::iter::once(heading).chain(findings).collect()
+        let told = |finding: &Finding| {
+            let lead = format!("  {} ", first_line(&finding.item));
+            layout.entry(
+                &lead,
+                |text| layout.bad(text),
+                &first_line(&finding.problem),
+                str::to_owned,
+            )
+        };
+        let heading = layout.heading(&format!("findings ({})", self.findings.len()));
+        std::iter::once(heading).chain(self.findings.iter().map(told)).collect()
     }
 }
 

@@ -9,8 +9,8 @@ use tokio::runtime::Builder;
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
+use crate::layout::Layout;
 use crate::output;
-use crate::render::for_stdout;
 
 /// Looks at a site, as whom the environment names.
 pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
@@ -35,7 +35,7 @@ pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
         runtime.block_on(site.examine()).map_err(|why| Failure::Call(format!("{url}: {why}")))?;
     match args.peer.json {
         true => output::data(&format!("{}\n", document(&findings)))?,
-        false => output::data(&for_stdout(&text(&site, &findings)))?,
+        false => output::data(&format!("{}\n", text(&site, &findings, Layout::of_stdout())))?,
     }
     let wrong = findings.iter().filter(|finding| finding.is_fine == Some(false)).count();
     super::judge(args, wrong)
@@ -56,7 +56,7 @@ fn account() -> Result<Option<(String, Held)>, Failure> {
     }
 }
 
-fn text(site: &Site, findings: &[Finding]) -> String {
+fn text(site: &Site, findings: &[Finding], layout: Layout) -> String {
     let line = |finding: &Finding| {
         let mark = match finding.is_fine {
             Some(true) => "ok",
@@ -65,9 +65,16 @@ fn text(site: &Site, findings: &[Finding]) -> String {
         };
         let file =
             finding.file.map(|file| format!(":\n\n{}\n", file.trim_end())).unwrap_or_default();
-        format!("{mark:5}  {:11}{}{file}", finding.topic, finding.told)
+        let label = |text: &str| match finding.is_fine {
+            Some(true) => layout.good(text),
+            Some(false) => layout.bad(text),
+            None => text.to_owned(),
+        };
+        let lead = format!("{mark:5}  {:11}", finding.topic);
+        let told = layout.entry(&lead, label, &output::printable(&finding.told), str::to_owned);
+        format!("{told}{file}")
     };
-    let mut lines = vec![format!("site   {}", site.address().as_str())];
+    let mut lines = vec![format!("site   {}", output::printable(site.address().as_str()))];
     lines.extend(findings.iter().map(line));
     lines.join("\n")
 }

@@ -1,0 +1,50 @@
+//! Questions of Creole itself to the person at the terminal.
+
+use std::io::{self, BufRead, IsTerminal, Read};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// The longest line that is read.
+const LONGEST: u64 = 64 * 1024;
+
+/// Whether there is a person to ask.
+pub(crate) fn is_possible() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks for a line. The end of the input stops the command.
+pub(crate) fn line(question: &str) -> Result<String, Failure> {
+    output::prompt(question);
+    let mut line = String::new();
+    match io::stdin().lock().take(LONGEST).read_line(&mut line) {
+        Ok(1..) => Ok(line.trim().to_owned()),
+        _ => {
+            output::talk("");
+            Err(Failure::Usage("there is no answer, so nothing is done".to_owned()))
+        }
+    }
+}
+
+/// Asks until the answer can be used.
+pub(crate) fn until<T>(
+    question: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<T, Failure> {
+    for _ in 0..10 {
+        match read(&line(question)?) {
+            Ok(answer) => return Ok(answer),
+            Err(problem) => output::talk(&format!("  {problem}")),
+        }
+    }
+    Err(Failure::Usage("that was not understood too often, so nothing is done".to_owned()))
+}
+
+/// Asks for yes or no.
+pub(crate) fn yes(question: &str) -> Result<bool, Failure> {
+    until(&format!("{question} (yes or no): "), |answer| match answer.to_lowercase().as_str() {
+        "y" | "yes" => Ok(true),
+        "n" | "no" | "" => Ok(false),
+        other => Err(format!("`{other}` is neither yes nor no")),
+    })
+}

@@ -1,0 +1,92 @@
+//! Files of people that are written with care: never over one that is there, and never half.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// The largest file that is changed.
+const LARGEST: u64 = 16 * 1024 * 1024;
+
+/// The most copies that are kept of a file.
+const COPIES: u32 = 1000;
+
+/// Writes a file that there is not yet.
+pub(crate) fn create(file: &Path, text: &str) -> Result<(), Failure> {
+    let shown = file.display();
+    let opened = OpenOptions::new().write(true).create_new(true).open(file);
+    let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::Usage(format!(
+            "`{shown}` is there already and is not overwritten: name another file, or move it away"
+        )),
+        _ => unwritable(file, &error),
+    })
+}
+
+/// The text of a file; nothing if it is not there.
+pub(crate) fn read(file: &Path) -> Result<Option<String>, Failure> {
+    let refused = |why: &str| Failure::Usage(format!("`{}` {why}", file.display()));
+    let opened = match File::open(file) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(refused(&format!("cannot be read: {error}"))),
+    };
+    let mut bytes = Vec::new();
+    let read = opened.take(LARGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|error| refused(&format!("cannot be read: {error}")))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(refused("is larger than 16 MB, so it is no configuration"));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| refused("is not UTF-8 text"))
+}
+
+/// Puts a text into the place of a file's: whoever reads it sees the old one or the new one. A link stays one.
+pub(crate) fn replace(file: &Path, text: &str) -> Result<(), Failure> {
+    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let replaced = (|| {
+        if let Some(folder) = folder {
+            fs::create_dir_all(folder)?;
+        }
+        let mut name = target.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.new", std::process::id()));
+        let beside = target.with_file_name(name);
+        let written =
+            write_beside(&beside, &target, text).and_then(|()| fs::rename(&beside, &target));
+        if written.is_err() {
+            // What is half written helps nobody.
+            let _ = fs::remove_file(&beside);
+        }
+        written
+    })();
+    replaced.map_err(|error| unwritable(file, &error))
+}
+
+fn write_beside(beside: &Path, target: &Path, text: &str) -> io::Result<()> {
+    let mut written = OpenOptions::new().write(true).create_new(true).open(beside)?;
+    if let Ok(known) = fs::metadata(target) {
+        written.set_permissions(known.permissions())?;
+    }
+    written.write_all(text.as_bytes())?;
+    written.sync_all()
+}
+
+/// Keeps a copy of a file beside it, under a name that no other has; tells where.
+pub(crate) fn keep_copy(file: &Path) -> Result<PathBuf, Failure> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let names = std::iter::once(format!("{name}.backup"))
+        .chain((2..COPIES).map(|number| format!("{name}.backup-{number}")));
+    let free = names.map(|name| file.with_file_name(name)).find(|path| !path.exists());
+    let Some(copy) = free else {
+        let what = format!("`{}` has too many backups beside it: remove some", file.display());
+        return Err(Failure::Call(what));
+    };
+    fs::copy(file, &copy).map_err(|error| unwritable(&copy, &error))?;
+    Ok(copy)
+}
+
+fn unwritable(file: &Path, error: &io::Error) -> Failure {
+    Failure::Call(format!("`{}` cannot be written: {error}", file.display()))
+}

@@ -1,0 +1,234 @@
+//! How output looks: wrapped at the width of a terminal and with colours there, and plain in a pipe.
+
+use std::env;
+use std::io::{self, IsTerminal};
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// How wide a terminal is that does not say.
+const USUAL_WIDTH: usize = 80;
+
+/// The least room for text beside its label; with less it stands below the label.
+const LEAST_ROOM: usize = 24;
+
+/// How far text is indented that stands below its label.
+const BELOW: usize = 6;
+
+/// Where output goes, and what may be done there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// The columns of the terminal; nothing is wrapped elsewhere.
+    width: Option<usize>,
+    has_colours: bool,
+}
+
+impl Layout {
+    /// Nothing is wrapped and nothing is coloured.
+    #[cfg(test)]
+    pub(crate) const PLAIN: Self = Self { width: None, has_colours: false };
+
+    /// How stdout looks.
+    pub(crate) fn of_stdout() -> Self {
+        Self::of(&io::stdout())
+    }
+
+    /// How stderr looks.
+    pub(crate) fn of_stderr() -> Self {
+        Self::of(&io::stderr())
+    }
+
+    fn of(stream: &(impl IsTerminal + Terminal)) -> Self {
+        if !stream.is_terminal() {
+            return Self { width: None, has_colours: false };
+        }
+        let wants_none = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let width = stream.columns().filter(|width| *width > 0).unwrap_or(USUAL_WIDTH);
+        Self { width: Some(width), has_colours: !wants_none && can_move() }
+    }
+
+    /// The columns of the terminal, if it is one.
+    pub(crate) fn width(self) -> Option<usize> {
+        self.width
+    }
+
+    /// The name of a list or a part of a report.
+    pub(crate) fn heading(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// What something is asked for by.
+    pub(crate) fn name(self, text: &str) -> String {
+        self.paint("36", text)
+    }
+
+    /// What is less important.
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    /// What is right, or was added.
+    pub(crate) fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    /// What is wrong, or was taken out.
+    pub(crate) fn bad(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        match self.has_colours && !text.is_empty() {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+
+    /// A label and a text beside it, whose further lines begin where the text does. `lead` is all that stands before
+    /// the text, with its spaces; the two functions colour what is shown.
+    pub(crate) fn entry(
+        self,
+        lead: &str,
+        label: impl Fn(&str) -> String,
+        text: &str,
+        style: impl Fn(&str) -> String,
+    ) -> String {
+        let styled = |text: &str| match text.is_empty() {
+            true => String::new(),
+            false => style(text),
+        };
+        let beside = |text: &str| match text.is_empty() {
+            true => label(lead.trim_end()),
+            false => format!("{}{}", label(lead), styled(text)),
+        };
+        let Some(width) = self.width else { return beside(text) };
+        let indent = lead.width();
+        if indent + text.width() < width {
+            return beside(text);
+        }
+        let (mut shown, indent) = match width.checked_sub(indent + 1) {
+            Some(room) if room >= LEAST_ROOM => (label(lead), indent),
+            _ => (format!("{}\n{}", label(lead.trim_end()), " ".repeat(BELOW)), BELOW),
+        };
+        let room = width.saturating_sub(indent + 1).max(LEAST_ROOM);
+        let lines: Vec<String> = wrapped(text, room).iter().map(|line| styled(line)).collect();
+        shown.push_str(&lines.join(&format!("\n{}", " ".repeat(indent))));
+        shown
+    }
+}
+
+/// The text in lines that are not wider than the room, broken between words where that is possible.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if !line.is_empty() && line.width() + 1 + word.width() > room {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        for letter in word.chars() {
+            if !line.is_empty() && line.width() + letter.width().unwrap_or(0) > room {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(letter);
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+/// The beginning of a text that is not wider than so many columns.
+pub(crate) fn cut(text: &str, columns: usize) -> &str {
+    let mut taken = 0;
+    for (place, letter) in text.char_indices() {
+        taken += letter.width().unwrap_or(0);
+        if taken > columns {
+            return &text[..place];
+        }
+    }
+    text
+}
+
+/// A text with spaces behind it, so many columns wide.
+pub(crate) fn padded(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
+}
+
+/// Whether the terminal understands colours and how to erase a line.
+pub(crate) fn can_move() -> bool {
+    env::var_os("TERM").map_or(cfg!(windows), |kind| kind != "dumb" && !kind.is_empty())
+}
+
+/// A stream that knows its terminal's size.
+trait Terminal {
+    fn columns(&self) -> Option<usize>;
+}
+
+#[cfg(unix)]
+impl<T: std::os::fd::AsFd> Terminal for T {
+    fn columns(&self) -> Option<usize> {
+        rustix::termios::tcgetwinsize(self).ok().map(|size| usize::from(size.ws_col))
+    }
+}
+
+#[cfg(not(unix))]
+impl<T> Terminal for T {
+    fn columns(&self) -> Option<usize> {
+        env::var("COLUMNS").ok()?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> String {
+        text.to_owned()
+    }
+
+    #[test]
+    fn text_is_wrapped_beside_its_label() {
+        let narrow = Layout { width: Some(40), has_colours: false };
+        let shown = narrow.entry(
+            "  add  ",
+            plain,
+            "Adds two numbers and says what they are together",
+            plain,
+        );
+        assert_eq!(shown, "  add  Adds two numbers and says what\n       they are together");
+        assert_eq!(narrow.entry("  add  ", plain, "Adds", plain), "  add  Adds");
+        assert_eq!(narrow.entry("  add  ", plain, "", plain), "  add");
+        assert_eq!(
+            Layout::PLAIN.entry("a ", plain, &"b ".repeat(100), plain),
+            format!("a {}", "b ".repeat(100))
+        );
+    }
+
+    #[test]
+    fn text_without_room_stands_below_its_label() {
+        let narrow = Layout { width: Some(40), has_colours: false };
+        let label = format!("  {}  ", "x".repeat(30));
+        let shown = narrow.entry(&label, plain, "one two three four five six seven eight", plain);
+        assert_eq!(
+            shown,
+            format!("{}\n      one two three four five six seven\n      eight", label.trim_end())
+        );
+    }
+
+    #[test]
+    fn wide_letters_and_long_words_are_counted_in_columns() {
+        assert_eq!(wrapped("日本語 日本語", 8), ["日本語", "日本語"]);
+        assert_eq!(wrapped(&"x".repeat(25), 10), ["xxxxxxxxxx", "xxxxxxxxxx", "xxxxx"]);
+        assert_eq!(cut("日本語", 5), "日本");
+        assert_eq!(padded("日", 4), "日  ");
+    }
+
+    #[test]
+    fn colours_are_around_text_and_never_around_nothing() {
+        let coloured = Layout { width: Some(40), has_colours: true };
+        assert_eq!(coloured.bad("x"), "\x1b[31mx\x1b[0m");
+        assert_eq!(coloured.bad(""), "");
+        assert_eq!(Layout::PLAIN.bad("x"), "x");
+    }
+}

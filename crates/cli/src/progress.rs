@@ -1,0 +1,179 @@
+//! What is shown while a call goes on: a bar where the whole is known, and otherwise that it goes on, and for how long.
+//! Only at a terminal, and erased at the end.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use crate::layout::Layout;
+use crate::output;
+
+/// How often the line is drawn again.
+const TICK: Duration = Duration::from_millis(120);
+
+/// What is done sooner shows nothing of itself.
+const SOON: Duration = Duration::from_millis(400);
+
+/// How many columns the bar has, if there is room.
+const BAR: usize = 24;
+
+/// What something turns through that has no end in sight.
+const TURNS: [char; 4] = ['|', '/', '-', '\\'];
+
+/// What is waited for; nothing between two waits.
+static WAIT: Mutex<Option<Wait>> = Mutex::new(None);
+
+/// How many questions are being asked, during which the line is theirs.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+#[derive(Debug)]
+struct Wait {
+    began: Instant,
+    turn: usize,
+    step: Option<Step>,
+}
+
+/// How far something has come.
+#[derive(Debug)]
+struct Step {
+    progress: f64,
+    total: Option<f64>,
+    message: Option<String>,
+}
+
+/// Does the work and shows meanwhile that it goes on.
+pub(crate) async fn shown<T>(work: impl Future<Output = T>) -> T {
+    if !output::can_show_status() {
+        return work.await;
+    }
+    *wait() = Some(Wait { began: Instant::now(), turn: 0, step: None });
+    let mut work = pin!(work);
+    let done = loop {
+        tokio::select! {
+            done = &mut work => break done,
+            () = sleep(TICK) => tick(),
+        }
+    };
+    *wait() = None;
+    output::erase_status();
+    done
+}
+
+/// Takes a report of how far something has come.
+pub(crate) fn tell(progress: f64, total: Option<f64>, message: Option<String>) {
+    if let Some(wait) = wait().as_mut() {
+        wait.step = Some(Step { progress, total, message });
+        draw(wait, Instant::now());
+    }
+}
+
+/// Leaves the line to a question until this is dropped.
+pub(crate) struct Question;
+
+impl Question {
+    pub(crate) fn begin() -> Self {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        ASKED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn wait() -> MutexGuard<'static, Option<Wait>> {
+    WAIT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn tick() {
+    if let Some(wait) = wait().as_mut() {
+        wait.turn += 1;
+        let now = Instant::now();
+        if wait.step.is_some() || now.duration_since(wait.began) >= SOON {
+            draw(wait, now);
+        }
+    }
+}
+
+fn draw(wait: &Wait, now: Instant) {
+    if ASKED.load(Ordering::Relaxed) == 0 {
+        let width = Layout::of_stderr().width().unwrap_or(0);
+        output::status(&line(wait, now.duration_since(wait.began), width));
+    }
+}
+
+/// The line that is shown at a terminal of this width.
+fn line(wait: &Wait, elapsed: Duration, width: usize) -> String {
+    let turn = TURNS[wait.turn % TURNS.len()];
+    let mut parts = match &wait.step {
+        None => vec![turn.to_string(), "waiting".to_owned()],
+        Some(Step { progress, total, .. }) => match total.filter(|total| *total > 0.0) {
+            Some(total) => {
+                let columns = BAR.min(width / 3);
+                vec![
+                    bar(progress / total, columns),
+                    format!("{}/{}", number(*progress), number(total)),
+                ]
+            }
+            None => vec![turn.to_string(), number(*progress)],
+        },
+    };
+    parts.extend(wait.step.as_ref().and_then(|step| step.message.clone()));
+    parts.extend(time(elapsed));
+    parts.join(" ")
+}
+
+fn bar(share: f64, columns: usize) -> String {
+    let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+    let done = (share * columns as f64).round() as usize;
+    format!("[{}{}]", "#".repeat(done), "-".repeat(columns.saturating_sub(done)))
+}
+
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value}") } else { format!("{value:.1}") }
+}
+
+/// How long it has been, from the first second on.
+fn time(elapsed: Duration) -> Option<String> {
+    match elapsed.as_secs() {
+        0 => None,
+        seconds @ 1..60 => Some(format!("({seconds} s)")),
+        seconds => Some(format!("({} min {:02} s)", seconds / 60, seconds % 60)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(step: Option<(f64, Option<f64>, Option<&str>)>, seconds: u64) -> String {
+        let step = step.map(|(progress, total, message)| Step {
+            progress,
+            total,
+            message: message.map(str::to_owned),
+        });
+        line(&Wait { began: Instant::now(), turn: 1, step }, Duration::from_secs(seconds), 60)
+    }
+
+    #[test]
+    fn there_is_a_bar_where_the_whole_is_known() {
+        let half = shown(Some((50.0, Some(100.0), Some("half"))), 3);
+        assert_eq!(half, "[##########----------] 50/100 half (3 s)");
+        assert_eq!(shown(Some((9.0, Some(4.0), None)), 0), "[####################] 9/4");
+        assert_eq!(shown(Some((f64::NAN, Some(1.0), None)), 0), "[--------------------] NaN/1");
+    }
+
+    #[test]
+    fn there_is_a_turning_mark_and_the_time_where_it_is_not() {
+        assert_eq!(shown(None, 0), "/ waiting");
+        assert_eq!(shown(None, 65), "/ waiting (1 min 05 s)");
+        assert_eq!(shown(Some((2.5, None, Some("on it"))), 1), "/ 2.5 on it (1 s)");
+        assert_eq!(shown(Some((2.0, Some(0.0), None)), 0), "/ 2");
+    }
+}

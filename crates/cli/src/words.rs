@@ -1,0 +1,61 @@
+//! A command line in words, as shells read it.
+
+/// The words of a command line: quotes keep a word together, a backslash keeps the next letter. Nothing else is
+/// special.
+///
+/// # Errors
+/// When a quote has no end.
+pub(crate) fn words(line: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            ' ' | '\t' => words.extend(word.take()),
+            '\'' | '"' => {
+                let word = word.get_or_insert_default();
+                quoted(letter, &mut letters, word)
+                    .ok_or_else(|| format!("the {letter} has no end"))?;
+            }
+            '\\' => word.get_or_insert_default().push(letters.next().unwrap_or('\\')),
+            letter => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// Reads up to the end of a quote. Between single quotes a backslash is a letter.
+fn quoted(quote: char, letters: &mut std::str::Chars<'_>, word: &mut String) -> Option<()> {
+    loop {
+        match letters.next()? {
+            letter if letter == quote => return Some(()),
+            '\\' if quote == '"' => match letters.next()? {
+                letter @ ('"' | '\\') => word.push(letter),
+                letter => word.extend(['\\', letter]),
+            },
+            letter => word.push(letter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_and_backslashes_keep_words_together() {
+        let rows: [(&str, &[&str]); 6] = [
+            ("npx -y  server /data", &["npx", "-y", "server", "/data"]),
+            ("  ", &[]),
+            ("a 'b c' \"d \\\"e\\\" \\n\" f'g'h", &["a", "b c", "d \"e\" \\n", "fgh"]),
+            ("a\\ b '' \"\"", &["a b", "", ""]),
+            ("'C:\\x'", &["C:\\x"]),
+            ("a$b;c", &["a$b;c"]),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(words(line).unwrap(), expected, "{line}");
+        }
+        assert_eq!(words("a 'b"), Err("the ' has no end".to_owned()));
+    }
+}
