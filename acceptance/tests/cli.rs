@@ -78,19 +78,24 @@ One MCP server that speaks every dialect
 Usage: creole <COMMAND>
 
 Commands:
-  serve    Serve a configuration to MCP clients
-  connect  Be a stdio server in front of another server, of any era and over any transport
-  list     List the tools, resources, templates and prompts of a server
-  call     Call a tool of a server
-  read     Read a resource of a server
-  prompt   Render a prompt of a server
-  check    Say how a server speaks, what each client gets of it, and what is wrong with its names and schemas
-  status   Show the state of each upstream of a configuration, or of one server
-  import   Make a configuration of the servers that another client has configured
-  config   Show, check and describe configurations
-  passwd   Add, change and take out users and keys
-  approve  Show how tools changed that are withheld for it, and approve them
-  help     Print this message or the help of the given subcommand(s)
+  serve        Serve a configuration to MCP clients
+  connect      Be a stdio server in front of another server, of any era and over any transport
+  list         List the tools, resources, templates and prompts of a server
+  call         Call a tool of a server
+  read         Read a resource of a server
+  prompt       Render a prompt of a server
+  check        Say how a server speaks, what each client gets of it, and what is wrong with its names and schemas
+  status       Show the state of each upstream of a configuration, or of one server
+  init         Write a first configuration of what you have
+  add          Add a server to a configuration
+  install      Have a client start Creole: write its entry into the client's own configuration
+  import       Make a configuration of the servers that another client has configured
+  config       Show, check and describe configurations
+  passwd       Add, change and take out users and keys
+  completions  Print what a shell needs to complete command lines
+  man          Print the manual, or write a page for each verb
+  approve      Show how tools changed that are withheld for it, and approve them
+  help         Print this message or the help of the given subcommand(s)
 
 Options:
   -h, --help     Print help (see more with '--help')
@@ -100,12 +105,12 @@ Options:
 const EXAMPLES: &str = r#"
 Examples:
   creole serve                       serve the tools that come with it, on stdin and stdout
-  creole config show > creole.toml   begin a configuration of your own
+  creole init                        begin a configuration of your own
   creole config check creole.toml    see what it means
   creole serve creole.toml           serve it
   creole list -- creole serve        list what a server has
 
-A client such as Claude Desktop or Cursor starts Creole by itself; its configuration says:
+A client such as Claude Desktop or Cursor starts Creole by itself; `creole install` writes its configuration, which says:
   { "mcpServers": { "creole": { "command": "creole", "args": ["serve"] } } }
 "#;
 
@@ -131,7 +136,7 @@ fn every_verb_has_help_with_an_example() {
         &["config", "schema"],
         &["config", "reference"],
     ];
-    let alone: [&[&str]; 10] = [
+    let alone: [&[&str]; 15] = [
         &["serve"],
         &["connect"],
         &["list"],
@@ -140,8 +145,13 @@ fn every_verb_has_help_with_an_example() {
         &["prompt"],
         &["check"],
         &["status"],
+        &["init"],
+        &["add"],
+        &["install"],
         &["import"],
         &["passwd"],
+        &["completions"],
+        &["man"],
     ];
     for verb in of_config.into_iter().chain(alone) {
         let help = creole(&[verb, &["--help"]].concat());

@@ -144,7 +144,8 @@ fn begin(mut command: Command) -> Result<Begun, String> {
 
 /// The address in the line that tells where the server listens.
 fn address_in(line: &str) -> Option<SocketAddr> {
-    let (_, url) = line.split_once(" listens on http://")?;
+    let (_, url) = line.split_once(" listens on http")?;
+    let url = url.strip_prefix('s').unwrap_or(url).strip_prefix("://")?;
     url.split('/').next()?.trim().parse().ok()
 }
 
@@ -156,6 +157,8 @@ mod tests {
     fn the_address_is_taken_from_the_line_that_tells_it() {
         let line = "creole: `everything` listens on http://127.0.0.1:8080/mcp";
         assert_eq!(address_in(line), "127.0.0.1:8080".parse().ok());
+        let encrypted = line.replace("http:", "https:");
+        assert_eq!(address_in(&encrypted), "127.0.0.1:8080".parse().ok());
         assert_eq!(address_in("listens on nothing"), None);
     }
 }

@@ -2,4 +2,7 @@
 #![cfg(unix)]
 
 mod arguments;
+mod look;
+mod network;
 mod place;
+mod setup;

@@ -1,9 +1,11 @@
 //! The command line as types; its help is their documentation.
 
 mod late;
+mod setup;
 mod status;
 mod verbs;
 
+pub(crate) use setup::{AddArgs, ClientName, CompletionsArgs, InitArgs, InstallArgs, ManArgs};
 pub(crate) use status::StatusArgs;
 pub(crate) use verbs::{
     CallArgs, CheckArgs, EnvironmentArgs, ImportArgs, KINDS, ListArgs, PeerArgs, PromptArgs,
@@ -36,12 +38,12 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   creole serve                       serve the tools that come with it, on stdin and stdout
-  creole config show > creole.toml   begin a configuration of your own
+  creole init                        begin a configuration of your own
   creole config check creole.toml    see what it means
   creole serve creole.toml           serve it
   creole list -- creole serve        list what a server has
 
-A client such as Claude Desktop or Cursor starts Creole by itself; its configuration says:
+A client such as Claude Desktop or Cursor starts Creole by itself; `creole install` writes its configuration, which says:
   { \"mcpServers\": { \"creole\": { \"command\": \"creole\", \"args\": [\"serve\"] } } }";
 
 /// The verbs.
@@ -63,6 +65,12 @@ pub(crate) enum Command {
     Check(Late<CheckArgs>),
     /// Show the state of each upstream of a configuration, or of one server.
     Status(Late<StatusArgs>),
+    /// Write a first configuration of what you have.
+    Init(Late<InitArgs>),
+    /// Add a server to a configuration.
+    Add(Late<AddArgs>),
+    /// Have a client start Creole: write its entry into the client's own configuration.
+    Install(Late<InstallArgs>),
     /// Make a configuration of the servers that another client has configured.
     Import(Late<ImportArgs>),
     /// Show, check and describe configurations.
@@ -70,6 +78,10 @@ pub(crate) enum Command {
     Config(Late<ConfigCommand>),
     /// Add, change and take out users and keys.
     Passwd(Late<PasswdArgs>),
+    /// Print what a shell needs to complete command lines.
+    Completions(Late<CompletionsArgs>),
+    /// Print the manual, or write a page for each verb.
+    Man(Late<ManArgs>),
     /// End the programs of a gateway that was killed. Started by the gateway itself.
     #[command(hide = true)]
     Guard,

@@ -1,12 +1,17 @@
 //! One verb per file.
 
+mod add;
 mod approve;
 mod call;
 mod check;
+mod completions;
 mod config;
 mod connect;
 mod import;
+mod init;
+mod install;
 mod list;
+mod man;
 mod passwd;
 mod prompt;
 mod read;
@@ -30,9 +35,14 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Prompt(args) => prompt::run(args),
         Command::Check(args) => check::run(args),
         Command::Status(args) => status::run(args),
+        Command::Init(args) => init::run(args),
+        Command::Add(args) => add::run(args),
+        Command::Install(args) => install::run(args),
         Command::Import(args) => import::run(args),
         Command::Config(command) => config::run(command),
         Command::Passwd(args) => passwd::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
         Command::Guard => {
             crate::guardian::run();
             Ok(())

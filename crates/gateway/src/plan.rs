@@ -155,10 +155,19 @@ impl Plan {
         known_packs: &[&str],
         lookup: Lookup<'_>,
     ) -> Result<Self, ConfigError> {
-        let text = source.text()?;
-        let folder = source.folder();
-        let plan = Self::read(&text, folder, known_packs, lookup)
-            .map_err(|problem| problem.shown_in(&source.name(), &text))?;
+        Self::load_text(&source.name(), &source.text()?, source.folder(), known_packs, lookup)
+    }
+
+    /// The same, of a text that errors call by this name, and whose paths are seen from this folder.
+    pub fn load_text(
+        name: &str,
+        text: &str,
+        folder: &Path,
+        known_packs: &[&str],
+        lookup: Lookup<'_>,
+    ) -> Result<Self, ConfigError> {
+        let plan = Self::read(text, folder, known_packs, lookup)
+            .map_err(|problem| problem.shown_in(name, text))?;
         Ok(plan.within(folder))
     }
 

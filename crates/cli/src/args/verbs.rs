@@ -168,7 +168,7 @@ pub(crate) struct PeerArgs {
     pub(crate) target: TargetArgs,
     /// Serve this configuration file within this process, with the environment of this shell, and use that. Nothing
     /// listens.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "preset", "headers", "dialect"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "preset", "headers", "cacert", "dialect"])]
     pub(crate) config: Option<PathBuf>,
     /// The server of the configuration that is meant, if it has several.
     #[arg(long, value_name = "NAME", requires = "config")]

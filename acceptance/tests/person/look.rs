@@ -1,0 +1,83 @@
+//! Colours, wrapping and progress: at a terminal, and never in a pipe.
+
+use crate::place::{Place, at_terminal};
+
+/// A server of 2025-06-18 in a shell with a tool whose description is longer than a line.
+const WORDY: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"wordy","version":"1"}}' ;;
+    *'"tools/list"'*) result='{"tools":[{"name":"talk","description":"Says what it has to say in a sentence that is wider than the terminal","inputSchema":{"type":"object"}}]}' ;;
+    *) continue ;;
+  esac
+  [ -n "$id" ] && printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+const LIST: [&str; 5] = ["list", "--", "sh", "-c", WORDY];
+
+#[test]
+fn a_list_is_wrapped_at_the_width_of_the_terminal_and_coloured() {
+    let place = Place::new();
+    let (code, shown) = at_terminal(&mut place.command(&LIST), 50, "");
+    assert_eq!(code, Some(0), "{shown}");
+    let expected = "\x1b[1mtools (1)\x1b[0m\r\n\
+                    \x1b[36m  talk  \x1b[0mSays what it has to say in a sentence\r\n        \
+                    that is wider than the terminal\r\n";
+    assert!(shown.ends_with(expected), "{shown:?}");
+}
+
+#[test]
+fn colours_are_off_where_they_are_not_wanted_or_not_understood() {
+    let place = Place::new();
+    for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let (code, shown) = at_terminal(place.command(&LIST).env(name, value), 50, "");
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(!shown.contains("\x1b[1m") && !shown.contains("\x1b[3"), "{name}: {shown:?}");
+        assert!(shown.contains("in a sentence\r\n        that is wider"), "{name}: {shown:?}");
+    }
+    let (code, shown) = at_terminal(place.command(&LIST).env("TERM", "dumb"), 50, "");
+    assert_eq!((code, shown.contains('\x1b')), (Some(0), false), "{shown:?}");
+}
+
+#[test]
+fn a_pipe_gets_whole_lines_without_colours() {
+    let ran = Place::new().run(&LIST).succeeded();
+    let expected = "tools (1)\n  talk  Says what it has to say in a sentence that is wider than the terminal\n";
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), (expected, ""));
+}
+
+#[test]
+fn a_failure_is_marked_at_a_terminal() {
+    let place = Place::new();
+    let (code, shown) =
+        at_terminal(&mut place.command(&["list", "http://127.0.0.1:1/mcp"]), 80, "");
+    assert_eq!(code, Some(1));
+    assert!(shown.contains("\x1b[31merror:\x1b[0m `127.0.0.1:1` refuses connections"), "{shown:?}");
+}
+
+#[test]
+fn a_long_call_shows_that_it_goes_on_and_leaves_nothing_behind() {
+    let place = Place::new();
+    let call = ["call", "--preset", "everything", "test_slow", "--arg", "milliseconds=2500"];
+    let (code, shown) = at_terminal(&mut place.command(&call), 60, "");
+    assert_eq!(code, Some(0), "{shown:?}");
+    assert!(shown.contains("\r\x1b[2K") && shown.contains(" waiting (1 s)"), "{shown:?}");
+    let (_, left) = shown.rsplit_once("\r\x1b[2K").expect("it is erased");
+    assert!(!left.contains("waiting"), "{left:?}");
+    let ran = place.run(&call).succeeded();
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn progress_is_a_bar_that_fits_the_terminal() {
+    let place = Place::new();
+    let call = ["call", "--preset", "everything", "test_tool_with_progress"];
+    let (code, shown) = at_terminal(&mut place.command(&call), 30, "");
+    assert_eq!(code, Some(0), "{shown:?}");
+    assert!(shown.contains("[#####-----] 50/100"), "{shown:?}");
+    for line in shown.split("\r\x1b[2K").filter(|line| line.starts_with('[')) {
+        assert!(line.lines().next().unwrap_or_default().len() < 30, "{line:?}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Proxies and private authorities of a network, by the environment and by flags.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use creole_acceptance::http::server::Listening;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+use crate::place::{Place, Ran, ran};
+
+/// A proxy that takes tunnels; tells the head of each request.
+fn proxy() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (heard, heads) = channel();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let heard = heard.clone();
+            thread::spawn(move || tunnel(client, &heard));
+        }
+    });
+    (format!("http://ann:secret@{address}"), heads)
+}
+
+fn tunnel(mut client: TcpStream, heard: &std::sync::mpsc::Sender<String>) -> Option<()> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        client.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).ok()?;
+    let place = head.split(' ').nth(1)?.to_owned();
+    heard.send(head).ok()?;
+    let server = TcpStream::connect(place).ok()?;
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").ok()?;
+    let (mut from, mut to) = (server.try_clone().ok()?, client.try_clone().ok()?);
+    thread::spawn(move || std::io::copy(&mut from, &mut to));
+    let mut server = server;
+    std::io::copy(&mut client, &mut server).ok()?;
+    server.shutdown(std::net::Shutdown::Write).ok()
+}
+
+/// The certificate of an authority, and one of its own for `localhost` with its key, in the PEM form.
+fn certificates() -> (String, String, String) {
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::new(Vec::new()).expect("a certificate");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).expect("a certificate").pem();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a certificate");
+    let certificate = params.signed_by(&key, &issuer).expect("a certificate");
+    (authority, certificate.pem(), key.serialize_pem())
+}
+
+/// A server behind TLS, and its URL.
+fn encrypted(place: &Place) -> (Listening, String) {
+    let (authority, certificate, key) = certificates();
+    place.write("ca.pem", &authority);
+    let certificate = place.write("certificate.pem", &certificate);
+    let key = place.write("key.pem", &key);
+    let text = format!(
+        "[server]\npacks = [\"echo\"]\n[http.tls]\ncertificate = {certificate:?}\nkey = {key:?}\n"
+    );
+    let file = place.write("server.toml", &text);
+    let listening = Listening::start(&[&file.display().to_string()]).expect("the server listens");
+    let url = format!("https://localhost:{}/mcp", listening.address().port());
+    (listening, url)
+}
+
+/// Runs a command in the environment that these make.
+fn run(place: &Place, words: &[&str], environment: &[(&str, &str)]) -> Ran {
+    let mut command = place.command(words);
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"] {
+        command.env_remove(name).env_remove(name.to_lowercase());
+    }
+    ran(command.envs(environment.iter().copied()), "")
+}
+
+#[test]
+fn a_private_authority_is_trusted_by_flag_by_environment_and_by_configuration() {
+    let place = Place::new();
+    let (_listening, url) = encrypted(&place);
+    let call = ["call", &url, "echo", "--arg", "message=hi"];
+    let unknown = run(&place, &call, &[]);
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    assert!(unknown.stderr.contains("cannot be trusted"), "{}", unknown.stderr);
+    let trusting = run(&place, &[&call[..], &["--cacert", "ca.pem"]].concat(), &[]);
+    assert_eq!(trusting.succeeded().stdout, "hi\n");
+    let authority = place.path().join("ca.pem").display().to_string();
+    let trusting = run(&place, &call, &[("SSL_CERT_FILE", &authority)]);
+    assert_eq!(trusting.succeeded().stdout, "hi\n");
+    let behind = format!(
+        "[server]\n[upstreams.far]\nurl = \"{url}\"\nca_file = \"ca.pem\"\nprefix = \"\"\n"
+    );
+    place.write("behind.toml", &behind);
+    let program =
+        creole_acceptance::stage::stdio::binary().expect("the binary").display().to_string();
+    let words = ["call", "echo", "--arg", "message=hi", "--", &program, "serve", "behind.toml"];
+    assert_eq!(run(&place, &words, &[]).succeeded().stdout, "hi\n");
+}
+
+#[test]
+fn a_file_that_holds_no_certificate_is_refused_before_anything_is_sent() {
+    let place = Place::new();
+    place.write("ca.pem", "nothing");
+    let words = ["list", "https://localhost:1/mcp", "--cacert", "ca.pem"];
+    let refused = run(&place, &words, &[]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("`ca.pem` holds no certificate"), "{}", refused.stderr);
+    let behind = "[server]\n[upstreams.far]\nurl = \"https://a/mcp\"\nca_file = \"no.pem\"\n";
+    place.write("behind.toml", behind);
+    let refused = run(&place, &["config", "check", "behind.toml"], &[]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("no.pem` cannot be read"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("behind.toml:4:"), "{}", refused.stderr);
+}
+
+#[test]
+fn the_proxy_of_the_environment_is_used_unless_no_proxy_names_the_host() {
+    let place = Place::new();
+    let (_listening, url) = encrypted(&place);
+    let call = ["call", &url, "echo", "--arg", "message=hi", "--cacert", "ca.pem"];
+    let (proxy, heads) = proxy();
+    let ran = run(&place, &call, &[("HTTPS_PROXY", &proxy)]);
+    assert_eq!(ran.succeeded().stdout, "hi\n");
+    let head = heads.recv().expect("a request");
+    let host = url.trim_start_matches("https://").trim_end_matches("/mcp");
+    assert!(head.starts_with(&format!("CONNECT {host} HTTP/1.1\r\n")), "{head}");
+    assert!(head.contains("proxy-authorization: Basic YW5uOnNlY3JldA=="), "{head}");
+    let dead = ("https_proxy", "http://ann:secret@127.0.0.1:1");
+    let ran = run(&place, &call, &[dead, ("NO_PROXY", "localhost")]);
+    assert_eq!(ran.succeeded().stdout, "hi\n");
+    let ran = run(&place, &call, &[dead]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("the proxy 127.0.0.1:1 refuses connections"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
+}
+
+#[test]
+fn programs_get_the_proxies_and_the_authorities_of_the_network() {
+    let place = Place::new();
+    let script = r#"printf '%s %s %s %s' "$HTTPS_PROXY" "$no_proxy" "$NODE_EXTRA_CA_CERTS" "$SSL_CERT_DIR" > seen; exit 1"#;
+    let environment = [
+        ("HTTPS_PROXY", "http://p:1"),
+        ("no_proxy", "a,b"),
+        ("NODE_EXTRA_CA_CERTS", "/x.pem"),
+        ("SSL_CERT_DIR", "/certs"),
+    ];
+    run(&place, &["list", "--", "sh", "-c", script], &environment);
+    assert_eq!(place.read("seen"), "http://p:1 a,b /x.pem /certs");
+}

@@ -1,0 +1,214 @@
+//! The verbs that set Creole up: a configuration, a client, a shell, a manual.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::place::{Place, Ran, at_terminal, ran};
+
+/// What `--dry-run` and the rest name as the program.
+fn program() -> String {
+    let binary = creole_acceptance::stage::stdio::binary().expect("the binary under test");
+    let whole = std::fs::canonicalize(binary).expect("it is there");
+    whole.display().to_string()
+}
+
+#[track_caller]
+fn refused(ran: &Ran, with: &str) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains(with), "{}", ran.stderr);
+}
+
+#[test]
+fn init_writes_what_the_flags_say_and_it_holds() {
+    let place = Place::new();
+    place.write("docs/a.md", "# A");
+    let words = [
+        "init",
+        "--name",
+        "team",
+        "--upstream",
+        "files=sh -c 'cat >/dev/null'",
+        "--upstream",
+        "far=https://example.com/mcp",
+        "--folder",
+        "docs=docs",
+        "--http",
+        "127.0.0.1:0",
+    ];
+    let ran = place.run(&words).succeeded();
+    assert_eq!(ran.stdout, "");
+    let text = place.read("creole.toml");
+    assert!(text.starts_with("#:schema ./creole.schema.json\n"), "{text}");
+    assert!(text.contains("command = [\"sh\", \"-c\", \"cat >/dev/null\"]"), "{text}");
+    let schema: Value = serde_json::from_str(&place.read("creole.schema.json")).expect("JSON");
+    assert!(schema["properties"]["upstreams"].is_object());
+    place.run(&["config", "check", "creole.toml"]).succeeded();
+    refused(&place.run(&words), "`creole.toml` is there already and is not overwritten");
+}
+
+#[test]
+fn init_asks_at_a_terminal_and_nowhere_else() {
+    let place = Place::new();
+    let typed = "9\n1,4\nfiles\ncat\ndocs\n.\n\n";
+    let (code, shown) = at_terminal(&mut place.command(&["init"]), 100, typed);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(
+        shown.contains("What do you have?") && shown.contains("`9` is not one of the numbers"),
+        "{shown}"
+    );
+    let text = place.read("creole.toml");
+    assert!(text.contains("[upstreams.files]\ncommand = [\"cat\"]\n"), "{text}");
+    assert!(
+        text.contains("[folders.docs]\npath = \".\"\n") && text.contains("# [http]\n"),
+        "{text}"
+    );
+    let (code, shown) = at_terminal(&mut place.command(&["init", "b.toml"]), 100, "\x04");
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(!place.path().join("b.toml").exists());
+    let ran = place.run(&["init", "-"]).succeeded();
+    assert!(ran.stdout.contains("packs = [\"hello\", \"echo\", \"calculate\"]"), "{}", ran.stdout);
+    let words = ["init", "c.toml", "--upstream", "a__b=cat"];
+    refused(&place.run(&words), "`a__b` is no plain name");
+}
+
+const MINE: &str = "# Mine.\n[server] # here\nname = \"x\"\n\n[http]\nlisten = \"127.0.0.1:0\"\n";
+
+#[test]
+fn add_puts_a_server_into_the_file_and_keeps_the_rest() {
+    let place = Place::new();
+    place.write("creole.toml", MINE);
+    let program = ["add", "files", "--env", "A=b", "--env", "HOME", "--", "cat", "a b"];
+    place.run(&program).succeeded();
+    let far = [
+        "add",
+        "far",
+        "https://example.com/mcp",
+        "--header",
+        "Authorization: Bearer ${NO_SUCH_TOKEN}",
+    ];
+    place.run(&far).succeeded();
+    let expected = format!(
+        "{MINE}\n[upstreams.files]\ncommand = [\"cat\", \"a b\"]\nenv = {{ A = \"b\" }}\nenv_pass = [\"HOME\"]\n\
+         \n[upstreams.far]\nurl = \"https://example.com/mcp\"\nheaders = {{ Authorization = \"Bearer ${{NO_SUCH_TOKEN}}\" }}\n"
+    );
+    assert_eq!(place.read("creole.toml"), expected);
+    refused(&place.run(&program), "has an upstream `files` already");
+    refused(&place.run(&["add", "a__b", "--", "cat"]), "`a__b`");
+    refused(&place.run(&["add", "x", "ftp://a"]), "ftp://a");
+    assert_eq!(place.read("creole.toml"), expected);
+    place.run(&["add", "x", "--config", "new.toml", "--", "cat"]).succeeded();
+    place.run(&["config", "check", "new.toml"]).succeeded();
+}
+
+const SETTINGS: &str =
+    "{\n  // Mine.\n  \"servers\": {\n    \"other\": { \"command\": \"x\" }, // keep\n  },\n}\n";
+
+#[test]
+fn install_writes_the_clients_own_file_after_showing_the_change() {
+    let place = Place::new();
+    place.write("creole.toml", MINE);
+    let file = ".config/Code/User/mcp.json";
+    let mut words = vec!["install", "vscode", "--config", "creole.toml"];
+    if cfg!(target_os = "macos") {
+        words.extend(["--file", file]);
+    }
+    place.write(file, SETTINGS);
+    let config = std::fs::canonicalize(place.path()).expect("it is there").join("creole.toml");
+    let dry = place.run(&[&words[..], &["--dry-run"]].concat()).succeeded();
+    assert!(
+        dry.stdout.contains(&format!("+       \"command\": \"{}\",", program())),
+        "{}",
+        dry.stdout
+    );
+    assert!(!dry.stdout.contains("other"), "{}", dry.stdout);
+    let asked = place.run(&words);
+    assert_eq!(asked.code, Some(2));
+    assert!(asked.stderr.contains("--yes writes the change"), "{}", asked.stderr);
+    let (code, shown) = at_terminal(&mut place.command(&words), 200, "no\n");
+    assert!(code == Some(0) && shown.contains("nothing was written"), "{shown}");
+    assert_eq!(place.read(file), SETTINGS);
+    let (code, shown) = at_terminal(&mut place.command(&words), 200, "yes\n");
+    assert_eq!(code, Some(0), "{shown}");
+    let text = place.read(file);
+    assert!(
+        text.contains("// Mine.") && text.contains("{ \"command\": \"x\" }, // keep"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\"type\": \"stdio\",")
+            && text.contains(&format!("\"{}\"]", config.display())),
+        "{text}"
+    );
+    assert_eq!(place.read(&format!("{file}.backup")), SETTINGS);
+    let again = place.run(&[&words[..], &["--yes"]].concat()).succeeded();
+    assert!(again.stdout.is_empty() && again.stderr.contains("already"), "{}", again.stderr);
+    assert_eq!(place.read(file), text);
+}
+
+#[test]
+fn what_was_installed_can_be_started_as_a_client_does_it() {
+    let place = Place::new();
+    place.write("creole.toml", MINE);
+    let words = ["install", "claude-code", "--project", "--config", "creole.toml", "--yes"];
+    place.run(&words).succeeded();
+    let written: Value = serde_json::from_str(&place.read(".mcp.json")).expect("JSON");
+    let entry = &written["mcpServers"]["creole"];
+    let args = entry["args"].as_array().expect("a list").iter().filter_map(Value::as_str);
+    let mut command = Command::new(entry["command"].as_str().expect("a program"));
+    command.args(args).current_dir("/");
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let answer = ran(&mut command, &format!("{hello}\n"));
+    assert!(answer.stdout.contains("\"protocolVersion\":\"2025-11-25\""), "{answer:?}");
+}
+
+#[test]
+fn a_client_whose_file_is_no_json_is_left_alone() {
+    let place = Place::new();
+    place.write("mcp.json", "{ broken");
+    refused(
+        &place.run(&["install", "cursor", "--file", "mcp.json", "--yes"]),
+        "is no JSON, so it is not changed",
+    );
+    refused(
+        &place.run(&["install", "cursor", "--config", "no.toml", "--yes"]),
+        "`no.toml` is not there",
+    );
+    refused(
+        &place.run(&["install", "claude-desktop", "--project", "--yes"]),
+        "has no files for projects",
+    );
+    assert_eq!(place.read("mcp.json"), "{ broken");
+}
+
+#[test]
+fn completions_know_the_verbs_and_their_options() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = place.run(&["completions", shell]).succeeded().stdout;
+        for word in ["install", "dangerously-without-auth", "cacert"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let script = place.run(&["completions", "bash"]).stdout;
+    let file = place.write("creole.bash", &script);
+    let line =
+        "COMP_WORDS=(creole inst); COMP_CWORD=1; _creole creole inst creole; echo ${COMPREPLY[@]}";
+    let typed = format!("source {}; {line}", file.display());
+    let ran = ran(Command::new("bash").args(["-c", &typed]), "");
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("install\n", ""));
+}
+
+#[test]
+fn the_manual_has_a_page_for_each_verb() {
+    let place = Place::new();
+    let page = place.run(&["man"]).succeeded().stdout;
+    assert!(page.contains(".TH creole 1") && page.contains("creole\\-serve(1)"), "{page}");
+    place.run(&["man", "pages/man1"]).succeeded();
+    for name in ["creole", "creole-serve", "creole-install", "creole-config-check"] {
+        let page = place.read(&format!("pages/man1/{name}.1"));
+        assert!(page.contains(&format!(".TH {name} 1")), "{name}: {page}");
+    }
+    assert!(place.read("pages/man1/creole-serve.1").contains("dangerously\\-without\\-auth"));
+    assert!(!place.path().join("pages/man1/creole-guard.1").exists());
+}

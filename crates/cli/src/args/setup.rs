@@ -1,0 +1,166 @@
+//! The command lines of the verbs that set Creole up: configurations, clients, shells and manuals.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args as Group, ValueEnum};
+use clap_complete::Shell;
+
+use super::address_and_port;
+
+/// `creole init`.
+#[derive(Debug, Group)]
+#[command(after_help = INIT_EXAMPLES)]
+pub(crate) struct InitArgs {
+    /// The file to write, which must not be there yet; `-` is stdout.
+    #[arg(value_name = "FILE", default_value = "creole.toml")]
+    pub(crate) file: PathBuf,
+    /// What the server is called.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// An MCP server to put behind it: its name, and a URL or a command line.
+    #[arg(long = "upstream", value_name = "NAME=URL|COMMAND")]
+    pub(crate) upstreams: Vec<String>,
+    /// A service that an OpenAPI document describes: its name, and the file or the URL of the document.
+    #[arg(long, value_name = "NAME=DOCUMENT")]
+    pub(crate) openapi: Vec<String>,
+    /// A folder whose files become resources.
+    #[arg(long = "folder", value_name = "NAME=PATH")]
+    pub(crate) folders: Vec<String>,
+    /// A database that tools read: its name, and `sqlite:FILE` or `postgres://USER@HOST/DATABASE`.
+    #[arg(long = "database", value_name = "NAME=URL")]
+    pub(crate) databases: Vec<String>,
+    /// A WordPress site with the BuddyBoss platform.
+    #[arg(long, value_name = "URL")]
+    pub(crate) wordpress: Option<String>,
+    /// Listen for HTTP on this address and port, in place of stdin and stdout.
+    #[arg(long, value_name = "ADDRESS", value_parser = address_and_port)]
+    pub(crate) http: Option<std::net::SocketAddr>,
+}
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  creole init
+  creole init --upstream files='npx -y @modelcontextprotocol/server-filesystem /data'
+  creole init team.toml --upstream far=https://example.com/mcp --http 127.0.0.1:8080
+
+At a terminal it asks for what the command line does not say; in a pipe it asks nothing.";
+
+/// `creole add`.
+#[derive(Debug, Group)]
+#[command(after_help = ADD_EXAMPLES, override_usage = ADD_USAGE)]
+pub(crate) struct AddArgs {
+    /// What the server is called in the configuration; its tools get this name and `__` before theirs.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Where the server is, unless `--` names a command: an `http` or `https` URL.
+    #[arg(value_name = "URL", required_unless_present = "command", conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+    /// The configuration file. It is made if there is none.
+    #[arg(long, value_name = "FILE", default_value = "creole.toml")]
+    pub(crate) config: PathBuf,
+    /// A header of every request, such as `Authorization: Bearer ${TOKEN}`; `${NAME}` stands for an entry of the
+    /// environment when it is served.
+    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with = "command")]
+    pub(crate) headers: Vec<String>,
+    /// A file of the certificates of the authorities that vouch for the server.
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    pub(crate) cacert: Option<String>,
+    /// An entry of the environment for the program; `NAME` alone hands on the one that is set when it is served.
+    #[arg(long = "env", value_name = "NAME[=VALUE]", requires = "command")]
+    pub(crate) entries: Vec<String>,
+    /// A program to start, which serves on its standard streams.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+const ADD_USAGE: &str = "\
+creole add <NAME> <URL> [OPTIONS]
+       creole add <NAME> [OPTIONS] -- <COMMAND> [ARGS]...";
+
+const ADD_EXAMPLES: &str = "\
+Examples:
+  creole add far https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
+  creole add files -- npx -y @modelcontextprotocol/server-filesystem /data
+  creole add db --config team.toml --env DATABASE_URL -- uvx some-server";
+
+/// `creole install`.
+#[derive(Debug, Group)]
+#[command(after_help = INSTALL_EXAMPLES)]
+pub(crate) struct InstallArgs {
+    /// The client that is to start Creole.
+    #[arg(value_name = "CLIENT", value_enum)]
+    pub(crate) client: ClientName,
+    /// The configuration that it serves there. Without it: the preset `default`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// What the server is called in the client.
+    #[arg(long, value_name = "NAME", default_value = "creole")]
+    pub(crate) name: String,
+    /// Write the file of the current folder's project, and not that of the user.
+    #[arg(long, conflicts_with = "file")]
+    pub(crate) project: bool,
+    /// The configuration file of the client, if it is at another place than usual.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Write without asking.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Show the change and write nothing.
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+}
+
+const INSTALL_EXAMPLES: &str = "\
+Examples:
+  creole install claude-desktop --config creole.toml
+  creole install vscode --project --dry-run
+  creole install cursor --config team.toml --name team --yes
+
+It shows what it would change and asks first. Everything else in the file stays as it is, comments included, and the
+file as it was is kept beside it.";
+
+/// Clients that start servers by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClientName {
+    /// Claude Desktop.
+    ClaudeDesktop,
+    /// Claude Code.
+    ClaudeCode,
+    /// Cursor.
+    Cursor,
+    /// Visual Studio Code.
+    Vscode,
+    /// Zed.
+    Zed,
+}
+
+/// `creole completions`.
+#[derive(Debug, Group)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: Shell,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  creole completions bash > ~/.local/share/bash-completion/completions/creole
+  creole completions zsh > ~/.zfunc/_creole
+  creole completions fish > ~/.config/fish/completions/creole.fish";
+
+/// `creole man`.
+#[derive(Debug, Group)]
+#[command(after_help = MAN_EXAMPLES)]
+pub(crate) struct ManArgs {
+    /// The folder to write one page for each verb into; it is made if there is none. Without it: the page of `creole`
+    /// itself, on stdout.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  creole man | man -l -
+  creole man ~/.local/share/man/man1";

@@ -1,0 +1,234 @@
+//! What a person has: as the command line says it, or as they answer at the terminal.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use creole_gateway::plan::http::address;
+
+use crate::args::InitArgs;
+use crate::failure::Failure;
+use crate::words::words;
+use crate::{asking, output};
+
+/// The longest name of a server behind.
+const LONGEST_NAME: usize = 64;
+
+/// What a person has.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    pub(super) name: Option<String>,
+    pub(super) upstreams: Vec<(String, Reached)>,
+    /// Documents of OpenAPI, each a file or a URL.
+    pub(super) documents: Vec<(String, String)>,
+    pub(super) folders: Vec<(String, String)>,
+    pub(super) databases: Vec<(String, String)>,
+    pub(super) wordpress: Option<String>,
+    pub(super) http: Option<SocketAddr>,
+}
+
+/// How a server behind is reached.
+#[derive(Debug, PartialEq)]
+pub(super) enum Reached {
+    Url(String),
+    Command(Vec<String>),
+}
+
+impl Answers {
+    /// What the command line says.
+    pub(super) fn given(args: &InitArgs) -> Result<Self, Failure> {
+        let usage = |problem: String| Failure::Usage(problem);
+        let pairs =
+            |given: &[String]| given.iter().map(|entry| pair(entry)).collect::<Result<Vec<_>, _>>();
+        let upstreams = args.upstreams.iter().map(|entry| {
+            let (name, place) = pair(entry)?;
+            Ok((name, reached(&place)?))
+        });
+        let databases = pairs(&args.databases).map_err(usage)?;
+        for (_, place) in &databases {
+            database(place).map_err(usage)?;
+        }
+        Ok(Self {
+            name: args.name.clone(),
+            upstreams: upstreams.collect::<Result<_, String>>().map_err(usage)?,
+            documents: pairs(&args.openapi).map_err(usage)?,
+            folders: pairs(&args.folders).map_err(usage)?,
+            databases,
+            wordpress: args.wordpress.as_deref().map(url).transpose().map_err(usage)?,
+            http: args.http,
+        })
+    }
+
+    /// Whether nothing was said that a configuration could be made of.
+    pub(super) fn is_empty(&self) -> bool {
+        self.upstreams.is_empty()
+            && self.documents.is_empty()
+            && self.folders.is_empty()
+            && self.databases.is_empty()
+            && self.wordpress.is_none()
+    }
+
+    /// Asks the person at the terminal.
+    pub(super) fn ask(&mut self, file: &Path) -> Result<(), Failure> {
+        output::talk(&format!("This writes {}. What do you have?", file.display()));
+        for (number, what) in (1..).zip(KINDS) {
+            output::talk(&format!("  {number}  {what}"));
+        }
+        let chosen = asking::until("Their numbers, with commas; Enter for nothing yet: ", numbers)?;
+        for number in chosen {
+            self.ask_for(number)?;
+        }
+        if self.http.is_none() {
+            let question = "Clients start it by themselves. Enter if that is right, or an address to listen on for HTTP, \
+                            such as 127.0.0.1:8080: ";
+            self.http = asking::until(question, |answer| match answer {
+                "" => Ok(None),
+                answer => address(answer)
+                    .map(Some)
+                    .ok_or_else(|| format!("`{answer}` is no address and port")),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Asks for one thing of the list.
+    fn ask_for(&mut self, number: usize) -> Result<(), Failure> {
+        output::talk(&format!("{}:", KINDS[number - 1]));
+        if number == KINDS.len() {
+            self.wordpress = Some(asking::until("  The address of its front page: ", url)?);
+            return Ok(());
+        }
+        let name = asking::until("  A name for it, such as files: ", name)?;
+        match number {
+            1 => {
+                let command = asking::until(
+                    "  The command that starts it, such as npx -y some-server: ",
+                    command,
+                )?;
+                self.upstreams.push((name, Reached::Command(command)));
+            }
+            2 => {
+                let url = asking::until("  Its URL, such as https://example.com/mcp: ", url)?;
+                self.upstreams.push((name, Reached::Url(url)));
+            }
+            3 => self
+                .documents
+                .push((name, asking::until("  The file or the URL of its document: ", something)?)),
+            4 => self.folders.push((name, asking::until("  The path of the folder: ", something)?)),
+            _ => {
+                let question = "  Where it is, sqlite:FILE or postgres://USER@HOST/DATABASE: ";
+                self.databases.push((name, asking::until(question, database)?));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a configuration can begin with.
+const KINDS: [&str; 6] = [
+    "an MCP server that is a program",
+    "an MCP server at a URL",
+    "a service with an OpenAPI document",
+    "a folder of files",
+    "a database, SQLite or PostgreSQL",
+    "a WordPress site with BuddyBoss",
+];
+
+fn numbers(answer: &str) -> Result<Vec<usize>, String> {
+    let number = |word: &str| {
+        let number = word.trim().parse().ok().filter(|number| (1..=KINDS.len()).contains(number));
+        number.ok_or_else(|| format!("`{}` is not one of the numbers", word.trim()))
+    };
+    match answer {
+        "" => Ok(Vec::new()),
+        answer => answer.split(',').map(number).collect(),
+    }
+}
+
+/// A name and what it is for, written as `NAME=VALUE`.
+fn pair(entry: &str) -> Result<(String, String), String> {
+    let (given, value) = entry
+        .split_once('=')
+        .ok_or_else(|| format!("`{entry}` has no name: write `NAME=VALUE`"))?;
+    Ok((name(given)?, something(value)?))
+}
+
+/// A name that a table may have.
+fn name(given: &str) -> Result<String, String> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_name = !given.is_empty()
+        && given.len() <= LONGEST_NAME
+        && given.bytes().all(letter)
+        && !given.contains("__")
+        && !given.ends_with('_');
+    match is_name {
+        true => Ok(given.to_owned()),
+        false => Err(format!(
+            "`{given}` is no plain name: write at most {LONGEST_NAME} letters, digits, `-` or single `_`"
+        )),
+    }
+}
+
+fn something(given: &str) -> Result<String, String> {
+    match given.is_empty() || given.chars().any(char::is_control) {
+        true => Err("it must not be empty or have control characters".to_owned()),
+        false => Ok(given.to_owned()),
+    }
+}
+
+fn url(given: &str) -> Result<String, String> {
+    let is_url = given.starts_with("http://") || given.starts_with("https://");
+    match is_url {
+        true => something(given),
+        false => Err(format!("`{given}` is no URL: begin it with https:// or http://")),
+    }
+}
+
+fn database(given: &str) -> Result<String, String> {
+    let known = ["sqlite:", "postgres://", "postgresql://"];
+    match known.iter().any(|scheme| given.starts_with(scheme)) {
+        true => something(given),
+        false => Err(format!(
+            "`{given}` is no database: write sqlite:FILE or postgres://USER@HOST/DATABASE"
+        )),
+    }
+}
+
+fn command(given: &str) -> Result<Vec<String>, String> {
+    let words = words(&something(given)?)?;
+    if words.is_empty() { Err("it names no program".to_owned()) } else { Ok(words) }
+}
+
+fn reached(given: &str) -> Result<Reached, String> {
+    match given.contains("://") && !given.contains(' ') {
+        true => url(given).map(Reached::Url),
+        false => command(given).map(Reached::Command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_a_url_or_a_command_line() {
+        assert_eq!(reached("https://a/mcp"), Ok(Reached::Url("https://a/mcp".to_owned())));
+        let words = ["npx", "-y", "a b"].map(str::to_owned).to_vec();
+        assert_eq!(reached("npx -y 'a b'"), Ok(Reached::Command(words)));
+        assert!(reached("ftp://a").is_err() && reached("").is_err() && reached("a 'b").is_err());
+    }
+
+    #[test]
+    fn names_are_such_as_tables_may_have() {
+        assert!(pair("files=x").is_ok() && pair("a-b_c=x=y").is_ok());
+        for wrong in ["x", "=x", "a__b=x", "a_=x", "a b=x", "a="] {
+            assert!(pair(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn several_things_are_chosen_by_their_numbers() {
+        assert_eq!(numbers("1, 6"), Ok(vec![1, 6]));
+        assert_eq!(numbers(""), Ok(vec![]));
+        assert!(numbers("7").is_err() && numbers("0").is_err() && numbers("x").is_err());
+    }
+}

@@ -1,0 +1,209 @@
+//! The text of a first configuration: what a person has, and what could come next as comments.
+
+use toml_edit::Value;
+
+use super::SCHEMA;
+use super::answers::{Answers, Reached};
+
+/// The packs of a configuration that has nothing else.
+const PACKS: [&str; 3] = ["hello", "echo", "calculate"];
+
+/// The configuration as TOML.
+pub(super) fn configuration(answers: &Answers) -> String {
+    let mut parts = vec![head(answers)];
+    parts.extend(answers.upstreams.iter().map(|(name, reached)| upstream(name, reached)));
+    parts.extend(answers.documents.iter().map(|(name, place)| document(name, place)));
+    parts.extend(answers.folders.iter().map(|(name, path)| folder(name, path)));
+    parts.extend(answers.databases.iter().map(|(name, url)| database(name, url)));
+    parts.extend(answers.wordpress.as_deref().map(wordpress));
+    parts.push(http(answers));
+    parts.join("\n")
+}
+
+/// A text as TOML has it.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn head(answers: &Answers) -> String {
+    let name = quoted(answers.name.as_deref().unwrap_or("creole"));
+    let packs = match (answers.wordpress.is_some(), answers.is_empty()) {
+        (true, _) => {
+            "# The tools of the site below.\npacks = [\"buddyboss-platform\"]\n".to_owned()
+        }
+        (false, true) => {
+            let names = PACKS.map(quoted).join(", ");
+            format!(
+                "# Tools that come with Creole; leave them out once you have your own.\npacks = [{names}]\n"
+            )
+        }
+        (false, false) => String::new(),
+    };
+    format!(
+        "#:schema ./{SCHEMA}\n\
+         # The configuration of Creole. `creole config reference` lists every key.\n\
+         # In every text, ${{NAME}} stands for an entry of the environment: secrets belong there.\n\n\
+         [server]\n\
+         # What clients see.\n\
+         name = {name}\n\
+         {packs}"
+    )
+}
+
+fn upstream(name: &str, reached: &Reached) -> String {
+    let what = match reached {
+        Reached::Url(url) => format!(
+            "url = {}\n# headers = {{ Authorization = \"Bearer ${{TOKEN}}\" }}\n",
+            quoted(url)
+        ),
+        Reached::Command(words) => {
+            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            format!(
+                "command = [{}]\n# What it finds in its environment, besides what every program needs:\n\
+                 # env = {{ API_KEY = \"${{API_KEY}}\" }}\n",
+                words.join(", ")
+            )
+        }
+    };
+    format!(
+        "# An MCP server behind this one. Its tools are called {name}__ and their own names.\n[upstreams.{name}]\n{what}"
+    )
+}
+
+fn document(name: &str, place: &str) -> String {
+    let key = if place.contains("://") { "url" } else { "file" };
+    format!(
+        "# A service that an OpenAPI document describes. Its operations become tools.\n\
+         [openapi.{name}]\n\
+         {key} = {}\n\
+         # Only those that read, unless it says more:\n\
+         # methods = [\"GET\", \"POST\"]\n\
+         # Where the service is: the document is believed, or `base_url` says it.\n\
+         trust_servers = true\n\
+         # auth = {{ bearer = \"${{TOKEN}}\" }}\n",
+        quoted(place)
+    )
+}
+
+fn folder(name: &str, path: &str) -> String {
+    format!(
+        "# A folder whose files are resources, at folder://{name}/path.\n\
+         [folders.{name}]\n\
+         path = {}\n\
+         # include = [\"*.md\"]\n",
+        quoted(path)
+    )
+}
+
+fn database(name: &str, url: &str) -> String {
+    let password = match url.starts_with("sqlite:") {
+        true => "",
+        false => "# password = \"${DATABASE_PASSWORD}\"\n",
+    };
+    format!(
+        "# A database that tools and resources read. Nothing in it is ever changed.\n\
+         [databases.{name}]\n\
+         url = {}\n\
+         {password}\
+         # Tables that are resources:\n\
+         # tables = [\"products\"]\n\
+         # A tool that asks it:\n\
+         # [tools.find_product]\n\
+         # description = \"Finds products by their name\"\n\
+         # database = \"{name}\"\n\
+         # query = \"SELECT id, name FROM products WHERE name LIKE {{name}}\"\n\
+         # [tools.find_product.arguments.name]\n\
+         # type = \"string\"\n\
+         # description = \"A part of the name, with % for anything\"\n",
+        quoted(url)
+    )
+}
+
+fn wordpress(url: &str) -> String {
+    format!(
+        "# The site. Callers over HTTP sign in with an Application Password of it.\n\
+         [wordpress]\n\
+         url = {}\n\
+         # Or everybody calls as one user:\n\
+         # user = \"admin\"\n\
+         # password = \"${{WORDPRESS_PASSWORD}}\"\n",
+        quoted(url)
+    )
+}
+
+fn http(answers: &Answers) -> String {
+    let (mark, listen) = match answers.http {
+        Some(address) => ("", address.to_string()),
+        None => ("# ", "127.0.0.1:8080".to_owned()),
+    };
+    format!(
+        "# With this table it listens for HTTP, at /mcp; without, clients start it and speak on stdin and stdout.\n\
+         {mark}[http]\n\
+         {mark}listen = \"{listen}\"\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use creole_gateway::Plan;
+
+    use super::*;
+
+    fn holds(answers: &Answers) -> String {
+        let text = configuration(answers);
+        let any = |_: &str| Ok("x".to_owned());
+        let loaded =
+            Plan::load_text("creole.toml", &text, Path::new(""), &creole_cli::packs(), &any);
+        if let Err(problem) = loaded {
+            panic!("{problem}\n{text}");
+        }
+        text
+    }
+
+    #[test]
+    fn every_configuration_holds() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let command = vec!["npx".to_owned(), "a \"b\"".to_owned()];
+        let text = holds(&Answers {
+            name: Some("te\"am".to_owned()),
+            upstreams: vec![
+                ("files".to_owned(), Reached::Command(command)),
+                ("far".to_owned(), Reached::Url("https://example.com/mcp".to_owned())),
+            ],
+            folders: vec![pair("docs", "src")],
+            databases: vec![pair("shop", "sqlite:shop.db"), pair("big", "postgres://ann@db/shop")],
+            wordpress: Some("https://example.org".to_owned()),
+            http: Some(([127, 0, 0, 1], 8080).into()),
+            ..Answers::default()
+        });
+        assert!(text.starts_with("#:schema ./creole.schema.json\n"), "{text}");
+        assert!(text.contains("\n[http]\nlisten = \"127.0.0.1:8080\"\n"), "{text}");
+        let empty = holds(&Answers::default());
+        assert!(empty.contains("packs = [\"hello\", \"echo\", \"calculate\"]\n"), "{empty}");
+        assert!(empty.contains("# [http]\n"), "{empty}");
+    }
+
+    #[test]
+    fn what_stands_in_comments_holds_as_well() {
+        let answers = Answers {
+            databases: vec![("shop".to_owned(), "postgres://ann@db/shop".to_owned())],
+            upstreams: vec![("far".to_owned(), Reached::Url("https://example.com/mcp".to_owned()))],
+            folders: vec![("docs".to_owned(), "src".to_owned())],
+            ..Answers::default()
+        };
+        let is_key = |line: &str| {
+            line.starts_with("# ") && (line.contains(" = ") || line.starts_with("# ["))
+        };
+        let text: Vec<String> = configuration(&answers)
+            .lines()
+            .map(|line| if is_key(line) { line[2..].to_owned() } else { line.to_owned() })
+            .collect();
+        let any = |_: &str| Ok("x".to_owned());
+        let text = text.join("\n");
+        let loaded =
+            Plan::load_text("creole.toml", &text, Path::new(""), &creole_cli::packs(), &any);
+        assert!(loaded.is_ok(), "{:?}\n{text}", loaded.map(drop));
+    }
+}

@@ -1,0 +1,131 @@
+//! `creole install`: an entry for Creole in the configuration of a client, after the change was shown.
+
+mod client;
+mod edit;
+
+use std::path::{Path, PathBuf, absolute};
+
+use self::client::{Client, Homes};
+use crate::args::InstallArgs;
+use crate::failure::Failure;
+use crate::layout::Layout;
+use crate::{asking, files, output};
+
+/// What a client is to start.
+#[derive(Debug)]
+struct Entry {
+    command: String,
+    args: Vec<String>,
+}
+
+/// Runs the verb.
+pub(crate) fn run(args: &InstallArgs) -> Result<(), Failure> {
+    let client = Client::named(args.client);
+    let file = place(args, &client)?;
+    let entry = entry(args.config.as_deref())?;
+    let before = files::read(&file)?;
+    let text = before.as_deref().unwrap_or_default();
+    let after = edit::with_entry(text, client.keys, &args.name, &client.members(&entry))
+        .map_err(|why| Failure::Usage(format!("`{}` {why}", file.display())))?;
+    let shown = file.display();
+    if after == text {
+        output::talk(&format!("creole: {shown} has `{}` already, as it should be", args.name));
+        return Ok(());
+    }
+    output::data(&change(&file, text, &after))?;
+    if args.dry_run || !may_write(args)? {
+        output::talk("creole: nothing was written");
+        return Ok(());
+    }
+    if before.is_some() {
+        let copy = files::keep_copy(&file)?;
+        output::talk(&format!("creole: the file as it was is kept in {}", copy.display()));
+    }
+    files::replace(&file, &after)?;
+    output::talk(&format!("creole: wrote {shown}; {}", client.hint));
+    Ok(())
+}
+
+fn may_write(args: &InstallArgs) -> Result<bool, Failure> {
+    if args.yes {
+        return Ok(true);
+    }
+    if !asking::is_possible() {
+        return Err(Failure::Usage(
+            "there is no terminal to ask at: --yes writes the change, --dry-run only shows it"
+                .to_owned(),
+        ));
+    }
+    asking::yes("Write this?")
+}
+
+/// The file of the client that is changed.
+fn place(args: &InstallArgs, client: &Client) -> Result<PathBuf, Failure> {
+    match (&args.file, args.project) {
+        (Some(file), _) => Ok(file.clone()),
+        (None, true) => client.project_file().ok_or_else(|| {
+            Failure::Usage(format!(
+                "{} has no files for projects: leave --project out",
+                client.title
+            ))
+        }),
+        (None, false) => client.user_file(&Homes::of_environment()).ok_or_else(|| {
+            let what =
+                "the home folder is not known: set HOME, or name the client's file by --file";
+            Failure::Usage(what.to_owned())
+        }),
+    }
+}
+
+/// This program, with whole paths: clients start it in folders and with search paths of their own.
+fn entry(config: Option<&Path>) -> Result<Entry, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Call(format!("this program cannot find itself: {error}")))?;
+    let mut args = vec!["serve".to_owned(), "--stdio".to_owned()];
+    if let Some(file) = config {
+        let refused = |why: String| Failure::Usage(format!("`{}` {why}", file.display()));
+        let whole = absolute(file).map_err(|error| refused(format!("cannot be found: {error}")))?;
+        if !whole.is_file() {
+            return Err(refused("is not there: `creole init` writes one".to_owned()));
+        }
+        args.push(text(&whole)?);
+    }
+    Ok(Entry { command: text(&program)?, args })
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Failure::Usage(format!("the path {path:?} is not UTF-8 text")))
+}
+
+/// The lines that differ. What is around them may be a secret of another server and is not shown.
+fn change(file: &Path, before: &str, after: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let (old, new) = (&old[same..], &new[same..]);
+    let end = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    let (old, new) = (&old[..old.len() - end], &new[..new.len() - end]);
+    let layout = Layout::of_stdout();
+    let mut text = format!("{}:{}\n", file.display(), same + 1);
+    for line in old {
+        text.push_str(&layout.bad(&output::printable(&format!("- {line}"))));
+        text.push('\n');
+    }
+    for line in new {
+        text.push_str(&layout.good(&output::printable(&format!("+ {line}"))));
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_lines_that_differ_are_shown() {
+        let (before, after) = ("{\n  secret\n  a\n}\n", "{\n  secret\n  a,\n  b\n}\n");
+        let expected = "f.json:3\n-   a\n+   a,\n+   b\n";
+        assert_eq!(change(Path::new("f.json"), before, after), expected);
+    }
+}

@@ -1,0 +1,188 @@
+//! The clients, where each keeps its configuration, and how it names a server there.
+
+use std::env;
+use std::path::PathBuf;
+
+use super::Entry;
+use super::edit::Member;
+use crate::args::ClientName;
+
+/// A client.
+#[derive(Debug)]
+pub(super) struct Client {
+    name: ClientName,
+    /// What people call it.
+    pub(super) title: &'static str,
+    /// The members that lead to its servers.
+    pub(super) keys: &'static [&'static str],
+    /// Whether an entry says which transport it is.
+    has_type: bool,
+    /// What a person does then.
+    pub(super) hint: &'static str,
+}
+
+/// The folders of a person that files are in.
+#[derive(Debug)]
+pub(super) struct Homes {
+    pub(super) system: System,
+    pub(super) home: Option<PathBuf>,
+    /// `XDG_CONFIG_HOME`.
+    pub(super) config: Option<PathBuf>,
+    /// `APPDATA`.
+    pub(super) data: Option<PathBuf>,
+}
+
+/// The systems that keep files at different places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum System {
+    MacOs,
+    Windows,
+    Other,
+}
+
+impl Homes {
+    pub(super) fn of_environment() -> Self {
+        let folder =
+            |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let system = match env::consts::OS {
+            "macos" => System::MacOs,
+            "windows" => System::Windows,
+            _ => System::Other,
+        };
+        let home = if system == System::Windows { "USERPROFILE" } else { "HOME" };
+        Self {
+            system,
+            home: folder(home),
+            config: folder("XDG_CONFIG_HOME"),
+            data: folder("APPDATA"),
+        }
+    }
+
+    /// The folder that programs keep their settings in.
+    fn settings(&self) -> Option<PathBuf> {
+        match self.system {
+            System::MacOs => Some(self.home.as_ref()?.join("Library/Application Support")),
+            System::Windows => self.data.clone(),
+            System::Other => self.dot_config(),
+        }
+    }
+
+    fn dot_config(&self) -> Option<PathBuf> {
+        self.config.clone().or_else(|| Some(self.home.as_ref()?.join(".config")))
+    }
+}
+
+impl Client {
+    pub(super) fn named(name: ClientName) -> Self {
+        let of = |title, keys, has_type, hint| Self { name, title, keys, has_type, hint };
+        match name {
+            ClientName::ClaudeDesktop => of(
+                "Claude Desktop",
+                &["mcpServers"],
+                false,
+                "quit Claude Desktop and start it again",
+            ),
+            ClientName::ClaudeCode => {
+                of("Claude Code", &["mcpServers"], true, "`/mcp` in Claude Code shows it")
+            }
+            ClientName::Cursor => {
+                of("Cursor", &["mcpServers"], false, "Cursor's settings show it under MCP")
+            }
+            ClientName::Vscode => of(
+                "Visual Studio Code",
+                &["servers"],
+                true,
+                "`MCP: List Servers` in VS Code shows it",
+            ),
+            ClientName::Zed => {
+                of("Zed", &["context_servers"], false, "Zed's agent settings show it")
+            }
+        }
+    }
+
+    /// The file of the user.
+    pub(super) fn user_file(&self, homes: &Homes) -> Option<PathBuf> {
+        Some(match self.name {
+            ClientName::ClaudeDesktop => {
+                homes.settings()?.join("Claude/claude_desktop_config.json")
+            }
+            ClientName::ClaudeCode => homes.home.as_ref()?.join(".claude.json"),
+            ClientName::Cursor => homes.home.as_ref()?.join(".cursor/mcp.json"),
+            ClientName::Vscode => homes.settings()?.join("Code/User/mcp.json"),
+            ClientName::Zed => match homes.system {
+                System::Windows => homes.data.as_ref()?.join("Zed/settings.json"),
+                System::MacOs => homes.home.as_ref()?.join(".config/zed/settings.json"),
+                System::Other => homes.dot_config()?.join("zed/settings.json"),
+            },
+        })
+    }
+
+    /// The file of a project, as seen from its folder.
+    pub(super) fn project_file(&self) -> Option<PathBuf> {
+        let path = match self.name {
+            ClientName::ClaudeDesktop => return None,
+            ClientName::ClaudeCode => ".mcp.json",
+            ClientName::Cursor => ".cursor/mcp.json",
+            ClientName::Vscode => ".vscode/mcp.json",
+            ClientName::Zed => ".zed/settings.json",
+        };
+        Some(path.into())
+    }
+
+    /// The members of an entry.
+    pub(super) fn members(&self, entry: &Entry) -> Vec<(&'static str, Member)> {
+        let mut members = Vec::new();
+        if self.has_type {
+            members.push(("type", Member::Text("stdio".to_owned())));
+        }
+        members.push(("command", Member::Text(entry.command.clone())));
+        members.push(("args", Member::List(entry.args.clone())));
+        members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    fn files(homes: &Homes) -> Vec<String> {
+        let file = |name: &ClientName| Client::named(*name).user_file(homes).unwrap();
+        ClientName::value_variants().iter().map(|name| file(name).display().to_string()).collect()
+    }
+
+    #[test]
+    fn each_system_has_its_places() {
+        let home = Some(PathBuf::from("/h"));
+        let linux = Homes { system: System::Other, home: home.clone(), config: None, data: None };
+        assert_eq!(
+            files(&linux),
+            [
+                "/h/.config/Claude/claude_desktop_config.json",
+                "/h/.claude.json",
+                "/h/.cursor/mcp.json",
+                "/h/.config/Code/User/mcp.json",
+                "/h/.config/zed/settings.json",
+            ]
+        );
+        let config = Some(PathBuf::from("/c"));
+        let moved = Homes { config, ..linux };
+        assert_eq!(files(&moved)[3..], ["/c/Code/User/mcp.json", "/c/zed/settings.json"]);
+        let mac = Homes { system: System::MacOs, home: home.clone(), config: None, data: None };
+        assert_eq!(
+            files(&mac)[0],
+            "/h/Library/Application Support/Claude/claude_desktop_config.json"
+        );
+        assert_eq!(
+            files(&mac)[3..],
+            ["/h/Library/Application Support/Code/User/mcp.json", "/h/.config/zed/settings.json"]
+        );
+        let data = Some(PathBuf::from("/d"));
+        let windows = Homes { system: System::Windows, home, config: None, data };
+        assert_eq!(files(&windows)[0], "/d/Claude/claude_desktop_config.json");
+        assert_eq!(files(&windows)[3..], ["/d/Code/User/mcp.json", "/d/Zed/settings.json"]);
+        let nowhere = Homes { system: System::Other, home: None, config: None, data: None };
+        assert_eq!(Client::named(ClientName::Cursor).user_file(&nowhere), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! A change of JSON with comments that leaves everything else as it was written.
+
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::parse_to_serde_value;
+use serde_json::Value;
+
+use crate::jsonc;
+
+/// The value of a member.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Member {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl Member {
+    fn json(&self) -> Value {
+        match self {
+            Self::Text(text) => Value::from(text.as_str()),
+            Self::List(items) => Value::from(items.as_slice()),
+        }
+    }
+
+    fn value(&self) -> CstInputValue {
+        let text = |text: &String| CstInputValue::String(text.clone());
+        match self {
+            Self::Text(written) => text(written),
+            Self::List(items) => CstInputValue::Array(items.iter().map(text).collect()),
+        }
+    }
+}
+
+/// The text with an object of this name below these keys that has these members. Other members of the object stay.
+///
+/// # Errors
+/// With what is wrong with the text, as the rest of a sentence that begins with its file.
+pub(super) fn with_entry(
+    text: &str,
+    keys: &[&str],
+    name: &str,
+    members: &[(&str, Member)],
+) -> Result<String, String> {
+    if jsonc::is_too_deep(text) {
+        return Err("is nested too deep to be changed".to_owned());
+    }
+    let bare = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let root = CstRootNode::parse(bare, &jsonc::options())
+        .map_err(|error| format!("is no JSON, so it is not changed: {error}"))?;
+    let mut object = root.object_value_or_create().ok_or("holds no JSON object")?;
+    for key in keys {
+        object = below(&object, key)?;
+    }
+    let known = object.get(name).and_then(|known| known.value());
+    let known =
+        known.map(|known| known.as_object().ok_or(format!("has a `{name}` that is no object")));
+    match known.transpose()? {
+        None => {
+            let members = members.iter().map(|(key, member)| ((*key).to_owned(), member.value()));
+            object.append(name, CstInputValue::Object(members.collect()));
+            object.ensure_multiline();
+        }
+        Some(known) => change(&known, members),
+    }
+    let mut changed = root.to_string();
+    if bare.trim().is_empty() && !changed.ends_with('\n') {
+        changed.push('\n');
+    }
+    Ok(format!("{}{changed}", &text[..text.len() - bare.len()]))
+}
+
+/// Puts in what differs, so that an entry which is right already stays as it was written.
+fn change(known: &CstObject, members: &[(&str, Member)]) {
+    for (key, member) in members {
+        let property = known.get(key);
+        let now = property.as_ref().and_then(|property| {
+            parse_to_serde_value::<Value>(&property.value()?.to_string(), &jsonc::options()).ok()
+        });
+        match (property, now == Some(member.json())) {
+            (_, true) => {}
+            (Some(property), false) => property.set_value(member.value()),
+            (None, false) => _ = known.append(key, member.value()),
+        }
+    }
+}
+
+fn below(object: &CstObject, key: &str) -> Result<CstObject, String> {
+    object.object_value_or_create(key).ok_or_else(|| format!("has a `{key}` that is no object"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(text: &str) -> Result<String, String> {
+        let members = [
+            ("command", Member::Text("/bin/creole".to_owned())),
+            ("args", Member::List(vec!["serve".to_owned()])),
+        ];
+        with_entry(text, &["mcpServers"], "creole", &members)
+    }
+
+    const ENTRY: &str = r#""creole": {
+      "command": "/bin/creole",
+      "args": ["serve"]
+    }"#;
+
+    #[test]
+    fn comments_order_and_other_entries_stay() {
+        let before = r#"{
+  // Mine.
+  "zoo": 1, // last
+  "mcpServers": {
+    "other": { "command": "x" } /* keep */
+  },
+  "ape": 2
+}
+"#;
+        let after = before.replace(
+            "{ \"command\": \"x\" } /* keep */",
+            &format!("{{ \"command\": \"x\" }}, /* keep */\n    {ENTRY}"),
+        );
+        assert_eq!(added(before).unwrap(), after);
+        assert_eq!(added(&after).unwrap(), after);
+    }
+
+    #[test]
+    fn an_empty_file_becomes_one_with_the_entry() {
+        let expected = format!("{{\n  \"mcpServers\": {{\n    {ENTRY}\n  }}\n}}\n");
+        assert_eq!(added("").unwrap(), expected);
+        assert_eq!(added("{}\n").unwrap(), expected);
+    }
+
+    #[test]
+    fn an_entry_that_is_there_is_put_right_and_keeps_what_else_it_has() {
+        let before = "{\n  \"mcpServers\": {\n    \"creole\": {\n      \"command\": \"old\",\n      \"env\": { \"A\": \"b\" }\n    }\n  }\n}\n";
+        let after = added(before).unwrap();
+        assert!(after.contains("\"command\": \"/bin/creole\",\n      \"env\": { \"A\": \"b\" },\n      \"args\": [\"serve\"]"), "{after}");
+    }
+
+    #[test]
+    fn what_is_no_object_is_left_alone() {
+        for wrong in [
+            "[]",
+            "{\"mcpServers\": []}",
+            "{\"mcpServers\": {\"creole\": 5}}",
+            "{",
+            "{\"a\": 1 \"b\": 2}",
+        ] {
+            assert!(added(wrong).is_err(), "{wrong}");
+        }
+        assert!(added(&"[".repeat(100_000)).unwrap_err().contains("too deep"));
+    }
+}

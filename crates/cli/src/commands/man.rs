@@ -1,0 +1,56 @@
+//! `creole man`: the manual, a page for each verb.
+
+use std::fs;
+use std::path::Path;
+
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+
+use crate::args::{Args, ManArgs};
+use crate::failure::Failure;
+use crate::output;
+
+/// Runs the verb.
+pub(crate) fn run(args: &ManArgs) -> Result<(), Failure> {
+    let mut command = Args::command();
+    command.build();
+    match &args.folder {
+        None => output::bytes(&page(&command)?),
+        Some(folder) => {
+            let written = write(&command, folder)?;
+            output::talk(&format!("creole: wrote {written} pages into {}", folder.display()));
+            Ok(())
+        }
+    }
+}
+
+/// Writes the page of a command and those of the commands below it; tells how many.
+fn write(command: &Command, folder: &Path) -> Result<usize, Failure> {
+    let unwritable = |path: &Path, error| {
+        Failure::Call(format!("`{}` cannot be written: {error}", path.display()))
+    };
+    fs::create_dir_all(folder).map_err(|error| unwritable(folder, error))?;
+    let mut count = 0;
+    let mut rest = vec![command];
+    while let Some(command) = rest.pop() {
+        let file = folder.join(format!("{}.1", name(command)));
+        fs::write(&file, page(command)?).map_err(|error| unwritable(&file, error))?;
+        count += 1;
+        let is_shown = |command: &&Command| !command.is_hide_set() && command.get_name() != "help";
+        rest.extend(command.get_subcommands().filter(is_shown));
+    }
+    Ok(count)
+}
+
+/// What a page is called: `creole-config-check`.
+fn name(command: &Command) -> String {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    name.replace(' ', "-")
+}
+
+fn page(command: &Command) -> Result<Vec<u8>, Failure> {
+    let mut page = Vec::new();
+    let written = Man::new(command.clone()).title(name(command)).render(&mut page);
+    written.map_err(|error| Failure::Call(format!("the manual cannot be made: {error}")))?;
+    Ok(page)
+}
