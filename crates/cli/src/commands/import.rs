@@ -85,9 +85,7 @@ fn servers<'a>(file: &Path, document: &'a Ordered) -> Result<&'a [(String, Order
             "`{shown}` has neither `mcpServers` nor `servers`: it is no configuration of MCP servers that is \
              known here"
         ))),
-        Some(servers) if servers.is_empty() => {
-            Err(Failure::Usage(format!("`{shown}` has no servers to import")))
-        }
+        Some([]) => Err(Failure::Usage(format!("`{shown}` has no servers to import"))),
         Some(servers) => Ok(servers),
     }
 }
