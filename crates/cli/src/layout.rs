@@ -83,11 +83,11 @@ impl Layout {
         }
     }
 
-    /// A label and a text beside it, whose further lines begin where the text does. `lead` is all that stands before
+    /// A label and a text beside it, whose further lines begin where the text does. `before` is all that stands before
     /// the text, with its spaces; the two functions colour what is shown.
     pub(crate) fn entry(
         self,
-        lead: &str,
+        before: &str,
         label: impl Fn(&str) -> String,
         text: &str,
         style: impl Fn(&str) -> String,
@@ -97,17 +97,17 @@ impl Layout {
             false => style(text),
         };
         let beside = |text: &str| match text.is_empty() {
-            true => label(lead.trim_end()),
-            false => format!("{}{}", label(lead), styled(text)),
+            true => label(before.trim_end()),
+            false => format!("{}{}", label(before), styled(text)),
         };
         let Some(width) = self.width else { return beside(text) };
-        let indent = lead.width();
+        let indent = before.width();
         if indent + text.width() < width {
             return beside(text);
         }
         let (mut shown, indent) = match width.checked_sub(indent + 1) {
-            Some(room) if room >= LEAST_ROOM => (label(lead), indent),
-            _ => (format!("{}\n{}", label(lead.trim_end()), " ".repeat(BELOW)), BELOW),
+            Some(room) if room >= LEAST_ROOM => (label(before), indent),
+            _ => (format!("{}\n{}", label(before.trim_end()), " ".repeat(BELOW)), BELOW),
         };
         let room = width.saturating_sub(indent + 1).max(LEAST_ROOM);
         let lines: Vec<String> = wrapped(text, room).iter().map(|line| styled(line)).collect();
