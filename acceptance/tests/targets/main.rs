@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod checked;
 mod dead;
 mod inside;
 

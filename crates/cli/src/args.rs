@@ -198,22 +198,32 @@ pub(crate) enum ConfigCommand {
     Show(Chosen),
     /// Check a configuration and say what it means.
     #[command(
-        after_help = "Examples:\n  creole config check creole.toml\n  creole config check creole.toml --operations"
+        after_help = "Examples:\n  creole config check creole.toml\n  creole config check creole.toml --connect\n  creole config check creole.toml --operations"
     )]
-    Check {
-        /// The configuration file.
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-        /// Also tell what became of every operation of the OpenAPI documents.
-        #[arg(long)]
-        operations: bool,
-    },
+    Check(ConfigCheckArgs),
     /// Print the JSON Schema of configurations, with which editors complete and check them.
     #[command(after_help = "Example:\n  creole config schema > creole.schema.json")]
     Schema,
     /// Print every key that a configuration can have, as Markdown.
     #[command(after_help = "Example:\n  creole config reference | less")]
     Reference,
+}
+
+/// `creole config check`.
+#[derive(Debug, Group)]
+pub(crate) struct ConfigCheckArgs {
+    /// The configuration file.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Also tell what became of every operation of the OpenAPI documents.
+    #[arg(long)]
+    pub(crate) operations: bool,
+    /// Also reach every upstream, database and document, and look whether the patterns of filters match something.
+    #[arg(long)]
+    pub(crate) connect: bool,
+    /// Let everybody call who can reach the address.
+    #[arg(long)]
+    pub(crate) dangerously_without_auth: bool,
 }
 
 /// `creole passwd`.

@@ -55,6 +55,16 @@ pub trait Middleware: Send + Sync {
     fn has_changed(&self) -> bool {
         false
     }
+
+    /// The patterns in its settings that matched no item that was listed so far, in words.
+    fn unmatched(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// The patterns of all layers that matched no item that was listed so far, in words.
+pub fn unmatched(layers: &[Arc<dyn Middleware>]) -> Vec<String> {
+    layers.iter().flat_map(|layer| layer.unmatched()).collect()
 }
 
 /// Whether a layer lets something else be listed than before.

@@ -1,5 +1,7 @@
 //! `creole config`: configurations shown, checked and described.
 
+mod trial;
+
 use std::path::Path;
 
 use creole_gateway::config::reference::reference;
@@ -16,9 +18,10 @@ use creole_tools::recipe::{Recipe, ToolRecipe};
 use creole_tools::skills::load;
 use creole_tools::wordpress;
 
-use crate::args::ConfigCommand;
+use super::serve::Premises;
+use crate::args::{ConfigCheckArgs, ConfigCommand};
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, upstreams};
 
 /// More tools than some clients show to a model.
 const MANY_TOOLS: usize = 100;
@@ -27,17 +30,21 @@ const MANY_TOOLS: usize = 100;
 pub(crate) fn run(command: &ConfigCommand) -> Result<(), Failure> {
     match command {
         ConfigCommand::Show(chosen) => output::data(&chosen.source().text()?),
-        ConfigCommand::Check { file, operations } => check(file, *operations),
+        ConfigCommand::Check(args) => check(args),
         ConfigCommand::Reference => output::data(&reference(&creole_cli::packs())),
         ConfigCommand::Schema => output::data(&format!("{:#}\n", schema(&creole_cli::packs()))),
     }
 }
 
-fn check(file: &Path, operations: bool) -> Result<(), Failure> {
+fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
+    let (file, operations) = (args.file.as_path(), args.operations);
     let plan = Plan::load(Source::File(file), &creole_cli::packs())?;
+    Premises::of(&plan, plan.http.as_ref(), args.dangerously_without_auth)?;
     let auth = plan.auth.as_ref().map(auth).transpose()?;
     let skills = plan.skills.as_deref().map(skills).transpose()?;
     check_files(&plan)?;
+    trial::offline(&plan)?;
+    let tried = if args.connect { Some(trial::connected(&plan)?) } else { None };
     let mut lines = vec![format!("{} is right.", file.display())];
     for each in std::iter::once(&plan.server).chain(&plan.further) {
         lines.extend([
@@ -68,6 +75,7 @@ fn check(file: &Path, operations: bool) -> Result<(), Failure> {
     lines.extend(auth);
     lines.extend(skills);
     lines.extend(files(&plan));
+    lines.extend(tried.filter(|rows| !rows.is_empty()).map(|rows| upstreams::table(&rows)));
     lines.push(String::new());
     output::data(&lines.join("\n"))
 }

@@ -2,11 +2,13 @@
 
 mod entrance;
 mod http;
+mod premises;
 mod renewal;
 mod served;
 mod signals;
 mod stdio;
 
+pub(crate) use premises::Premises;
 pub(crate) use served::Served;
 pub(crate) use stdio::ended_with;
 

@@ -278,6 +278,11 @@ impl Registry {
         }
     }
 
+    /// The patterns of the layers around the server that matched no item that was listed so far, in words.
+    pub fn unmatched(&self) -> Vec<String> {
+        crate::chain::unmatched(self.read().tools.layers())
+    }
+
     /// What the server has to offer: what it has now, or had once.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         let state = self.read();

@@ -1,6 +1,7 @@
 //! Hides what is not to be seen.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::{Definition, ListKind};
@@ -38,18 +39,29 @@ pub struct Filter {
     settings: FilterSettings,
     /// Tools whose hints are as they should be. Others, also those never seen, are unknown.
     fitting: Known,
+    /// The patterns that matched something.
+    matched: Mutex<HashSet<String>>,
 }
 
 impl Filter {
     /// A layer with these settings.
     pub fn new(settings: FilterSettings) -> Self {
-        Self { settings, fitting: Known::default() }
+        Self { settings, fitting: Known::default(), matched: Mutex::default() }
     }
 
     fn allows(&self, kind: ListKind, name: &str) -> bool {
         let FilterSettings { kinds, allow, deny, .. } = &self.settings;
         !kinds.contains(&kind)
             || ((allow.is_empty() || allow.contains(name)) && !deny.contains(name))
+    }
+
+    /// Notes which patterns match an item.
+    fn note(&self, kind: ListKind, name: &str) {
+        if self.settings.kinds.contains(&kind) {
+            let FilterSettings { allow, deny, .. } = &self.settings;
+            let matching = allow.matching(name).chain(deny.matching(name)).map(str::to_owned);
+            self.matched.lock().unwrap_or_else(PoisonError::into_inner).extend(matching);
+        }
     }
 
     fn looks_at_hints(&self, kind: ListKind) -> bool {
@@ -89,15 +101,26 @@ impl Middleware for Filter {
         if self.looks_at_hints(kind) {
             self.fitting.note(kind, &item, |hints| self.fits(hints));
         }
-        let shown = match kind {
+        let name = match kind {
             ListKind::Templates => {
                 let uri =
                     Object::new(newest(&item)).and_then(|it| it.string("uriTemplate").ok()?);
-                self.shows(kind, uri.as_deref().unwrap_or_default())
+                uri.unwrap_or_default().into_owned()
             }
-            _ => self.shows(kind, item.name()),
+            _ => item.name().to_owned(),
         };
-        shown.then_some(item)
+        self.note(kind, &name);
+        self.shows(kind, &name).then_some(item)
+    }
+
+    fn unmatched(&self) -> Vec<String> {
+        let matched = self.matched.lock().unwrap_or_else(PoisonError::into_inner);
+        let FilterSettings { allow, deny, .. } = &self.settings;
+        let of = |key: &'static str, names: &Names| {
+            let unmatched = names.patterns().iter().filter(|it| !matched.contains(*it));
+            unmatched.map(|it| format!("`{it}` in `{key}` of a filter")).collect::<Vec<_>>()
+        };
+        [of("allow", allow), of("deny", deny)].concat()
     }
 }
 
@@ -115,12 +138,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_denied_is_neither_listed_nor_known() {
-        let deny = Names::new(["wr*", "test://secret", "pro*"]);
+        let deny = Names::new(["wr*", "test://secret", "pro*", "sz*"]);
         let service = serve(FilterSettings { deny, ..FilterSettings::default() });
         assert_eq!(listed(&service, ListKind::Tools).await, ["read"]);
         assert_eq!(listed(&service, ListKind::Resources).await, ["test://open"]);
         assert!(listed(&service, ListKind::Prompts).await.is_empty());
         assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
+        let unmatched = service.registry().unmatched();
+        assert_eq!(unmatched, ["`sz*` in `deny` of a filter"]);
         let hidden = fault(call(&service, "a", "write", "{}").await);
         let never = fault(call(&service, "a", "never", "{}").await);
         assert_eq!((hidden.kind, hidden.subject.as_str()), (FaultKind::UnknownTool, "write"));

@@ -83,6 +83,11 @@ impl Chain {
         creole::chain::has_changed(&self.0)
     }
 
+    /// The patterns of the layers that matched no item that was listed so far, in words.
+    pub fn unmatched(&self) -> Vec<String> {
+        creole::chain::unmatched(&self.0)
+    }
+
     /// The server with the layers around it.
     pub fn around(&self, endpoint: Arc<dyn Endpoint>) -> Arc<dyn Endpoint> {
         match self.0.is_empty() {

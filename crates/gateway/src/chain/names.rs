@@ -15,6 +15,17 @@ impl Names {
         self.0.is_empty()
     }
 
+    /// The patterns.
+    pub fn patterns(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The patterns that match the name.
+    pub fn matching(&self, name: &str) -> impl Iterator<Item = &str> {
+        let fits = move |it: &&String| is_match(it.as_bytes(), name.as_bytes());
+        self.0.iter().filter(fits).map(String::as_str)
+    }
+
     /// Whether the name is one of them.
     pub fn contains(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| is_match(pattern.as_bytes(), name.as_bytes()))

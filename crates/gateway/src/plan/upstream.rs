@@ -1,6 +1,7 @@
 //! What the tables of the servers behind mean.
 
 mod authorities;
+mod program;
 mod token;
 
 pub use authorities::Authorities;

@@ -258,6 +258,11 @@ impl Upstream {
         self.settings.way.name()
     }
 
+    /// The patterns of the layers around it that matched none of its items so far, in words.
+    pub fn unmatched(&self) -> Vec<String> {
+        self.settings.chain.unmatched()
+    }
+
     /// Ends all conversations with the server in peace.
     pub async fn close(&self) {
         self.pool.close().await;

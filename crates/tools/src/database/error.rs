@@ -55,6 +55,16 @@ impl Trouble {
         }
     }
 
+    /// What whoever runs the server is told of it.
+    pub(crate) fn plain(self) -> String {
+        match self {
+            Self::Unavailable(why) => format!("it is not available: {why}"),
+            Self::Refused(why) => format!("it refused the query: {why}"),
+            Self::Late => "it took too long".to_owned(),
+            Self::TooLarge(most) => format!("a row has more than {most} bytes"),
+        }
+    }
+
     /// What callers are told of the database of this name; the log is told the rest.
     pub(crate) fn told(self, database: &str) -> ToolError {
         match self {

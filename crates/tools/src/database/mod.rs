@@ -121,6 +121,23 @@ impl Database {
         }
     }
 
+    /// Why a query cannot be asked, after the database was asked to prepare it. Nothing is run.
+    pub(crate) async fn attempt(&self, query: &Query) -> Result<(), Trouble> {
+        let sql = query.sql(&self.shared.address);
+        match &self.shared.backend {
+            Backend::Sqlite(_) => {
+                let file = self.file().map(Path::to_owned).unwrap_or_default();
+                let checked = tokio::task::spawn_blocking(move || sqlite::check(&file, &sql)).await;
+                checked.map_err(|error| Trouble::Unavailable(error.to_string()))?
+            }
+            Backend::Postgres(pool) => {
+                let prepared = postgres::prepare(pool, &sql);
+                let time = self.shared.limits.time;
+                tokio::time::timeout(time, prepared).await.map_err(|_| Trouble::Late)?
+            }
+        }
+    }
+
     /// The rows of a query with these values, as many as fit.
     pub(crate) async fn query(
         &self,

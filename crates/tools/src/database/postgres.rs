@@ -104,6 +104,16 @@ impl Drop for Lease {
     }
 }
 
+/// Has the server prepare a query, without running it.
+pub(super) async fn prepare(pool: &Pool, sql: &str) -> Result<(), Trouble> {
+    let lease = pool.lease().await?;
+    // As a part of another one it has to be one reading statement.
+    let framed = format!("SELECT * FROM (\n{sql}\n) AS query");
+    lease.prepare(&framed).await.map_err(|error| Trouble::postgres(&error))?;
+    lease.done();
+    Ok(())
+}
+
 /// The rows of a reading query. One that found its connection lost is asked once more on another: reading twice is the
 /// same as once.
 pub(super) async fn rows(

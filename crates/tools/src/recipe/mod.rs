@@ -109,6 +109,15 @@ impl Recipe {
         }
     }
 
+    /// Tries the database that it needs, if it needs one; tells what is wrong. Queries are prepared and not run.
+    pub async fn attempt(&self) -> Vec<String> {
+        match self {
+            Self::Tool(tool) => tool.attempt().await,
+            Self::Tables(tables) => tables.attempt().await,
+            _ => Vec::new(),
+        }
+    }
+
     /// What is wrong with the files that it is made of. A server would leave out a wrong prompt and serve the
     /// others; whoever checks a configuration wants to know.
     pub fn problems(&self) -> Vec<Problem> {

@@ -58,6 +58,20 @@ impl TablesRecipe {
         ))
     }
 
+    /// Looks whether each table is there; tells what is wrong.
+    pub(super) async fn attempt(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for table in &self.tables {
+            let why = match self.database.table(table, 1).await {
+                Ok(Some(_)) => continue,
+                Ok(None) => "there is none".to_owned(),
+                Err(trouble) => trouble.plain(),
+            };
+            problems.push(format!("database `{}`: table `{table}`: {why}", self.database.name()));
+        }
+        problems
+    }
+
     fn uri(&self, table: &str) -> String {
         format!("table://{}/{table}", self.database.name())
     }

@@ -17,6 +17,7 @@ use super::http::{Caller, HttpRecipe};
 use super::query::QueryRecipe;
 use super::script;
 use crate::Options;
+use crate::database::Trouble;
 use crate::files::Problem;
 use crate::script::Script;
 
@@ -96,6 +97,16 @@ impl ToolRecipe {
         let wrong =
             |why| Problem::new(file, format!("the query of `{}` is refused: {why}", self.name));
         objection.map(wrong).into_iter().collect()
+    }
+
+    /// Has the database prepare the query, if it is one; tells what is wrong.
+    pub(super) async fn attempt(&self) -> Vec<String> {
+        let Action::Query(recipe) = &self.action else { return Vec::new() };
+        let tried = recipe.database.attempt(&recipe.query).await;
+        let (tool, database) = (&self.name, recipe.database.name());
+        let wrong =
+            |trouble: Trouble| format!("tool `{tool}`: database `{database}`: {}", trouble.plain());
+        tried.err().map(wrong).into_iter().collect()
     }
 
     /// The tool itself.

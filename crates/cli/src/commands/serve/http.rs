@@ -12,11 +12,11 @@ use creole::transport::http::{
     Drain, Endpoint, Limits, Listener, Method, Route, Router, Settings, Stage,
 };
 use creole_gateway::Plan;
-use creole_gateway::plan::http::TlsPlan;
 use creole_gateway::plan::{HttpPlan, Told};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
+use super::premises::Premises;
 use super::renewal::Renewal;
 use super::served::Served;
 use super::signals::{self, Reload};
@@ -26,11 +26,10 @@ use crate::output;
 
 /// Listens until it is told to end.
 pub(super) fn run(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(), Failure> {
-    permit(plan, reached, args)?;
-    let certificates = reached.tls.as_ref().map(certificates).transpose()?;
+    let premises = Premises::of(plan, Some(reached), args.dangerously_without_auth)?;
     allow_many_files();
     let runtime = super::runtime(&mut threads())?;
-    let ended = runtime.block_on(listen(plan, reached, args, certificates));
+    let ended = runtime.block_on(listen(plan, reached, args, premises));
     // Whoever still computes has been given up by now.
     runtime.shutdown_background();
     ended
@@ -44,45 +43,17 @@ fn threads() -> Builder {
     }
 }
 
-/// Whether the server may be reached from other machines without knowing who calls.
-fn permit(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(), Failure> {
-    if reached.is_private() || is_guarded(plan) {
-        return Ok(());
-    }
-    let listen = reached.listen;
-    if args.dangerously_without_auth {
-        output::talk(&format!(
-            "warning: {listen} can be reached from other machines, and everybody there may call"
-        ));
-        return Ok(());
-    }
-    Err(Failure::Refused(format!(
-        "{listen} can be reached from other machines, and callers are not asked who they are; listen on \
-         127.0.0.1, configure `[auth]`, or let everybody call with --dangerously-without-auth"
-    )))
-}
-
-/// Whether callers have to say who they are.
-fn is_guarded(plan: &Plan) -> bool {
-    plan.auth.is_some() || plan.signs_in_at_a_site()
-}
-
-fn certificates(tls: &TlsPlan) -> Result<Arc<Certificates>, Failure> {
-    let loaded = Certificates::load(&tls.certificate, &tls.key);
-    loaded.map_err(|error| Failure::Refused(error.to_string()))
-}
-
 async fn listen(
     plan: &Plan,
     reached: &HttpPlan,
     args: &ServeArgs,
-    certificates: Option<Arc<Certificates>>,
+    premises: Premises,
 ) -> Result<(), Failure> {
     if let Some(bytes) = reached.limits.buffered {
         Budget::of_process().set(bytes);
     }
     let drain = Drain::new();
-    let callers = plan.auth.as_ref().map(creole_cli::authenticator).transpose()?;
+    let Premises { certificates, callers } = premises;
     let (router, served) = router(plan, reached, args, &drain, callers.as_ref()).await?;
     let cannot =
         |error| Failure::Serve(format!("{} cannot be listened on: {error}", reached.listen));

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use creole::auth::text_of;
 use creole::peers::Peers;
 use creole::process::Guardian;
-use creole::seal::{Sealer, Secrets};
+use creole::seal::Sealer;
 use creole::state::{Limits, State};
 use creole::successor::Successor;
 use creole::{Server, Service, guard};
@@ -18,6 +17,7 @@ use creole_tools::recipe::Recipe;
 use creole_tools::wordpress::Site;
 
 use super::entrance::Entrance;
+use super::premises::secrets;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::{guardian, target};
@@ -139,10 +139,9 @@ impl Heir {
 
 /// Gives a sealer the keys of the plan, where it has some.
 fn renew(sealer: &Sealer, plan: &Plan) -> Result<(), Failure> {
-    let Some(file) = &plan.seal_keys else { return Ok(()) };
-    let refused = |why: String| Failure::Refused(format!("`{}`: {why}", file.display()));
-    let text = text_of(file).map_err(|error| Failure::Refused(error.to_string()))?;
-    sealer.renew(&Secrets::parse(&text).map_err(refused)?);
+    if let Some(secrets) = secrets(plan)? {
+        sealer.renew(&secrets);
+    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
+use super::premises::Premises;
 use super::renewal::Renewal;
 use super::served::Served;
 use super::signals;
@@ -25,6 +26,7 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
                        with --server NAME, or serve all with --http ADDRESS";
         return Err(Failure::Refused(several.to_owned()));
     };
+    Premises::of(plan, None, true)?;
     if io::stdin().is_terminal() {
         output::talk(&invitation(plan));
     }

@@ -1,0 +1,100 @@
+//! A configuration that is tried: what it starts, what it opens, and whether its patterns match something.
+
+use creole_gateway::Plan;
+use creole_gateway::federation::Federation;
+use creole_gateway::plan::ServerPlan;
+use creole_gateway::plan::layer::LayerPlan;
+use creole_gateway::upstream::Affinity;
+use creole_tools::Options;
+use creole_tools::recipe::Recipe;
+use tokio::runtime::Builder;
+
+use super::super::serve::{Served, runtime};
+use crate::args::ServeArgs;
+use crate::failure::Failure;
+use crate::upstreams::{Row, documents, problems};
+
+/// Tries what needs nobody else: the programs that are started, and the server itself.
+pub(super) fn offline(plan: &Plan) -> Result<(), Failure> {
+    let missing = plan.upstreams.iter().filter_map(|upstream| {
+        let program = upstream.missing_program()?;
+        let name = &upstream.name;
+        Some(format!("the program `{program}` of the upstream `{name}` is not in PATH; install it, or write its whole path"))
+    });
+    refused(missing.collect())?;
+    // A server that writes files would begin to write them.
+    if plan.each().iter().any(|plan| writes(&plan.server)) {
+        return Ok(());
+    }
+    let runtime = runtime(&mut Builder::new_current_thread())?;
+    let _entered = runtime.enter();
+    let mut unmatched = Vec::new();
+    for plan in plan.each() {
+        let built = creole_cli::assemble(&plan, &Options::default(), &Federation::default());
+        let server = built.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
+        if plan.upstreams.is_empty() {
+            let service = server.start();
+            unmatched.extend(service.registry().unmatched().into_iter().map(matches_nothing));
+        }
+    }
+    refused(unmatched)
+}
+
+fn writes(server: &ServerPlan) -> bool {
+    let writes = |layer: &LayerPlan| matches!(layer, LayerPlan::Audit(_) | LayerPlan::Pin(_));
+    server.chain.iter().any(writes)
+}
+
+fn matches_nothing(pattern: String) -> String {
+    format!("{pattern} matches nothing that is listed")
+}
+
+/// Reaches every upstream, database and document; tells the state of each upstream and document.
+pub(super) fn connected(plan: &Plan) -> Result<Vec<Row>, Failure> {
+    let runtime = runtime(&mut Builder::new_current_thread())?;
+    let mut wrong = Vec::new();
+    let mut rows = documents(plan);
+    for plan in plan.each() {
+        let (of_server, reached) = runtime.block_on(tried(&plan))?;
+        wrong.extend(of_server);
+        let is_known = |row: &Row| rows.iter().any(|known| known.name == row.name);
+        let new: Vec<Row> = reached.into_iter().filter(|row| !is_known(row)).collect();
+        rows.extend(new);
+    }
+    runtime.shutdown_background();
+    wrong.extend(rows.iter().flat_map(problems));
+    wrong.dedup();
+    match wrong.is_empty() {
+        true => Ok(rows),
+        false => Err(Failure::Call(wrong.join("\nerror: "))),
+    }
+}
+
+/// Serves the server of a plan to nobody, until all that it needs was reached or failed.
+async fn tried(plan: &Plan) -> Result<(Vec<String>, Vec<Row>), Failure> {
+    let served = Served::new(plan, &ServeArgs::default(), Affinity::Principal).await?;
+    served.federation.settled().await;
+    let mut wrong = Vec::new();
+    for recipe in plan.offered() {
+        wrong.extend(Recipe::attempt(recipe).await);
+    }
+    let rows: Vec<Row> = served.federation.status().iter().map(Row::from).collect();
+    for upstream in served.federation.upstreams().iter().filter(|upstream| upstream.is_ready()) {
+        let name = upstream.name();
+        let unmatched = upstream.unmatched().into_iter();
+        wrong.extend(unmatched.map(|it| format!("upstream `{name}`: {}", matches_nothing(it))));
+    }
+    if rows.iter().all(Row::is_ready) {
+        let unmatched = served.service.registry().unmatched();
+        wrong.extend(unmatched.into_iter().map(matches_nothing));
+    }
+    served.close().await;
+    Ok((wrong, rows))
+}
+
+fn refused(problems: Vec<String>) -> Result<(), Failure> {
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Refused(problems.join("\nerror: "))),
+    }
+}

@@ -1,0 +1,107 @@
+//! What a server needs before it starts: `serve` and `config check` ask here, so that one refuses what the other does.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use creole::auth::{Authenticator, text_of};
+use creole::seal::Secrets;
+use creole::transport::http::tls::Certificates;
+use creole_gateway::Plan;
+use creole_gateway::plan::HttpPlan;
+use creole_gateway::plan::http::TlsPlan;
+use creole_gateway::plan::layer::LayerPlan;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// What was made of the files that a server needs.
+pub(crate) struct Premises {
+    pub(crate) certificates: Option<Arc<Certificates>>,
+    pub(crate) callers: Option<Authenticator>,
+}
+
+impl Premises {
+    /// What the plan needs where it is reached like this; everybody may call if that was said.
+    ///
+    /// # Errors
+    /// When the server may not start like this, or a file cannot be used.
+    pub(crate) fn of(
+        plan: &Plan,
+        reached: Option<&HttpPlan>,
+        is_open: bool,
+    ) -> Result<Self, Failure> {
+        if let Some(reached) = reached {
+            permit(plan, reached, is_open)?;
+        }
+        let tls = reached.and_then(|reached| reached.tls.as_ref());
+        let certificates = tls.map(certificates).transpose()?;
+        let auth = plan.auth.as_ref().filter(|_| reached.is_some());
+        let callers = auth.map(creole_cli::authenticator).transpose()?;
+        secrets(plan)?;
+        for file in written(plan) {
+            check_folder(file)?;
+        }
+        Ok(Self { certificates, callers })
+    }
+}
+
+/// Whether the server may be reached from other machines without knowing who calls.
+fn permit(plan: &Plan, reached: &HttpPlan, is_open: bool) -> Result<(), Failure> {
+    let is_guarded = plan.auth.is_some() || plan.signs_in_at_a_site();
+    if reached.is_private() || is_guarded {
+        return Ok(());
+    }
+    let listen = reached.listen;
+    if is_open {
+        output::talk(&format!(
+            "warning: {listen} can be reached from other machines, and everybody there may call"
+        ));
+        return Ok(());
+    }
+    Err(Failure::Refused(format!(
+        "{listen} can be reached from other machines, and callers are not asked who they are; listen on \
+         127.0.0.1, configure `[auth]`, or let everybody call with --dangerously-without-auth"
+    )))
+}
+
+fn certificates(tls: &TlsPlan) -> Result<Arc<Certificates>, Failure> {
+    let loaded = Certificates::load(&tls.certificate, &tls.key);
+    loaded.map_err(|error| Failure::Refused(error.to_string()))
+}
+
+/// The keys of what passes through clients, where the plan names a file of them.
+pub(crate) fn secrets(plan: &Plan) -> Result<Option<Secrets>, Failure> {
+    let Some(file) = &plan.seal_keys else { return Ok(None) };
+    let refused = |why: String| Failure::Refused(format!("`{}`: {why}", file.display()));
+    let text = text_of(file).map_err(|error| Failure::Refused(error.to_string()))?;
+    Secrets::parse(&text).map_err(refused).map(Some)
+}
+
+/// The files that the server writes.
+fn written(plan: &Plan) -> impl Iterator<Item = &Path> {
+    let servers = std::iter::once(&plan.server).chain(&plan.further);
+    let behind = plan.upstreams.iter().flat_map(|upstream| &upstream.chain);
+    let layers = servers.flat_map(|server| &server.chain).chain(behind);
+    let of_layers = layers.filter_map(|layer| match layer {
+        LayerPlan::Audit(audit) => Some(audit.file.as_path()),
+        LayerPlan::Pin(file) => Some(file.as_path()),
+        _ => None,
+    });
+    of_layers.chain(plan.state.as_deref())
+}
+
+/// A file that will be written needs its folder.
+fn check_folder(file: &Path) -> Result<(), Failure> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(Failure::Refused(format!(
+            "`{}` cannot be written: there is no folder `{}`; make it first",
+            file.display(),
+            folder.display()
+        ))),
+    }
+}
