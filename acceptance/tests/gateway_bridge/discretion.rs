@@ -108,9 +108,13 @@ fn a_tool_that_is_approved_while_the_gateway_runs_is_told_of_and_listed() {
     let listed = || client.request("tools/list", &json!({}))["result"]["tools"].clone();
     assert_eq!(listed(), json!([]));
     let mut told = client.listen();
-    while changes(&pins).unwrap().is_empty() {
-        thread::sleep(A_MOMENT / 10);
-    }
+    // It is in the file before the first list, and callers are told what to do.
+    assert_eq!(changes(&pins).unwrap().len(), 1);
+    let refused = client.call("ask", json!({}));
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    assert!(text(&refused).contains("changed and awaits approval"), "{refused}");
+    assert!(text(&refused).contains("`creole approve FILE behind ask`"), "{refused}");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "it is not called");
     assert_eq!(approve(&pins, "behind", Some("ask")).unwrap(), ["ask"]);
     assert_eq!(told.message()["method"], "notifications/tools/list_changed");
     assert_eq!(listed()[0]["name"], "ask");

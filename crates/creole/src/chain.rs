@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::op::Outcome;
 
@@ -50,6 +51,16 @@ pub trait Middleware: Send + Sync {
         false
     }
 
+    /// Why an item that [`shape`](Self::shape) hides is withheld, where callers of it are told. `None` where it is
+    /// answered as if there were no such item.
+    fn withholds(&self, _kind: ListKind, _item: &Definition) -> Option<Fault> {
+        None
+    }
+
+    /// All items of a list were shaped, and clients are about to see them: what the layer has to remember of them is
+    /// written now. It may wait for a file.
+    fn settle(&self) {}
+
     /// Whether [`shape`](Self::shape) would say something else than before; told once for each time. It is asked
     /// every few seconds, on a thread that may wait for a file.
     fn has_changed(&self) -> bool {
@@ -80,6 +91,26 @@ pub fn updated(layers: &[Arc<dyn Middleware>], uri: &str) {
 /// Lets all layers give the names of a list anew; tells whether one of them gives any.
 pub fn anew(layers: &[Arc<dyn Middleware>], kind: ListKind) -> bool {
     layers.iter().fold(false, |gives, layer| layer.anew(kind) | gives)
+}
+
+/// Lets every layer write down what it has to remember.
+pub fn settle(layers: &[Arc<dyn Middleware>]) {
+    layers.iter().for_each(|layer| layer.settle());
+}
+
+/// Why the layer that hides an item withholds it, where callers are told.
+pub fn withholds(
+    layers: &[Arc<dyn Middleware>],
+    kind: ListKind,
+    mut item: Arc<Definition>,
+) -> Option<Fault> {
+    for layer in layers.iter().rev() {
+        match layer.shape(kind, Arc::clone(&item)) {
+            Some(shaped) => item = shaped,
+            None => return layer.withholds(kind, &item),
+        }
+    }
+    None
 }
 
 /// The item as all layers, outermost first, let it be listed: the innermost one is asked first.

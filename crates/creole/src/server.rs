@@ -60,8 +60,8 @@ impl Server {
         Self {
             identity: Implementation {
                 name: name.to_owned(),
-                title: None,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
+                ..Implementation::default()
             },
             instructions: None,
             dialect: builtin("spec").expect("the dialect `spec` ships inside"),
@@ -235,6 +235,7 @@ impl Server {
         profile.observed = telemetry::is_on();
         let chain: Arc<[Arc<dyn Middleware>]> = self.chain.into();
         let settings = Settings {
+            named: profile.identity.clone(),
             identity: Arc::new(self.identity),
             instructions: self.instructions,
             dialect: self.dialect,

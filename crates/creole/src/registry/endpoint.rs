@@ -191,7 +191,7 @@ impl Registry {
     ) -> Result<Outcome, Fault> {
         let found = self.read().tools.get(name);
         let Some(tool) = found.as_deref().and_then(Held::own) else {
-            return Err(Fault::new(FaultKind::UnknownTool, "").about(name));
+            return Err(self.no_tool(name));
         };
         let arguments = checked_arguments(name, &tool.schema, arguments)?;
         let debug = context.is_debug();
@@ -200,6 +200,13 @@ impl Registry {
             Ok(Err(error)) => stopped(error, name, debug),
             Err(panic) => Err(broken(panic, name, debug)),
         }
+    }
+
+    /// What a caller of a tool that is not listed is told.
+    fn no_tool(&self, name: &str) -> Fault {
+        let state = self.read();
+        let withheld = state.withheld.values().find_map(|tools| tools.get(name)).cloned();
+        withheld.unwrap_or_else(|| Fault::new(FaultKind::UnknownTool, "").about(name))
     }
 
     /// Checks the arguments for a tool of another server, where the dialect wants that done here.

@@ -26,6 +26,7 @@ use creole_proto::model::{
 };
 use creole_proto::op::{Caller, Change};
 use creole_proto::revision::Rules;
+use creole_proto::server::Identity;
 use tokio::sync::broadcast;
 
 use crate::prompt::Prompt;
@@ -81,6 +82,8 @@ type Kept = Box<dyn Any + Send>;
 /// What does not change while a server runs.
 pub(crate) struct Settings {
     pub(crate) identity: Arc<Implementation>,
+    /// Who results say that answered.
+    pub(crate) named: Identity,
     pub(crate) instructions: Option<String>,
     pub(crate) dialect: Dialect,
     pub(crate) page_size: usize,
@@ -101,7 +104,11 @@ struct State {
     offers: BTreeMap<u32, Offer>,
     /// What the servers are called, by their ranks.
     names: BTreeMap<u32, String>,
+    /// Tools of other servers that are not listed, and what their callers are told, by the servers' ranks.
+    withheld: BTreeMap<u32, BTreeMap<String, Fault>>,
     last_source: u32,
+    /// Whether resources that are answered here can be subscribed to, or a server may have some.
+    subscribe: bool,
     /// Whether there is, or was once, a tool that runs as a task.
     tasks: bool,
 }
@@ -117,7 +124,9 @@ impl State {
             shelf: Shelf::new(layers),
             offers: BTreeMap::new(),
             names: BTreeMap::new(),
+            withheld: BTreeMap::new(),
             last_source: 0,
+            subscribe: false,
             tasks: false,
         }
     }
@@ -181,7 +190,10 @@ impl Registry {
 
     /// Adds a resource, or replaces the one at its uri.
     pub fn add_resource(&self, resource: Resource) {
-        self.write().resources.insert((&resource.definition).into(), Held::Own(resource));
+        let mut state = self.write();
+        state.subscribe = true;
+        state.resources.insert((&resource.definition).into(), Held::Own(resource));
+        drop(state);
         self.changed(ListKind::Resources);
     }
 
@@ -193,7 +205,10 @@ impl Registry {
 
     /// Adds a family of resources, or replaces the one of its name.
     pub fn add_template(&self, template: Template) {
-        self.write().templates.insert((&template.definition).into(), Held::Own(template));
+        let mut state = self.write();
+        state.subscribe = true;
+        state.templates.insert((&template.definition).into(), Held::Own(template));
+        drop(state);
         self.changed(ListKind::Templates);
     }
 
@@ -219,6 +234,7 @@ impl Registry {
         let manifest = skill.files().iter().find(|file| file.uri() == skill.uri()).map(Arc::clone);
         state.shelf.insert(skill)?;
         if let Some(manifest) = manifest {
+            state.subscribe = true;
             let definition = Definition::clone(&manifest.definition);
             state.resources.insert(definition, Held::Own(manifest.resource.clone()));
         }
@@ -301,7 +317,7 @@ impl Registry {
                 || templates.into_iter().any(|template| !template.completers.is_empty()),
             logging: self.shared.settings.logging,
             list_changed: true,
-            subscribe: resources || offered(|it| it.subscribe),
+            subscribe: state.subscribe || offered(|it| it.subscribe),
             skills: state.shelf.skills.is_offered(),
             tasks: state.tasks,
         }

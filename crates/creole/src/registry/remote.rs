@@ -1,9 +1,10 @@
 //! Items of other servers: listed here, answered there.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use creole_proto::fault::FaultKind;
+use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{
     Definition, Implementation, ListKind, Reference, ServerCapabilities, TaskSupport,
 };
@@ -254,6 +255,14 @@ impl Source {
         state.left_out(refused)
     }
 
+    /// Replaces the tools of the server that are not listed and whose callers are told why, by the names that they
+    /// would have.
+    pub fn set_withheld(&self, tools: BTreeMap<String, Fault>) {
+        if let Some(registry) = self.registry.upgrade() {
+            registry.write().withheld.insert(self.rank, tools);
+        }
+    }
+
     /// Replaces the tools that are run here, without telling anybody. Those whose name somebody else has are left
     /// out, and named.
     pub fn set_tools(&self, tools: Vec<Tool>) -> Vec<String> {
@@ -270,6 +279,7 @@ impl Source {
     pub fn set_resources(&self, resources: Vec<Resource>) -> Vec<String> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
+        state.subscribe = true;
         state.resources.offer();
         names(state.resources.replace(self.rank, own(resources, |it| (&it.definition).into())))
     }
@@ -279,6 +289,7 @@ impl Source {
     pub fn set_templates(&self, templates: Vec<Template>) -> Vec<String> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
+        state.subscribe = true;
         state.templates.offer();
         names(state.templates.replace(self.rank, own(templates, |it| (&it.definition).into())))
     }
@@ -298,6 +309,7 @@ impl Source {
         let mut state = registry.write();
         state.tools.offer();
         state.resources.offer();
+        state.subscribe = true;
         state.prompts.offer();
     }
 
@@ -306,6 +318,9 @@ impl Source {
         if let Some(registry) = self.registry.upgrade() {
             let mut state = registry.write();
             state.tasks |= offer.capabilities.tasks;
+            if let Some(identity) = &offer.identity {
+                registry.shared.settings.named.lend(identity);
+            }
             state.offers.insert(self.rank, offer);
         }
     }
@@ -325,6 +340,7 @@ impl Drop for Source {
         let mut state = registry.write();
         state.offers.remove(&self.rank);
         state.names.remove(&self.rank);
+        state.withheld.remove(&self.rank);
         for kind in kinds {
             state.replace(kind, self.rank, Vec::new(), false);
         }

@@ -33,6 +33,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use creole::{BoxFuture, Call, Endpoint, Middleware, Next};
+use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::op::Outcome;
 
@@ -66,6 +67,16 @@ impl Chain {
     /// An item of the server as the layers let it be seen.
     pub fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         creole::chain::shape(&self.0, kind, item)
+    }
+
+    /// Why the layers withhold an item that they do not let be seen, where callers are told.
+    pub fn withholds(&self, kind: ListKind, item: Arc<Definition>) -> Option<Fault> {
+        creole::chain::withholds(&self.0, kind, item)
+    }
+
+    /// Lets the layers write down what they have to remember of the items that they shaped.
+    pub fn settle(&self) {
+        creole::chain::settle(&self.0);
     }
 
     /// Tells the layers that a resource of the server changed.

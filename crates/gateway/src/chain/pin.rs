@@ -1,7 +1,9 @@
 //! Withholds tools whose definitions changed until they are approved.
 //!
-//! A tool that is seen for the first time is trusted and remembered in a file. When a later definition differs, the
-//! tool is no longer listed and its calls are refused, until somebody has looked at the difference and approved it.
+//! A tool that is seen for the first time is trusted and remembered in a file, which is written before a list shows the
+//! tool. When a later definition differs, the tool is no longer listed and its calls are refused, until somebody has
+//! looked at the difference and approved it. Definitions are compared whenever a list is fetched, for whatever reason:
+//! a server that changes a tool without telling is noticed then, and not before.
 
 mod file;
 mod memory;
@@ -37,6 +39,15 @@ impl Pin {
     }
 }
 
+/// What a caller of a tool that changed is told.
+fn awaits_approval(server: &str, name: &str) -> Fault {
+    let detail = format!(
+        "the tool {name} changed and awaits approval; `creole approve FILE {server}` shows the change, \
+         `creole approve FILE {server} {name}` lets it be used again"
+    );
+    Fault::new(FaultKind::ToolFailed, detail).about(name)
+}
+
 /// Writes the file soon, so that a list of a thousand tools is written once.
 fn save_soon(pin: &Arc<Memory>) {
     if !pin.is_new() || pin.is_saving.swap(true, Ordering::AcqRel) {
@@ -57,9 +68,6 @@ impl Drop for Pin {
     /// Writes what is not written yet.
     fn drop(&mut self) {
         self.0.settle();
-        if self.0.is_new() {
-            self.0.save();
-        }
     }
 }
 
@@ -67,13 +75,16 @@ impl Middleware for Pin {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         match &call.operation {
             Operation::CallTool { name, .. } if self.0.withholds(name) => {
-                let server = &self.0.server;
-                let detail = format!(
-                    "the tool {name} is not what it was when it was approved; \
-                     `creole approve FILE {server} {name}` lets it be used again"
-                );
-                let fault = Fault::new(FaultKind::ToolFailed, detail).about(name);
+                let fault = awaits_approval(&self.0.server, name);
                 Box::pin(async move { fault.into() })
+            }
+            Operation::List(ListKind::Tools, _) if self.0.is_new() => {
+                let memory = Arc::clone(&self.0);
+                Box::pin(async move {
+                    // If that fails, it is in the log; the list is answered nevertheless.
+                    _ = tokio::task::spawn_blocking(move || memory.settle()).await;
+                    next.call(call).await
+                })
             }
             _ => next.call(call),
         }
@@ -83,6 +94,15 @@ impl Middleware for Pin {
         let is_shown = kind != ListKind::Tools || self.0.admits(&item);
         save_soon(&self.0);
         is_shown.then_some(item)
+    }
+
+    fn withholds(&self, kind: ListKind, item: &Definition) -> Option<Fault> {
+        let is_withheld = kind == ListKind::Tools && self.0.is_changed(item.name());
+        is_withheld.then(|| awaits_approval(&self.0.server, item.name()))
+    }
+
+    fn settle(&self) {
+        self.0.settle();
     }
 
     fn has_changed(&self) -> bool {

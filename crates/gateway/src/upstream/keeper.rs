@@ -1,5 +1,6 @@
 //! Keeps a server's lists current: fetched when it is reached, again when it says so, and again after a loss.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -262,13 +263,29 @@ impl Upstream {
         let (naming, endpoint) = (&self.settings.naming, self.endpoint());
         let chain = &self.settings.chain;
         chain.anew(kind);
-        let shape = |(item, audience)| Some((chain.shape(kind, item)?, audience));
-        let shaped: Vec<_> = items.into_iter().filter_map(shape).collect();
+        let (mut shaped, mut withheld) = (Vec::with_capacity(items.len()), BTreeMap::new());
+        for (item, audience) in items {
+            match chain.shape(kind, Arc::clone(&item)) {
+                Some(item) => shaped.push((item, audience)),
+                None => withheld.extend(self.withheld(kind, item)),
+            }
+        }
+        // Before anybody sees them.
+        chain.settle();
+        if kind == ListKind::Tools {
+            self.source().set_withheld(withheld);
+        }
         let decides = self.decides.load(Ordering::Acquire);
         let (remotes, mut left_out) = catalogue::remotes(kind, &shaped, naming, &endpoint, decides);
         let taken = self.source().set(kind, remotes).into_iter();
         left_out.extend(taken.map(|it| ExcludedItem { reason: it.to_string(), name: it.name }));
         self.left_out.say(self.name(), kind, Reason::Name, left_out);
+    }
+
+    /// An item that a layer withholds, by the name that it would have here, and what its callers are told.
+    fn withheld(&self, kind: ListKind, item: Arc<Definition>) -> Option<(String, Fault)> {
+        let here = self.settings.naming.here(item.name()).ok()?;
+        Some((here, self.settings.chain.withholds(kind, item)?))
     }
 
     /// Leaves out the tools that a client over HTTP has to refuse, because their schema names headers wrongly

@@ -16,9 +16,12 @@ mod respond;
 pub use calls::CallKey;
 pub use outbox::{Action, Answer, AskKey, Call, End, Observation, Outbox, Outgoing, Role, Route};
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
+
+use once_cell::race::OnceBox;
 
 use crate::dialect::Dialect;
 use crate::lifecycle::{Phase, Session};
@@ -41,8 +44,8 @@ pub struct Profile {
     pub dialect: Dialect,
     /// How much it takes.
     pub limits: Limits,
-    /// Who it says it is, as JSON, for revisions whose results name the server.
-    pub identity: Option<wire::Raw>,
+    /// Who it says it is, for revisions whose results name the server.
+    pub identity: Identity,
     /// Whether requests are reported as [`Action::Observe`].
     pub observed: bool,
 }
@@ -50,14 +53,34 @@ pub struct Profile {
 impl Profile {
     /// The profile of a dialect.
     pub fn new(dialect: Dialect, limits: Limits) -> Self {
-        Self { dialect, limits, identity: None, observed: false }
+        Self { dialect, limits, identity: Identity::default(), observed: false }
     }
 
     /// The same profile, with results that name the server.
     #[must_use]
     pub fn identity(mut self, identity: &Implementation) -> Self {
-        self.identity = Some(wire::Raw::of(identity));
+        self.identity.own = Some(wire::Raw::of(identity));
         self
+    }
+}
+
+/// Who results say that answered: the server, or the one in whose name it speaks. Clones share the latter.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    own: Option<wire::Raw>,
+    lent: Arc<OnceBox<wire::Raw>>,
+}
+
+impl Identity {
+    /// Lets results name the server in whose name this one speaks. The first one counts.
+    pub fn lend(&self, identity: &Implementation) {
+        _ = self.lent.set(Box::new(wire::Raw::of(identity)));
+    }
+
+    /// As JSON; nothing if results name nobody.
+    pub fn raw(&self) -> Option<&wire::Raw> {
+        let own = self.own.as_ref()?;
+        Some(self.lent.get().unwrap_or(own))
     }
 }
 

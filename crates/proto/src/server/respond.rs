@@ -339,7 +339,7 @@ impl Machine {
             dialect: &self.profile.dialect,
             rules,
             version: &self.session.version,
-            identity: self.profile.identity.as_ref(),
+            identity: self.profile.identity.raw(),
             related_task: None,
         }
     }

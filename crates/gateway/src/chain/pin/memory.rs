@@ -52,9 +52,17 @@ impl Memory {
         self.is_new.load(Ordering::Acquire)
     }
 
-    /// Waits for one who writes the file now.
+    /// Waits for one who writes the file now, and writes what it does not say yet.
     pub(super) fn settle(&self) {
         drop(self.tools());
+        if self.is_new() {
+            self.save();
+        }
+    }
+
+    /// Whether the tool is another one than was approved.
+    pub(super) fn is_changed(&self, tool: &str) -> bool {
+        self.tools().get(tool).is_some_and(|pinned| pinned.changed.is_some())
     }
 
     fn tools(&self) -> MutexGuard<'_, Pins> {
