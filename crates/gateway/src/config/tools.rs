@@ -36,6 +36,9 @@ pub struct ToolTable {
     pub output_limit_bytes: Option<Within<1, 16_777_216>>,
     /// The program to run and its arguments; no shell is involved. This, `http` or `script`.
     pub command: Option<Placed<Vec<Placed<WordChoice>>>>,
+    /// Lets placeholders stand in the script of a shell or an interpreter, such as `["sh", "-c", "{script}"]`: callers
+    /// then run any program. Default: false. Only with `command`.
+    pub dangerously_let_callers_write_scripts: Option<Placed<bool>>,
     /// What the program reads. Only with `command`.
     pub stdin: Option<Placed<String>>,
     /// Variables that the program is given. Only with `command`.

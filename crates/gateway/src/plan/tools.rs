@@ -3,6 +3,7 @@
 mod argument;
 mod command;
 pub(super) mod http;
+mod interpreter;
 mod query;
 mod terms;
 

@@ -210,17 +210,22 @@ impl FileReader {
     }
 }
 
-/// Reads a file that the configuration names: links on the way to it are its own choice.
+/// Reads a file that the configuration names. Links on the way to its folder are the configuration's own choice; a link
+/// in place of the file is not followed, as in `[folders]`: whoever may write there would choose what is served.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let real = std::fs::canonicalize(path)
-        .map_err(|error| format!("this file cannot be read: {error}"))?;
     let (Some(folder), Some(name)) =
-        (real.parent(), real.file_name().and_then(|name| name.to_str()))
+        (path.parent(), path.file_name().and_then(|name| name.to_str()))
     else {
         return Err("this is no file".to_owned());
     };
-    Root::new(folder).read(name, LARGEST_FILE).map_err(|unread| match unread {
-        Unread::NotThere => "this is no file".to_owned(),
+    if path.is_symlink() {
+        return Err("this is a link, which is not followed; name the file itself".to_owned());
+    }
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = std::fs::canonicalize(folder)
+        .map_err(|error| format!("this file cannot be read: {error}"))?;
+    Root::new(&folder).read(name, LARGEST_FILE).map_err(|unread| match unread {
+        Unread::NotThere => "this file cannot be read: there is no file here".to_owned(),
         Unread::TooLarge => format!("this file has more than {LARGEST_FILE} bytes"),
         Unread::Failed(error) => format!("this file cannot be read: {error}"),
     })
@@ -288,6 +293,25 @@ mod tests {
             (bytes.as_slice(), title.as_deref(), about.as_deref()),
             (&b"Body\n"[..], Some("T"), Some("D"))
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_place_of_the_file_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (secret, link) = (folder.path().join("secret"), folder.path().join("a.txt"));
+        std::fs::write(&secret, "s").unwrap();
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        let linked = recipe("a://b", Body::File(link));
+        let told = linked.problems()[0].to_string();
+        assert!(
+            told.ends_with("this is a link, which is not followed; name the file itself"),
+            "{told}"
+        );
+        // A link on the way is the configuration's own choice.
+        let way = folder.path().join("way");
+        std::os::unix::fs::symlink(folder.path(), &way).unwrap();
+        assert!(recipe("a://b", Body::File(way.join("secret"))).problems().is_empty());
     }
 
     #[test]

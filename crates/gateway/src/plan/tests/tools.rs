@@ -196,6 +196,14 @@ fn a_command_that_callers_could_bend_is_refused() {
     assert_says(&lines("['x', 'y{a}']", list), "`{a}` is a list", "4:19");
     assert_says(&lines("['x', { when = 'a', words = ['y'] }]", text), "is not yes or no", "4:");
     assert_says(&lines("['x']", text), "the argument `a` is used nowhere", "6:1");
+    let shell = lines("['env', 'sh', '-c', 'echo {a}']", text);
+    assert_says(&shell, "callers would write the script of `sh`: `{a}` is part of it", "4:11");
+    let key = "dangerously_let_callers_write_scripts = true\n";
+    plan(&format!("[server]\n[tools.t]\n{key}{shell}"));
+    plan(&format!(
+        "[server]\n[tools.t]\n{}",
+        lines("['sh', '-c', 'wc \"$1\"', 'sh', '{a}']", text)
+    ));
 }
 
 #[test]

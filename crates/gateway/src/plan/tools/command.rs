@@ -9,6 +9,7 @@ use creole_tools::recipe::outcome::Shape;
 use creole_tools::recipe::secret::Held;
 use creole_tools::recipe::template::Template;
 
+use super::interpreter;
 use super::terms::{Place, Terms};
 use super::within;
 use crate::config::error::Problem;
@@ -36,9 +37,13 @@ pub(super) fn resolve(
         _ => return Err(nothing()),
     };
     let stdin = table.stdin.map(|stdin| terms.placed(&stdin, Place::Any)).transpose()?;
+    let words = words(written, terms)?;
+    if !table.dangerously_let_callers_write_scripts.is_some_and(|it| it.value) {
+        interpreter::check(&program, &words).map_err(|problem| problem.at(span))?;
+    }
     Ok(CommandRecipe {
         program,
-        words: words(written, terms)?,
+        words,
         stdin,
         env: environment(table.env, table.env_files, folder)?,
         env_pass: passed(table.env_pass.map(|it| it.value).unwrap_or_default())?,
@@ -53,6 +58,10 @@ pub(super) fn resolve(
 /// That the keys of commands are not beside something else.
 pub(super) fn check_absent(table: &ToolTable) -> Result<(), Problem> {
     let spans = [
+        (
+            "dangerously_let_callers_write_scripts",
+            table.dangerously_let_callers_write_scripts.as_ref().map(|it| &it.span),
+        ),
         ("stdin", table.stdin.as_ref().map(|it| &it.span)),
         ("env", table.env.as_ref().map(|it| &it.span)),
         ("env_files", table.env_files.as_ref().map(|it| &it.span)),
