@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::io::{self, Stderr, Write};
 use std::sync::{Mutex, PoisonError};
 
+use creole::proto::wire::is_control;
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::plan::LogPlan;
 use late::{Late, Writer};
@@ -163,8 +164,7 @@ fn one_line(event: &str) -> String {
             '\n' => line.push_str("\\n"),
             '\r' => line.push_str("\\r"),
             '\t' => line.push_str("\\t"),
-            '\u{2028}' | '\u{2029}' => push_code(&mut line, letter),
-            letter if letter.is_control() => push_code(&mut line, letter),
+            letter if is_control(letter) => push_code(&mut line, letter),
             letter => line.push(letter),
         }
     }
@@ -214,8 +214,8 @@ mod tests {
     #[test]
     fn an_event_is_one_line_whatever_it_holds() {
         assert_eq!(
-            one_line("a\nb\t\u{1b}[2J\u{9b}\u{2028}é\n"),
-            "a\\nb\\t\\u001b[2J\\u009b\\u2028é\n"
+            one_line("a\nb\t\u{1b}[2J\u{9b}\u{2028}é\u{202e}\u{2066}\n"),
+            "a\\nb\\t\\u001b[2J\\u009b\\u2028é\\u202e\\u2066\n"
         );
         assert_eq!(one_line(""), "\n");
     }

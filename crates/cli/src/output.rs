@@ -6,6 +6,8 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use creole::proto::wire::is_control;
+
 use crate::failure::Failure;
 use crate::layout::{Layout, can_move, cut};
 
@@ -89,10 +91,7 @@ pub(crate) fn printable(text: &str) -> String {
         match letter {
             '\n' | '\t' => shown.push(letter),
             // Marks that turn the direction of writing make a text look like another one.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                shown.extend(letter.escape_unicode())
-            }
-            _ if letter.is_control() => shown.extend(letter.escape_default()),
+            _ if is_control(letter) => shown.extend(letter.escape_default()),
             _ => shown.push(letter),
         }
     }

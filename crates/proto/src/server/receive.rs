@@ -3,6 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::calls::{Pending, Purpose};
@@ -83,10 +84,29 @@ impl Machine {
             return self.refuse(None, &Fault::new(FaultKind::InvalidRequest, detail), None, out);
         }
         let batch = self.batches.open();
+        let mut ids = Vec::new();
         for fields in elements {
-            self.take(fields, Place { now, batch: Some(batch) }, out);
+            match self.repeated_id(fields, &mut ids) {
+                None => self.take(fields, Place { now, batch: Some(batch) }, out),
+                Some(id) => {
+                    // Of two answers with one id nobody could tell which is which.
+                    let detail = "another request in this array has the same id";
+                    let fault = Fault::new(FaultKind::InvalidRequest, detail);
+                    self.refuse(Some(&id), &fault, Some(batch), out);
+                }
+            }
         }
         self.settle_batch(batch, Route::Reply, out);
+    }
+
+    /// The id of a request, if a request before it in the same array has it too.
+    fn repeated_id(&self, fields: &Fields<'_>, ids: &mut Vec<Id>) -> Option<Id> {
+        let id = self.profile.dialect.id(fields.id.filter(|_| fields.method.is_some())?).ok()?;
+        if ids.contains(&id) {
+            return Some(id);
+        }
+        ids.push(id);
+        None
     }
 
     fn batch_problem(&self, elements: &[Fields<'_>]) -> Option<&'static str> {

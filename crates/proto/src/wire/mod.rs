@@ -34,4 +34,4 @@ pub(crate) use scan::nests_deeper;
 pub use scan::{Fields, Frame, Limits, Reason, ScanError, scan};
 pub use text::{one_line, quote, unquote};
 pub use told::Told;
-pub use visible::{escape_controls, is_control};
+pub use visible::{escape_controls, is_control, json_escaped};

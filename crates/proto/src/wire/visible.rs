@@ -1,6 +1,7 @@
 //! Characters that no reader sees, or that change how the text around them is read.
 
 use alloc::borrow::Cow;
+use alloc::format;
 use alloc::string::String;
 
 /// Whether a character is a control character, a line separator, or one that changes the direction of text
@@ -32,9 +33,35 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// JSON text with a JSON escape for each of these characters that JSON lets stand as it is.
+pub fn json_escaped(text: &str) -> Cow<'_, str> {
+    let is_escaped = |character: char| !character.is_ascii() && is_control(character);
+    if text.is_ascii() || !text.chars().any(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match is_escaped(character) {
+            // None of them is beyond the first plane.
+            true => out.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => out.push(character),
+        }
+    }
+    Cow::Owned(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_stays_json_and_means_the_same() {
+        let text = "{\"a\u{202e}\":\"\u{85}é\"}";
+        let escaped = json_escaped(text);
+        assert_eq!(escaped, "{\"a\\u202e\":\"\\u0085é\"}");
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(&escaped), value(text));
+    }
 
     #[test]
     fn what_steers_a_reader_is_escaped_and_the_rest_stays() {

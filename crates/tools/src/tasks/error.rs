@@ -50,6 +50,24 @@ impl StoreError {
         Self::File(path.to_owned(), Trouble::Sqlite(error))
     }
 
+    /// The same without absolute paths.
+    fn public(&self) -> String {
+        let (path, name) = match self {
+            Self::Directory(path, _) => (path, "for tasks"),
+            Self::File(path, _) => {
+                let name = path.file_name().and_then(|name| name.to_str());
+                (path, name.unwrap_or("of tasks"))
+            }
+            _ => return self.to_string(),
+        };
+        let told = self.to_string().replace(&path.display().to_string(), name);
+        match path.parent().map(|folder| folder.display().to_string()) {
+            // What SQLite or the system adds may name the folder too.
+            Some(folder) if folder.len() > 1 => told.replace(&folder, "its directory"),
+            _ => told,
+        }
+    }
+
     /// Whether the file has to be opened again once someone has put it right.
     pub(super) fn spoils_the_connection(&self) -> bool {
         let Self::File(_, Trouble::Sqlite(error)) = self else { return false };
@@ -71,7 +89,9 @@ impl From<StoreError> for ToolError {
             let fault = Fault::new(FaultKind::InvalidArguments, error.to_string());
             return Self::Fault(Box::new(fault));
         }
-        Self::Failed(format!("error: {error}"))
+        // Where files are is for whoever runs the server, and not for callers.
+        tracing::error!("{error}");
+        Self::Failed(format!("error: {}", error.public()))
     }
 }
 

@@ -198,6 +198,9 @@ async fn a_directory_that_cannot_be_made_is_named_and_tried_again() {
     let error = store.create("x".into()).await.unwrap_err();
     assert!(matches!(&error, StoreError::Directory(..)), "{error}");
     assert!(error.to_string().contains(blocker.to_str().unwrap()), "{error}");
+    let creole::ToolError::Failed(told) = error.into() else { panic!("another kind of failure") };
+    assert!(told.contains("the directory for tasks cannot be made"), "{told}");
+    assert!(!told.contains(directory.path().to_str().unwrap()), "{told}");
     fs::remove_file(&blocker).unwrap();
     store.create("x".into()).await.unwrap();
 }

@@ -242,6 +242,8 @@ async fn a_file_that_is_no_database_is_told_to_the_caller() {
     let mut client = place.client().await;
     let told = client.failure("list_tasks", json!({})).await;
     assert!(told.starts_with("error: ") && told.contains("tasks.sqlite3"), "{told}");
+    let folder = place.directory.path().to_str().unwrap();
+    assert!(!told.contains(folder) && !told.contains('/'), "{told}");
 }
 
 #[tokio::test]

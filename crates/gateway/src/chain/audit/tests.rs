@@ -42,6 +42,20 @@ async fn each_call_is_a_line() {
 }
 
 #[tokio::test]
+async fn marks_that_turn_the_direction_of_text_are_escaped() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(folder.path());
+    let file = settings.file.clone();
+    let audit = Audit::new("acme", settings).unwrap();
+    let (service, _) = Flaky::serve(audit, Fault::new(FaultKind::BackendUnavailable, ""), 0);
+    call(&service, "ann\u{202e}", "re\u{2066}ad", "{}").await;
+    drop(service);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("ann\\u202e") && text.contains("re\\u2066ad"), "{text}");
+    assert_eq!(lines(&file)[0]["principal"], "ann\u{202e}");
+}
+
+#[tokio::test]
 async fn arguments_are_written_without_what_is_taken_out() {
     let folder = tempfile::tempdir().unwrap();
     let redactor =
