@@ -238,7 +238,7 @@ fn file_uri(path: &str) -> String {
 }
 
 /// The most lines of a program's last words that a person is shown.
-const LAST_WORDS: usize = 20;
+const LAST_WORDS: usize = 50;
 
 /// What a person is told of a fault, with the last words of a program that ended.
 pub(crate) fn failed(name: &str, fault: &Fault) -> Failure {
@@ -270,15 +270,15 @@ mod tests {
     #[test]
     fn the_last_words_of_a_program_are_shown() {
         let mut fault = Fault::new(FaultKind::BackendUnavailable, "`x` ended with code 1");
-        let words: Vec<String> = (0..30).map(|line| format!("line {line}")).collect();
+        let words: Vec<String> = (0..80).map(|line| format!("line {line}")).collect();
         fault.trace = Some(words.join("\n"));
         let told = failed("x", &fault).to_string();
         assert!(
             told.starts_with(
-                "error: `x` ended with code 1; its last words on stderr:\n  line 10\n"
+                "error: `x` ended with code 1; its last words on stderr:\n  line 30\n"
             )
         );
-        assert!(told.ends_with("\n  line 29"));
+        assert!(told.ends_with("\n  line 79"));
     }
 
     #[test]

@@ -296,14 +296,13 @@ impl<I: Source> Reader<I> {
             unavailable(&self.name, detail, "upstream_ended")
         };
         let mut fault = exit.map_or_else(stopped, |exit| exit.fault(&self.name));
-        let mut last = None;
         if let Some(tail) = &self.tail {
             tail.settled(LAST_WORDS).await;
             // For whoever runs it: a gateway's callers are not told.
             fault.trace = Some(tail.text()).filter(|text| !text.is_empty());
-            last = tail.last_line();
         }
-        tracing::warn!(upstream = %self.name, last = last.unwrap_or_default(), "{}", fault.detail);
+        let stderr = fault.trace.as_deref().unwrap_or_default();
+        tracing::warn!(upstream = %self.name, stderr, "{}", fault.detail);
         self.inbox.ended(fault);
     }
 

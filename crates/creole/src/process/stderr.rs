@@ -5,13 +5,15 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use creole_proto::wire::is_control;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::transport::stdio::Input;
 
-/// How much of the end is kept.
-const KEPT: usize = 8 * 1024;
+/// How much of the end is kept, and how many lines of it are shown.
+const KEPT: usize = 32 * 1024;
+const LINES: usize = 50;
 
 /// The longest line that is logged whole.
 const LONGEST_LINE: usize = 2 * 1024;
@@ -69,11 +71,12 @@ impl Tail {
         Some(more.lines).filter(|lines| *lines > seen)
     }
 
-    /// What is kept, as printable text on lines of their own.
+    /// The last lines, as printable text.
     pub fn text(&self) -> String {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines = kept.make_contiguous().split(|byte| *byte == b'\n').map(printable);
-        lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+        let lines = kept.make_contiguous().trim_ascii_end().split(|byte| *byte == b'\n');
+        let lines: Vec<_> = lines.map(printable).collect();
+        lines[lines.len().saturating_sub(LINES)..].join("\n").trim().to_owned()
     }
 
     /// The last line that says something.
@@ -90,7 +93,7 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
     for character in String::from_utf8_lossy(bytes).chars() {
         match character {
             '\t' => text.push(character),
-            _ if character.is_control() => text.extend(character.escape_default()),
+            _ if is_control(character) => text.extend(character.escape_default()),
             _ => text.push(character),
         }
     }
@@ -181,6 +184,16 @@ mod tests {
         assert!(text.len() < 2 * KEPT);
         assert_eq!(text.lines().last(), Some("red \\u{1b}[31malert\\u{7} \u{fffd}\u{fffd}"));
         assert_eq!(tail.last_line().as_deref(), text.lines().last());
+    }
+
+    #[test]
+    fn the_last_fifty_lines_are_shown() {
+        let tail = Tail::default();
+        (0..200)
+            .for_each(|line| tail.push(format!("line {line} {}\n", "x".repeat(300)).as_bytes()));
+        let text = tail.text();
+        assert_eq!(text.lines().count(), 50);
+        assert!(text.starts_with("line 150 ") && text.contains("line 199 "), "{text}");
     }
 
     #[tokio::test(start_paused = true)]
