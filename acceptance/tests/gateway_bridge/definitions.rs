@@ -135,3 +135,52 @@ fn a_bad_resource_template_or_prompt_is_left_out_and_the_others_are_listed() {
         mixed.gateway.until_said(why);
     }
 }
+
+/// What a server says of itself.
+fn introduction() -> Value {
+    json!({
+        "name": "shop", "version": "2", "title": "Shop", "description": "Sells",
+        "websiteUrl": "https://shop.example", "icons": [{"src": "https://shop.example/i.png"}],
+    })
+}
+
+#[test]
+fn a_single_server_is_introduced_by_all_it_says_of_itself_in_every_result() {
+    let welcome = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {}},
+        "serverInfo": introduction(),
+    });
+    let bridge = crate::Bridge::new(crate::asking().answering("initialize", welcome));
+    let modern = bridge.modern();
+    let named =
+        |answer: &Value| answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"].clone();
+    let discovered = modern.request("server/discover", json!({}));
+    assert_eq!(named(&discovered), introduction(), "{discovered}");
+    assert_eq!(named(&modern.request("tools/list", json!({}))), introduction());
+    let resources = &discovered["result"]["capabilities"]["resources"];
+    assert_eq!(resources.get("subscribe"), None, "{resources}");
+    let legacy = Legacy::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
+    let welcome = &legacy.welcome["result"];
+    assert_eq!(welcome["serverInfo"], introduction(), "{welcome}");
+    assert_eq!(welcome["capabilities"]["resources"].get("subscribe"), None, "{welcome}");
+}
+
+#[test]
+fn tools_of_several_servers_say_that_they_run_as_tasks() {
+    let bad = crate::tasks::working();
+    let puppets = [Puppeteer::new(bad), Puppeteer::new(crate::asking())];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    let tables = ["one", "two"].iter().zip(&puppets).map(|(name, puppets)| {
+        format!("[upstreams.{name}]\ncommand = {}\n", json!(puppets.command()))
+    });
+    let tables: String = tables.collect();
+    fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{tables}")).unwrap();
+    let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
+    let client = Legacy::open(gateway.address(), "2025-11-25", json!({}), None);
+    assert!(client.welcome["result"]["capabilities"]["tasks"].is_object(), "{}", client.welcome);
+    let listed = client.request("tools/list", &json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let job = tools.iter().find(|tool| tool["name"] == "one__job").unwrap();
+    assert_eq!(job["execution"]["taskSupport"], "required", "{job}");
+}

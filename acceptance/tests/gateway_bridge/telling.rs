@@ -106,6 +106,7 @@ fn who_has_a_session_and_loses_a_stream_has_cancelled_nothing() {
     client.tell(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}));
     let cancelled = bridge.puppets.hears("notifications/cancelled");
     assert_eq!(cancelled.message["params"]["requestId"], called.message["id"]);
+    assert_eq!(cancelled.message["params"]["reason"], "enough");
 }
 
 #[test]

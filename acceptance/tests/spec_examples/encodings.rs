@@ -341,7 +341,12 @@ impl Stage {
 }
 
 fn identity() -> Implementation {
-    Implementation { name: "s".into(), title: Some("S".into()), version: "1".into() }
+    Implementation {
+        name: "s".into(),
+        title: Some("S".into()),
+        version: "1".into(),
+        ..Implementation::default()
+    }
 }
 
 fn card() -> ServerCard {

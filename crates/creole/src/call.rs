@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::iter::successors;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use creole_proto::model::{Level, Question, Tasking};
@@ -108,7 +108,15 @@ struct Shared {
     task: Option<Box<str>>,
     is_cancelled: AtomicBool,
     cancelled: Notify,
+    /// What the client says why it cancelled.
+    reason: CancelReason,
 }
+
+/// Why a call was cancelled, once that is known.
+pub type CancelReason = Arc<OnceLock<String>>;
+
+/// The longest reason that is passed on, in characters.
+const LONGEST_REASON: usize = 256;
 
 impl Context {
     pub(crate) fn new(
@@ -133,6 +141,7 @@ impl Context {
             task: None,
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
+            reason: CancelReason::default(),
         })
     }
 
@@ -149,6 +158,7 @@ impl Context {
             task: Some(id.into()),
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
+            reason: CancelReason::default(),
         })
     }
 
@@ -277,6 +287,11 @@ impl Context {
         self.shared.is_cancelled.load(Ordering::Acquire)
     }
 
+    /// What the client says why it cancelled the call, once it has.
+    pub fn cancel_reason(&self) -> &CancelReason {
+        &self.shared.reason
+    }
+
     pub(crate) fn canceller(&self) -> Canceller {
         Canceller { shared: Arc::clone(&self.shared) }
     }
@@ -322,6 +337,12 @@ pub struct Canceller {
 }
 
 impl Canceller {
+    /// Tells it, and what the client says why.
+    pub fn cancel_because(&self, reason: &str) {
+        _ = self.shared.reason.set(reason.chars().take(LONGEST_REASON).collect());
+        self.cancel();
+    }
+
     /// Tells it.
     pub fn cancel(&self) {
         self.shared.is_cancelled.store(true, Ordering::Release);

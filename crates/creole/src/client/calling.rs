@@ -17,6 +17,7 @@ use creole_proto::wire::Raw;
 
 use super::hub::Hub;
 use super::link::{Carrier, Whereabouts};
+use crate::call::CancelReason;
 
 /// News of one call that may wait to be taken. Progress beyond that is left out; a question is refused.
 const NEWS: usize = 256;
@@ -232,12 +233,19 @@ pub struct Calling {
     pub(super) carrier: Option<Carrier>,
     /// Why it was not made at all.
     pub(super) refused: Option<Box<Fault>>,
+    /// What the server is told if it is given up.
+    pub(super) reason: Option<CancelReason>,
 }
 
 impl Calling {
     /// What the call is known by.
     pub fn key(&self) -> CallKey {
         self.key
+    }
+
+    /// Has the server told this reason if the call is given up and the reason is known by then.
+    pub fn set_cancel_reason(&mut self, reason: &CancelReason) {
+        self.reason = Some(Arc::clone(reason));
     }
 
     /// Where another process can go on with the call, if the server lets its stream be taken up again and all that came
@@ -293,7 +301,8 @@ impl Calling {
 
 impl Drop for Calling {
     fn drop(&mut self) {
-        self.hub.give_up(self.key);
+        let reason = self.reason.as_ref().and_then(|reason| reason.get());
+        self.hub.give_up(self.key, reason.map(String::as_str));
     }
 }
 

@@ -170,7 +170,8 @@ impl Hub {
                 state.calls.insert(key, desk);
             });
         }
-        Calling { key, hub: Arc::clone(hub), carrier: None, refused: refused.map(Box::new) }
+        let (hub, refused) = (Arc::clone(hub), refused.map(Box::new));
+        Calling { key, hub, carrier: None, refused, reason: None }
     }
 
     /// Wakes nobody who waits for a call until they look again.
@@ -196,15 +197,16 @@ impl Hub {
         is_full.then(|| Fault::new(FaultKind::Busy, detail()).about(&self.name))
     }
 
-    /// Forgets a call; one that is not over is cancelled.
-    pub(super) fn give_up(&self, call: CallKey) {
+    /// Forgets a call; one that is not over is cancelled, for this reason if there is one.
+    pub(super) fn give_up(&self, call: CallKey, reason: Option<&str>) {
         let mut state = self.lock();
         let desk = state.calls.remove(call);
         let is_open = desk.is_some() && state.machine.is_open(call);
         drop(state);
         if is_open {
             self.work(|state, _| {
-                state.machine.cancel(call, "nobody waits for it any more", &mut state.outbox);
+                let reason = reason.unwrap_or("nobody waits for it any more");
+                state.machine.cancel(call, reason, &mut state.outbox);
                 state.questions.retain(|_, owner| *owner != call);
             });
             if let Some(link) = self.link.get() {

@@ -53,7 +53,7 @@ impl ClientBuilder {
     pub fn new(name: &str, version: &str) -> Self {
         let (name, version) = (name.to_owned(), version.to_owned());
         Self {
-            identity: Implementation { name, title: None, version },
+            identity: Implementation { name, version, ..Implementation::default() },
             dialect: None,
             limits: Limits::default(),
             log: None,

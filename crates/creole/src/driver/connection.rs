@@ -287,7 +287,7 @@ impl Connection {
     fn cancel(&mut self, call: CallKey, reason: &str) {
         if let Some(running) = self.running.remove(&call) {
             tracing::debug!(target: telemetry::TARGET, reason, "call cancelled");
-            running.canceller.cancel();
+            running.canceller.cancel_because(reason);
             running.task.abort();
         }
     }

@@ -12,7 +12,6 @@ use creole::proto::model::{
     CacheHints, Definition, ExcludedItem, ListKind, ServerCapabilities, TaskSupport,
 };
 use creole::proto::op::{Operation, Outcome, Payload};
-use creole::proto::revision::{Era, Revision};
 use creole::{Audience, Remote};
 
 use super::names::Naming;
@@ -105,8 +104,7 @@ pub(super) fn remotes(
 
 /// The definition under another name.
 fn renamed(kind: ListKind, item: &Definition, name: &str) -> Definition {
-    let text = item.text(Revision::newest(Era::Stateless).rules());
-    let changed = (name != item.name()).then(|| Definition::relayed(kind, text, Some(name)));
+    let changed = (name != item.name()).then(|| item.renamed(kind, name));
     changed.flatten().unwrap_or_else(|| item.clone())
 }
 

@@ -212,8 +212,8 @@ impl Upstream {
         source.set_name(settings.way.name());
         let identity = Implementation {
             name: "creole".to_owned(),
-            title: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..Implementation::default()
         };
         let profile = Arc::new(Profile {
             dialect: settings.dialect.clone(),

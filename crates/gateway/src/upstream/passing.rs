@@ -149,6 +149,7 @@ impl Upstream {
             return Ok((outcome, Carried { connection, lane, known }));
         }
         let mut calling = connection.begin_with(request, mirrors);
+        calling.set_cancel_reason(context.cancel_reason());
         let outcome = relay::follow(&mut calling, &mut lease, context).await;
         Ok((outcome, Carried { connection, lane, known }))
     }

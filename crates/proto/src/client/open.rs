@@ -135,7 +135,7 @@ fn greeting(
 
 /// A server that does not say who it is.
 fn nobody() -> Implementation {
-    Implementation { name: "unnamed".into(), title: None, version: "0".into() }
+    Implementation { name: "unnamed".into(), version: "0".into(), ..Implementation::default() }
 }
 
 /// Reads capabilities; one given as `true` counts as `{}` and `false` as absent, because hand-written servers

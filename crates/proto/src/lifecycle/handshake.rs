@@ -119,7 +119,8 @@ impl Session {
         let capabilities = params.object("capabilities")?.map(ClientCapabilities::read);
         let client = params.object("clientInfo")?.map(implementation).transpose()?;
         self.negotiate(proposed, dialect);
-        self.capabilities = capabilities.map(Arc::new);
+        let rules = self.rules;
+        self.capabilities = capabilities.map(|it| Arc::new(it.in_revision(rules)));
         self.client = client.as_ref().map(Raw::of);
         self.level = FIRST_LEVEL;
         self.watched.clear();

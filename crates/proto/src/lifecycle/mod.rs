@@ -11,7 +11,7 @@ use alloc::borrow::{Cow, ToOwned};
 use alloc::string::String;
 
 use crate::fault::{Fault, FaultKind};
-use crate::model::Implementation;
+use crate::model::{Implementation, are_icons};
 use crate::wire::{FieldError, Object, Raw, as_required_string, as_string};
 
 /// The progress token of a request as raw text: a string or an integer.
@@ -41,10 +41,16 @@ pub(crate) fn introduction(object: Object<'_>) -> Result<Raw, FieldError> {
 /// A client's or server's self-description; only the name is demanded.
 pub(crate) fn implementation(object: Object<'_>) -> Result<Implementation, FieldError> {
     let [name, title, version] = object.pick(["name", "title", "version"]);
+    // These came later, and are for people: one that cannot be used is left out.
+    let text = |name: &str| object.string(name).ok().flatten().map(Cow::into_owned);
+    let icons = object.get("icons").filter(|icons| are_icons(icons));
     Ok(Implementation {
         name: as_required_string("name", name)?.into_owned(),
         title: as_string("title", title)?.map(Cow::into_owned),
         version: as_string("version", version)?.unwrap_or_default().into_owned(),
+        description: text("description"),
+        website_url: text("websiteUrl"),
+        icons: icons.map(Raw::trusted),
     })
 }
 

@@ -46,10 +46,12 @@ impl Session {
     pub fn from_record(text: &str, dialect: &Dialect) -> Option<Self> {
         let record: Record<'_> = serde_json::from_str(text).ok()?;
         let capabilities = record.capabilities.and_then(|raw| Object::new(raw.get()));
+        let rules = Revision::named(record.revision)?.rules();
+        let capabilities = capabilities.map(ClientCapabilities::read);
         Some(Self {
             phase: if record.operating { Phase::Operating } else { Phase::Initializing },
-            rules: Revision::named(record.revision)?.rules(),
-            capabilities: capabilities.map(ClientCapabilities::read).map(Arc::new),
+            rules,
+            capabilities: capabilities.map(|it| Arc::new(it.in_revision(rules))),
             client: record.client.map(|raw| Raw::trusted(raw.get())),
             level: Level::named(record.level)?,
             watched: record.watched.into_iter().collect(),

@@ -1,6 +1,7 @@
 //! What each side can do.
 
 use super::TASKS_EXTENSION;
+use crate::revision::{Elicitation, Rules};
 use crate::wire::{Object, Raw};
 
 /// What a server has to offer; how it is written depends on revision and dialect.
@@ -57,6 +58,16 @@ impl ClientCapabilities {
         self.sampling && tools.is_some_and(|text| text != "false" && text != "null")
     }
 
+    /// The same as far as a revision has it: where elicitation knows no modes, it is a form.
+    #[must_use]
+    pub fn in_revision(mut self, rules: &Rules) -> Self {
+        if rules.elicitation == Elicitation::Form {
+            self.elicitation_form |= self.elicitation_url;
+            self.elicitation_url = false;
+        }
+        self
+    }
+
     /// Reads a capabilities object; a capability given as `true` counts as `{}` and `false` as absent,
     /// because hand-written clients send booleans.
     pub fn read(object: Object<'_>) -> Self {
@@ -85,6 +96,7 @@ fn declares_tasks(extensions: Object<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::revision::Revision;
 
     fn read(text: &str) -> ClientCapabilities {
         ClientCapabilities::read(Object::new(text).unwrap())
@@ -102,6 +114,16 @@ mod tests {
     fn only_the_named_modes_are_offered() {
         let client = read(r#"{"elicitation":{"url":{}}}"#);
         assert!(!client.elicitation_form && client.elicitation_url);
+    }
+
+    #[test]
+    fn a_revision_without_modes_has_forms_only() {
+        let declared = r#"{"elicitation":{"url":{}}}"#;
+        let older = read(declared).in_revision(Revision::V2025_06_18.rules());
+        assert!(older.elicitation_form && !older.elicitation_url);
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            assert_eq!(read(declared).in_revision(revision.rules()), read(declared));
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::definition_rules::{Absent, MemberRule, Shape, members_of};
+use super::definition_rules::{Absent, ICONS, MemberRule, Shape, members_of};
 use super::{Definition, ListKind};
 use crate::encode::foreign_member;
 use crate::wire::{Limits, Object, elements, is_control, nests_deeper, unquote};
@@ -54,6 +54,11 @@ impl Definition {
         let found = Self::relayed(kind, &conforming, None);
         found.ok_or_else(|| excluded(format!("it has no `{}`", kind.key())))
     }
+}
+
+/// Whether a value is a list of icons that every client takes.
+pub(crate) fn are_icons(value: &str) -> bool {
+    matches!(check(&ICONS, value), Ok(false))
 }
 
 /// What is wrong with a definition: the member and what it should be.

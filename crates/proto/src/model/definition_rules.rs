@@ -160,7 +160,7 @@ const ANNOTATIONS: &[MemberRule] = &[
     may("lastModified", Shape::Moment),
 ];
 
-const ICONS: Shape = Shape::Array(&Shape::Members(ICON));
+pub(super) const ICONS: Shape = Shape::Array(&Shape::Members(ICON));
 
 const ICON: &[MemberRule] = &[
     must("src", Shape::Text),

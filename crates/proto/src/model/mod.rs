@@ -28,6 +28,7 @@ pub use completion::{Completion, CompletionRequest, Reference};
 pub use content::{Annotations, Content, Contents, Role};
 pub use definition::Definition;
 pub use definition_check::ExcludedItem;
+pub(crate) use definition_check::are_icons;
 pub use elicitation::{Ask, Question};
 pub use items::Items;
 pub use level::Level;
@@ -41,6 +42,8 @@ pub use tools::{Tool, ToolAnnotations, ToolResult};
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
+use crate::wire::Raw;
+
 /// Who a client or server says it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -53,6 +56,15 @@ pub struct Implementation {
     /// Its version; hand-written clients sometimes leave it out.
     #[serde(default)]
     pub version: String,
+    /// What it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Where more is said about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub website_url: Option<String>,
+    /// Its pictures, as it wrote them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icons: Option<Raw>,
 }
 
 /// One of the kinds of lists.

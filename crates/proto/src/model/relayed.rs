@@ -34,6 +34,17 @@ impl Definition {
         })
     }
 
+    /// The same item under another name, in each of its texts.
+    pub fn renamed(&self, kind: ListKind, name: &str) -> Option<Self> {
+        let mut quoted = Vec::new();
+        quote(&mut quoted, name);
+        let quoted = String::from_utf8(quoted).ok()?;
+        self.changed(name, |text| {
+            let changes = [(kind.key(), Some(Cow::Borrowed(&*quoted)))];
+            Some(spliced(Object::new(text)?, &changes).into())
+        })
+    }
+
     /// The raw text of a member, as the newest revision has it.
     pub fn member(&self, name: &str) -> Option<&str> {
         Object::new(&self.texts().newest)?.get(name)
@@ -162,6 +173,19 @@ mod tests {
         let older = text(&definition, Revision::V2024_11_05);
         assert!(!older.contains("execution") && !older.contains("outputSchema"), "{older}");
         assert!(older.contains(r#"{"p":{}}"#), "{older}");
+    }
+
+    #[test]
+    fn another_name_changes_nothing_else_in_any_revision() {
+        let tool = r#"{"name":"a","inputSchema":{"properties":{"p":true}},"outputSchema":{"type":"number"},"execution":{"taskSupport":"optional"}}"#;
+        let definition = Definition::relayed(ListKind::Tools, tool, None).unwrap();
+        let renamed = definition.renamed(ListKind::Tools, "up__a").unwrap();
+        assert_eq!(renamed.task_support(), TaskSupport::Optional);
+        for revision in Revision::ALL {
+            let expected =
+                text(&definition, revision).replace(r#""name":"a""#, r#""name":"up__a""#);
+            assert_eq!(text(&renamed, revision), expected);
+        }
     }
 
     #[test]

@@ -21,8 +21,8 @@ pub(crate) fn endpoint(operation: &Operation, _: &Caller) -> Outcome {
         Operation::Discover => Payload::Server(ServerCard {
             identity: Arc::new(Implementation {
                 name: "pair".into(),
-                title: None,
                 version: "1".into(),
+                ..Implementation::default()
             }),
             capabilities: ServerCapabilities {
                 tools: true,

@@ -79,7 +79,7 @@ impl Inner {
                     started.reserve_exact(1);
                     started.push(call);
                 }
-                Action::Cancel(call, _) => self.cancel(call),
+                Action::Cancel(call, reason) => self.cancel(call, &reason),
                 Action::Answer(ask, answer) => self.answer(ask, answer),
                 Action::Release(uris) => {
                     uris.iter().for_each(|uri| service.registry().release(uri));
@@ -94,13 +94,13 @@ impl Inner {
     }
 
     /// Stops a call. Its answer, if it gets one, is among the frames; without one its stream ends.
-    fn cancel(&mut self, call: CallKey) {
+    fn cancel(&mut self, call: CallKey, reason: &str) {
         let Some(place) = self.calls.iter().position(|open| open.key == call) else { return };
         let key = self.calls[place].stream;
         self.distribute(key);
         let open = self.calls.swap_remove(place);
         let is_last = !self.calls.iter().any(|other| other.stream == key);
-        open.stop();
+        open.stop_because(reason);
         if let Some(stream) = self.stream(key).filter(|_| is_last && key != COMMON) {
             stream.end();
         }
@@ -178,6 +178,13 @@ impl Inner {
 }
 
 impl Open {
+    fn stop_because(self, reason: &str) {
+        if let Some(canceller) = &self.canceller {
+            canceller.cancel_because(reason);
+        }
+        self.stop();
+    }
+
     pub(super) fn stop(self) {
         if let Some(canceller) = self.canceller {
             canceller.cancel();
