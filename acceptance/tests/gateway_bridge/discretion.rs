@@ -1,7 +1,6 @@
 //! What the layers around a server behind the gateway see and let be seen.
 
 use std::fs;
-use std::thread;
 
 use creole_acceptance::gateway::{Legacy, Show};
 use creole_gateway::chain::{approve, changes};

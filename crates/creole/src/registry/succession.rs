@@ -56,7 +56,11 @@ impl Source {
     /// for as long as they last.
     pub fn move_to(&mut self, place: Self) {
         if let (Some(from), Some(to)) = (self.registry.upgrade(), place.registry.upgrade()) {
-            let (from, mut to) = (from.read(), to.write());
+            let (from, named) = (from.read(), &to.shared.settings.named);
+            if let Some(identity) = from.offers.get(&self.rank).and_then(|it| it.identity.as_ref()) {
+                named.lend(identity);
+            }
+            let mut to = to.write();
             to.tools.borrow(place.rank, &from.tools, self.rank);
             to.resources.borrow(place.rank, &from.resources, self.rank);
             to.templates.borrow(place.rank, &from.templates, self.rank);
@@ -64,6 +68,9 @@ impl Source {
             to.tasks |= from.tasks;
             if let Some(offer) = from.offers.get(&self.rank) {
                 to.offers.insert(place.rank, offer.clone());
+            }
+            if let Some(withheld) = from.withheld.get(&self.rank) {
+                to.withheld.insert(place.rank, withheld.clone());
             }
         }
         let mut left = std::mem::replace(self, place);
