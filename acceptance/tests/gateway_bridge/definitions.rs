@@ -160,7 +160,7 @@ fn a_single_server_is_introduced_by_all_it_says_of_itself_in_every_result() {
     let resources = &discovered["result"]["capabilities"]["resources"];
     assert_eq!(resources.get("subscribe"), None, "{resources}");
     let legacy = Legacy::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
-    let welcome = &legacy.welcome["result"];
+    let welcome = &legacy.welcome;
     assert_eq!(welcome["serverInfo"], introduction(), "{welcome}");
     assert_eq!(welcome["capabilities"]["resources"].get("subscribe"), None, "{welcome}");
 }
@@ -178,7 +178,7 @@ fn tools_of_several_servers_say_that_they_run_as_tasks() {
     fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{tables}")).unwrap();
     let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
     let client = Legacy::open(gateway.address(), "2025-11-25", json!({}), None);
-    assert!(client.welcome["result"]["capabilities"]["tasks"].is_object(), "{}", client.welcome);
+    assert!(client.welcome["capabilities"]["tasks"].is_object(), "{}", client.welcome);
     let listed = client.request("tools/list", &json!({}));
     let tools = listed["result"]["tools"].as_array().unwrap();
     let job = tools.iter().find(|tool| tool["name"] == "one__job").unwrap();

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use crate::transport::stdio::Input;
 
 /// How much of the end is kept, and how many lines of it are shown.
-const KEPT: usize = 32 * 1024;
+const KEPT: usize = 16 * 1024;
 const LINES: usize = 50;
 
 /// The longest line that is logged whole.

@@ -57,7 +57,8 @@ impl Source {
     pub fn move_to(&mut self, place: Self) {
         if let (Some(from), Some(to)) = (self.registry.upgrade(), place.registry.upgrade()) {
             let (from, named) = (from.read(), &to.shared.settings.named);
-            if let Some(identity) = from.offers.get(&self.rank).and_then(|it| it.identity.as_ref()) {
+            if let Some(identity) = from.offers.get(&self.rank).and_then(|it| it.identity.as_ref())
+            {
                 named.lend(identity);
             }
             let mut to = to.write();
