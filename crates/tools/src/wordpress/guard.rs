@@ -27,6 +27,13 @@ pub(super) fn is_of_platform(route: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Whether a route is one post of the feed.
+pub(super) fn is_post_of_feed(route: &str) -> bool {
+    let rest = route.trim_start_matches('/').strip_prefix(super::platform::NAMESPACE);
+    let id = rest.and_then(|rest| rest.strip_prefix("/activity/"));
+    id.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +47,11 @@ mod tests {
             assert!(!deletes(other, 7), "{other}");
         }
         assert!(is_of_platform("/buddyboss/v1/activity/3/comment"));
+        assert!(is_post_of_feed("/buddyboss/v1/activity/3"));
+        assert!(
+            !is_post_of_feed("/buddyboss/v1/activity/3/pin")
+                && !is_post_of_feed("/wp/v2/activity/3")
+        );
         assert!(!is_of_platform("/buddyboss/v10/x") && !is_of_platform("/wp/v2/posts"));
     }
 }

@@ -3,6 +3,7 @@
 //! The index is read as a stranger sees it, because what is told to somebody may depend on who that is. It is read again
 //! from time to time; while it cannot be read, what was made of it last stays.
 
+mod author;
 mod index;
 mod names;
 mod schema;
@@ -197,6 +198,9 @@ async fn run_as(
         && !site.is_early(visitor).await;
     if is_lost {
         return Err(ToolError::failed(guard::LATE));
+    }
+    if endpoint.verb == Verb::Update {
+        author::keep(site, visitor, &route, &mut arguments).await?;
     }
     let asked = Asked::new(method(endpoint.verb), route);
     let asked = match endpoint.verb {

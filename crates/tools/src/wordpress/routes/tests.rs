@@ -93,3 +93,15 @@ async fn nobody_deletes_the_own_account_by_a_route() {
     }
     assert_eq!(site.lines(), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn the_author_of_a_post_stays_its_author_by_a_route() {
+    let site = Scripted::early(|request| match request.line.split(' ').next() {
+        Some("GET") => Some(ok(json!({"id": 51, "user_id": 4, "content": {"raw": "x"}}))),
+        Some("PUT") => Some(ok(json!({"id": 51, "user_id": request.json()["user_id"]}))),
+        _ => None,
+    });
+    let route = "buddyboss/v1/activity/:id";
+    call(&site, Verb::Update, route, json!({"id": 51, "content": "x"})).await.unwrap();
+    assert_eq!(site.asked()[1].json(), json!({"content": "x", "user_id": 4}));
+}

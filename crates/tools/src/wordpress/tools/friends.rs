@@ -40,7 +40,8 @@ pub(super) const TOOLS: &[Spec] = &[
         must("friend_id", Kind::Id, "ID of the member who is asked"),
         may("initiator_id", Kind::Id, "ID of the member who asks (default: you)").or(Given::Me),
         may("force", Kind::Flag, "Whether it is confirmed at once"),
-    ]),
+    ])
+    .by(add),
     tool(
         Verb::Put,
         "buddyboss_accept_friend",
@@ -61,6 +62,25 @@ pub(super) const TOOLS: &[Spec] = &[
     .early()
     .by(remove),
 ];
+
+/// Whether somebody is confirmed: a flag, or a number.
+fn is_confirmed(friendship: &Value) -> bool {
+    friendship["is_confirmed"] == true || whole_number(&friendship["is_confirmed"]) == Some(1)
+}
+
+/// Who may not confirm at once gets a request instead, and is told so.
+fn add<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let added = errand.plain().await?;
+        let first = if added.body.is_array() { &added.body[0] } else { &added.body };
+        match errand.flag("force", false) && !is_confirmed(first) {
+            true => Ok(added.note(
+                "The site made a request that still has to be accepted: it ignored `force`.",
+            )),
+            false => Ok(added),
+        }
+    })
+}
 
 /// The member on the other side of the caller's friendship. The route that ends a friendship takes the id of a friend and
 /// ends the caller's own friendship with that member, so the friendship of two others is refused.
@@ -86,9 +106,8 @@ fn remove<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErro
         let look = Asked::get(errand.path(errand.spec.route));
         let Answered { body, shown, .. } = errand.ask(&look).await?;
         let (friendship, place) = if body.is_array() { (&body[0], "/0") } else { (&body, "") };
-        let is_confirmed = friendship["is_confirmed"] == true || friendship["is_confirmed"] == 1;
         let other = other(friendship, errand.visitor.id)?;
-        if is_confirmed {
+        if is_confirmed(friendship) {
             let ended = Asked::new(Method::DELETE, "/buddyboss/v1/friends");
             errand.ask(&ended.with("friend_id", other)).await?;
         } else {

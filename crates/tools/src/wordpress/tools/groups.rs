@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::errand::Errand;
 use super::forum;
+use super::ranks;
 use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
 use super::things::GROUP;
 use crate::wordpress::site::{Answered, Asked};
@@ -167,6 +168,7 @@ fn list_members<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, To
 /// looked first.
 fn change_member<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
     Box::pin(async move {
+        ranks::check(errand)?;
         let (group, user) = (errand.number("group_id"), errand.number("user_id"));
         let (group, user) = (group.unwrap_or_default(), user.unwrap_or_default());
         let is_there = match errand.text("action") {
@@ -174,7 +176,7 @@ fn change_member<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, T
             _ => is_member(errand, group, user).await?,
         };
         match is_there {
-            true => errand.plain().await,
+            true => ranks::change(errand).await,
             false => {
                 let what = format!("Member with ID {user} is not such a member of group {group}");
                 Err(ToolError::failed(format!("{what}; nothing was changed")))

@@ -16,6 +16,7 @@ mod messages;
 mod moderation;
 mod notifications;
 mod profile;
+mod ranks;
 mod spec;
 mod things;
 mod topics;

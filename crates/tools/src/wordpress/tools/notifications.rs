@@ -1,6 +1,10 @@
 //! Notifications.
 
+use creole::{BoxFuture, ToolError};
+
+use super::errand::{Errand, whole_number};
 use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
+use crate::wordpress::site::Answered;
 
 pub(super) const TOOLS: &[Spec] = &[
     tool(
@@ -36,7 +40,8 @@ pub(super) const TOOLS: &[Spec] = &[
     .takes(&[
         must("id", Kind::Id, "Notification ID"),
         may("is_new", Kind::Bit, "Whether it is unread (default: false)").or(Given::Number(0)),
-    ]),
+    ])
+    .by(mark),
     tool(
         Verb::Delete,
         "buddyboss_delete_notification",
@@ -46,3 +51,18 @@ pub(super) const TOOLS: &[Spec] = &[
     )
     .takes(&[must("id", Kind::Id, "Notification ID")]),
 ];
+
+/// The answer shows the notification as it is stored.
+fn mark<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    Box::pin(async move {
+        let wants = u64::from(errand.flag("is_new", false));
+        let marked = errand.plain().await?;
+        let first = if marked.body.is_array() { &marked.body[0] } else { &marked.body };
+        match whole_number(&first["is_new"]) {
+            Some(is) if is != wants => {
+                Err(ToolError::failed(format!("the site answered, but `is_new` is still {is}")))
+            }
+            _ => Ok(marked),
+        }
+    })
+}

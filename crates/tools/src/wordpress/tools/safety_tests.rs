@@ -126,3 +126,53 @@ async fn nobody_deletes_the_own_account() {
     site.does("delete_member", json!({"id": 7})).await;
     assert_eq!(site.lines(), ["DELETE /wp/v2/users/7?force=true&reassign=false"]);
 }
+
+#[tokio::test]
+async fn marks_and_confirmations_that_the_site_ignores_are_told() {
+    let site = Scripted::early(|request| match request {
+        it if starts(it, "PUT /notifications/7") => Some(ok(json!([{"id": 7, "is_new": 1}]))),
+        it if starts(it, "POST /friends") => Some(ok(json!([{"id": 5, "is_confirmed": false}]))),
+        _ => None,
+    });
+    let told = site.fails("mark_notification_read", json!({"id": 7})).await;
+    assert_eq!(told, "the site answered, but `is_new` is still 1");
+    site.does("mark_notification_read", json!({"id": 7, "is_new": true})).await;
+    let told = site.call("add_friend", json!({"friend_id": 4, "force": true})).await.unwrap();
+    assert!(told[1].contains("ignored `force`"), "{told:?}");
+    assert_eq!(site.call("add_friend", json!({"friend_id": 4})).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_rank_that_stays_as_it_was_is_no_success() {
+    let site = Scripted::early(|request| match request {
+        it if starts(it, "GET /groups?user_id=4&include=3") => Some(ok(json!([{"id": 3}]))),
+        it if starts(it, "PUT /groups/3/members/4") => {
+            let sent = it.json();
+            // As the platform does: a promotion to moderator leaves an organizer one.
+            let is_admin = sent["action"] != "demote" && sent["role"] != "mod";
+            let is_mod = sent["role"] == "mod";
+            Some(ok(json!({"id": 4, "is_admin": is_admin, "is_mod": is_mod, "is_banned": false})))
+        }
+        _ => None,
+    });
+    let change = |action: &str, role: Option<&str>| {
+        let mut change = json!({"group_id": 3, "user_id": 4, "action": action});
+        if let Some(role) = role {
+            change["role"] = json!(role);
+        }
+        change
+    };
+    let told = site.fails("update_group_member", change("promote", None)).await;
+    assert!(told.starts_with("`promote` needs a `role`"), "{told}");
+    assert_eq!(site.lines(), Vec::<String>::new());
+    let told = site.fails("update_group_member", change("ban", None)).await;
+    assert_eq!(told, "the site says that it is done, but the member is not banned");
+    site.does("update_group_member", change("demote", Some("mod"))).await;
+    let asked = site.asked();
+    let sent: Vec<Value> = asked.iter().rev().take(2).map(Request::json).collect();
+    let expected = [
+        json!({"action": "promote", "role": "mod"}),
+        json!({"action": "demote", "role": "member"}),
+    ];
+    assert_eq!(sent, expected, "down to a member first");
+}

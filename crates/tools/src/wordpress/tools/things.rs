@@ -111,7 +111,7 @@ impl Errand<'_> {
             named.push((noun.unwrap_or(self.spec.noun), id));
         }
         let said = format!("{} {}", refusal.code, refusal.message).to_lowercase();
-        // The longest word first: a profile field group is no group.
+        // The last word is the one that codes and messages have.
         let word =
             |noun: &str| noun.to_lowercase().split(' ').next_back().unwrap_or_default().to_owned();
         match &named[..] {

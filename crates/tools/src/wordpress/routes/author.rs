@@ -1,0 +1,31 @@
+//! Who wrote a post of the feed: an update that does not say so would make the caller its author.
+
+use creole::ToolError;
+use serde_json::{Map, Value, json};
+
+use crate::wordpress::guard;
+use crate::wordpress::site::{Asked, Site};
+use crate::wordpress::visitors::Visitor;
+
+/// Adds the author to the update of a post where the call does not name one.
+pub(super) async fn keep(
+    site: &Site,
+    visitor: &Visitor,
+    route: &str,
+    arguments: &mut Map<String, Value>,
+) -> Result<(), ToolError> {
+    if !guard::is_post_of_feed(route) || arguments.contains_key("user_id") {
+        return Ok(());
+    }
+    let asked = Asked::get(route).with("_fields", "id,user_id");
+    let post = site.ask(Some(&visitor.proof), &asked).await;
+    let post = post.map_err(|trouble| ToolError::failed(trouble.told(false)))?.body;
+    let author = post["user_id"].as_u64().or_else(|| post["user_id"].as_str()?.parse().ok());
+    let Some(author) = author else {
+        return Err(ToolError::failed(
+            "the site does not tell who wrote this, so an update could change its author; nothing was changed",
+        ));
+    };
+    arguments.insert("user_id".to_owned(), json!(author));
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Ranks of members in a group. The platform says that it is done also where a rank stays as it was.
+
+use creole::ToolError;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::errand::Errand;
+use crate::wordpress::site::{Answered, Asked};
+
+/// Refuses what would have no effect.
+pub(super) fn check(errand: &Errand<'_>) -> Result<(), ToolError> {
+    let is_promoted = errand.text("action") == Some("promote");
+    match is_promoted && !matches!(errand.text("role"), Some("mod" | "admin")) {
+        true => {
+            Err(ToolError::failed("`promote` needs a `role`: mod or admin; nothing was changed"))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Changes the rank, and looks whether it is as asked.
+pub(super) async fn change(errand: &Errand<'_>) -> Result<Answered, ToolError> {
+    let changed = match (errand.text("action"), errand.text("role")) {
+        // The platform would add the rank of a moderator and leave that of an organizer.
+        (Some("demote"), Some("mod")) => {
+            put(errand, json!({"action": "demote", "role": "member"})).await?;
+            put(errand, json!({"action": "promote", "role": "mod"})).await?
+        }
+        _ => errand.plain().await?,
+    };
+    match wrong(errand, &changed.body) {
+        None => Ok(changed),
+        Some(what) => Err(ToolError::failed(format!("the site says that it is done, but {what}"))),
+    }
+}
+
+async fn put(errand: &Errand<'_>, body: Value) -> Result<Answered, ToolError> {
+    errand.ask(&Asked::new(Method::PUT, errand.path(errand.spec.route)).body(body)).await
+}
+
+/// What is otherwise than asked, where the answer tells ranks.
+fn wrong(errand: &Errand<'_>, body: &Value) -> Option<&'static str> {
+    let member = if body.is_array() { &body[0] } else { body };
+    let has = |key: &str| member[key].as_bool();
+    let (admin, moderator, banned) = (has("is_admin"), has("is_mod"), has("is_banned"));
+    match (errand.text("action")?, errand.text("role").unwrap_or("member")) {
+        ("ban", _) if banned == Some(false) => Some("the member is not banned"),
+        ("unban", _) if banned == Some(true) => Some("the member is still banned"),
+        ("promote", "admin") if admin == Some(false) => Some("the member is no organizer"),
+        ("promote" | "demote", "mod") if moderator == Some(false) => {
+            Some("the member is no moderator")
+        }
+        ("demote", _) if admin == Some(true) => Some("the member is still an organizer"),
+        ("demote", "member") if moderator == Some(true) => Some("the member is still a moderator"),
+        _ => None,
+    }
+}
