@@ -194,6 +194,17 @@ async fn what_is_missing_is_named_by_its_own_noun() {
 }
 
 #[tokio::test]
+async fn an_activity_that_may_not_be_seen_may_not_be_there() {
+    let site = Scripted::early(|request| {
+        let said = "Sorry, you cannot view the activities.";
+        starts(request, "GET /activity/9")
+            .then(|| refused(403, "bp_rest_authorization_required", said))
+    });
+    let told = site.fails("get_activity", json!({"id": 9})).await;
+    assert!(told.ends_with("; there may be no activity with ID 9"), "{told}");
+}
+
+#[tokio::test]
 async fn who_may_only_view_a_member_is_shown_it() {
     let site = Scripted::early(|request| match request {
         it if starts(it, "GET /members/7?context=edit") => {

@@ -133,10 +133,16 @@ impl Errand<'_> {
             Some(told) => told,
             None => trouble.told(is_write),
         };
-        let is_late = refusal.code == "bp_rest_authorization_required"
-            && matches!(refusal.status, 401 | 403)
-            && !self.site.is_early(self.visitor).await;
-        ToolError::failed(if is_late { format!("{told}; {LATE}") } else { told })
+        let is_forbidden =
+            refusal.code == "bp_rest_authorization_required" && matches!(refusal.status, 401 | 403);
+        if is_forbidden && !self.site.is_early(self.visitor).await {
+            return ToolError::failed(format!("{told}; {LATE}"));
+        }
+        // Of an activity that is not there, the platform says that it may not be seen.
+        match self.number("id").filter(|_| is_forbidden && self.spec.noun == "Activity") {
+            Some(id) => ToolError::failed(format!("{told}; there may be no activity with ID {id}")),
+            None => ToolError::failed(told),
+        }
     }
 
     /// A route that is not there: the platform is gone, or the part of it that this tool needs.
