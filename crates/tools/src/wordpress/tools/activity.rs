@@ -52,6 +52,7 @@ pub(super) const TOOLS: &[Spec] = &[
     )
     .takes(&[
         must("content", Kind::Text, "What to post"),
+        may("title", Kind::Text, "Title of the post, where the site has titles").sent_as("post_title"),
         may("group_id", Kind::Id, "ID of the group to post in")
             .sent_as("primary_item_id")
             .of(&GROUP),
@@ -128,14 +129,19 @@ fn create<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErro
 fn update<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
     Box::pin(async move {
         let route = errand.path(errand.spec.route);
-        let before = errand.ask(&Asked::get(&route).with("_fields", "id,user_id")).await?;
+        let before =
+            errand.ask(&Asked::get(&route).with("_fields", "id,user_id,post_title")).await?;
         let Some(author) = whole_number(&before.body["user_id"]) else {
             return Err(ToolError::failed(
                 "the site does not tell who wrote this activity, so an update could change its author; \
                  nothing was changed",
             ));
         };
-        let body = json!({"content": errand.arguments["content"], "user_id": author});
+        let mut body = json!({"content": errand.arguments["content"], "user_id": author});
+        // A site that has titles of posts does not take an update without one.
+        if let Some(title) = before.body["post_title"].as_str().filter(|title| !title.is_empty()) {
+            body["post_title"] = json!(title);
+        }
         let answered = errand.ask(&Asked::new(Method::PUT, route).body(body)).await?;
         match whole_number(&answered.body["user_id"]) {
             Some(now) if now != author => Err(ToolError::failed(format!(

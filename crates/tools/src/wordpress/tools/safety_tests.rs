@@ -25,6 +25,24 @@ async fn the_author_of_an_activity_stays_its_author() {
 }
 
 #[tokio::test]
+async fn the_title_of_an_activity_stays_with_it() {
+    let site = Scripted::early(|request| match request {
+        it if starts(it, "GET /activity/51") => {
+            Some(ok(json!({"id": 51, "user_id": 4, "post_title": "News"})))
+        }
+        it if starts(it, "PUT /activity/51") => Some(ok(json!({"id": 51, "user_id": 4}))),
+        it if starts(it, "POST /activity") => Some(ok(json!({"id": 52}))),
+        _ => None,
+    });
+    site.does("update_activity", json!({"id": 51, "content": "x"})).await;
+    let sent = site.asked().last().unwrap().json();
+    assert_eq!(sent, json!({"content": "x", "user_id": 4, "post_title": "News"}));
+    site.does("create_activity", json!({"content": "x", "title": "More"})).await;
+    let sent = site.asked().last().unwrap().json();
+    assert_eq!(sent, json!({"content": "x", "post_title": "More"}));
+}
+
+#[tokio::test]
 async fn an_activity_without_an_author_is_not_changed() {
     let site = Scripted::early(|request| {
         starts(request, "GET /activity/51").then(|| ok(json!({"id": 51})))
