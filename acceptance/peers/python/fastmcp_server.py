@@ -1,8 +1,15 @@
-"""A server made with FastMCP: to whoever does not shake hands it ends a call with its questions. It tells of no changes."""
+"""A server made with FastMCP: it speaks both eras, and tells of no changes.
+
+To whoever does not shake hands it ends a call with its questions; in a session it asks by `Context.elicit`, as most
+tools that were made with FastMCP do.
+"""
+
+from dataclasses import dataclass
 
 import mcp_types as types
 from fastmcp import Context, FastMCP
 from fastmcp.tools import ToolResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 import common
 import tools
@@ -18,10 +25,19 @@ class Unanswered(Exception):
         self.request = request
 
 
+@dataclass
+class Name:
+    """What is asked for by a greeting."""
+
+    name: str
+
+
 class Means:
     """How FastMCP tells and asks within a call."""
 
     def __init__(self, context):
+        self.context = context
+        self.shakes = context.session.protocol_version not in MODERN_PROTOCOL_VERSIONS
         self.progress = context.report_progress
         self.answers = context.input_responses or {}
 
@@ -31,12 +47,21 @@ class Means:
         return common.plain(self.answers["asked"])
 
     async def elicit(self, message, schema):
+        if self.shakes:
+            answer = await self.context.elicit(message, response_type=Name)
+            accepted = {"content": {"name": answer.data.name}} if answer.action == "accept" else {}
+            return {"action": answer.action} | accepted
         params = types.ElicitRequestFormParams(message=message, requested_schema=schema)
         return self.answer(types.ElicitRequest(params=params))
 
     async def sample(self, prompt):
         said = types.TextContent(type="text", text=prompt)
         messages = [types.SamplingMessage(role="user", content=said)]
+        if self.shakes:
+            thought = await self.context.session.create_message(
+                messages, max_tokens=100, related_request_id=self.context.request_id
+            )
+            return thought.content.text
         params = types.CreateMessageRequestParams(messages=messages, max_tokens=100)
         content = self.answer(types.CreateMessageRequest(params=params))["content"]
         return (content[0] if isinstance(content, list) else content)["text"]

@@ -1,10 +1,14 @@
-"""A server made with version 2 of the Python SDK: to whoever does not shake hands it ends a call with its questions."""
+"""A server made with version 2 of the Python SDK: it speaks both eras.
+
+To whoever does not shake hands it ends a call with its questions; in a session it asks while the call waits.
+"""
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import ToolsListChanged
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 import common
 import tools
@@ -25,7 +29,9 @@ class Means:
 
     def __init__(self, context, answers):
         self.session = context.session
+        self.request = context.request_id
         self.answers = answers or {}
+        self.shakes = context.session.protocol_version not in MODERN_PROTOCOL_VERSIONS
 
     async def progress(self, at, total):
         await self.session.report_progress(at, total)
@@ -36,17 +42,26 @@ class Means:
         return common.plain(self.answers["asked"])
 
     async def elicit(self, message, schema):
+        if self.shakes:
+            return common.plain(await self.session.elicit(message, schema, self.request))
         params = types.ElicitRequestFormParams(message=message, requested_schema=schema)
         return self.answer(types.ElicitRequest(params=params))
 
     async def sample(self, prompt):
         said = types.TextContent(type="text", text=prompt)
         messages = [types.SamplingMessage(role="user", content=said)]
+        if self.shakes:
+            thought = await self.session.create_message(
+                messages, max_tokens=100, related_request_id=self.request
+            )
+            return thought.content.text
         params = types.CreateMessageRequestParams(messages=messages, max_tokens=100)
         content = self.answer(types.CreateMessageRequest(params=params))["content"]
         return (content[0] if isinstance(content, list) else content)["text"]
 
     async def changed(self):
+        if self.shakes:
+            await self.session.send_tool_list_changed()
         await bus.publish(ToolsListChanged())
 
 

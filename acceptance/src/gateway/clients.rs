@@ -39,6 +39,9 @@ pub struct Answering {
     ender: Ender,
 }
 
+/// Where a client that has another name keeps it.
+const CLIENT: &str = "client";
+
 impl Modern {
     /// A client that can be asked nothing.
     #[must_use]
@@ -64,6 +67,12 @@ impl Modern {
         Self { meta, ..self.clone() }
     }
 
+    /// The same under another name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
+        self.with_meta(json!({CLIENT: name}))
+    }
+
     /// Begins a request with this id.
     #[track_caller]
     #[must_use]
@@ -76,7 +85,9 @@ impl Modern {
     pub fn written(&self, id: &Value, method: &str, mut params: Value) -> Request {
         let mut meta = self.meta.clone();
         meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-        meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "modern", "version": "1"});
+        let name = meta.as_object_mut().and_then(|meta| meta.remove(CLIENT));
+        let name = name.unwrap_or_else(|| json!("modern"));
+        meta["io.modelcontextprotocol/clientInfo"] = json!({"name": name, "version": "1"});
         meta["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
         params["_meta"] = meta;
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});

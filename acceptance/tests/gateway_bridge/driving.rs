@@ -52,7 +52,7 @@ fn an_old_client_shakes_hands_with_a_server_that_knows_no_handshake() {
     let answer = answering.answer();
     assert_eq!(text(&answer), "hello");
     assert!(answer["result"].get("resultType").is_none(), "{answer}");
-    let told: Vec<Value> = bridge.puppets.children().iter().flat_map(|it| it.told()).collect();
+    let told: Vec<Value> = called.by.told();
     let methods: Vec<_> = told.iter().filter_map(|it| it["method"].as_str()).collect();
     assert!(
         methods
@@ -60,6 +60,9 @@ fn an_old_client_shakes_hands_with_a_server_that_knows_no_handshake() {
             .all(|method| ["server/discover", "tools/list", "tools/call"].contains(method)),
         "{methods:?}"
     );
+    let told: Vec<Value> = bridge.puppets.children().iter().flat_map(|it| it.told()).collect();
+    let offered = told.iter().filter(|it| it["method"] == "initialize").count();
+    assert_eq!(offered, 1, "it is offered the caller's own era once");
 }
 
 #[test]

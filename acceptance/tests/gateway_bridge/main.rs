@@ -10,6 +10,7 @@ mod deaf;
 mod definitions;
 mod discretion;
 mod driving;
+mod eras;
 mod errands;
 mod isolation;
 mod kinds;

@@ -139,11 +139,14 @@ fn folders_and_models_are_asked_for_and_who_knows_folders_serves_nobody_else() {
     assert_eq!((&told[0]["result"], &told[1]["result"]), (&sampled, &roots));
     called.text("done");
     assert_eq!(text(&call.answer()), "done");
-    let mut call = client.begin_call("ask", json!({}));
-    let next = bridge.puppets.hears("tools/call");
-    assert_ne!(next.by.pid, called.by.pid, "its folders are known there");
-    next.text("fresh");
-    assert_eq!(text(&call.answer()), "fresh");
+    let clients = [(client.clone(), true), (client.named("other"), false), (client, true)];
+    for (client, is_same) in clients {
+        let mut call = client.begin_call("ask", json!({}));
+        let next = bridge.puppets.hears("tools/call");
+        assert_eq!(next.by.pid == called.by.pid, is_same, "its folders are known there");
+        next.text("next");
+        assert_eq!(text(&call.answer()), "next");
+    }
 }
 
 #[test]

@@ -17,10 +17,12 @@ mod table;
 
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::OsString;
 use std::sync::Mutex;
 use std::thread;
 
-use creole_acceptance::peers::{Behind, Release};
+use creole_acceptance::peers::{Behind, Release, Steps};
+use serde_json::json;
 
 use self::client::Client;
 use self::route::{Route, Staged};
@@ -45,6 +47,27 @@ fn clients_and_servers_of_the_old_transport_work_as_the_table_says() {
 #[test]
 fn a_client_of_each_era_works_with_further_servers_as_the_table_says() {
     works(&[Route::FurtherHttp, Route::Further]);
+}
+
+/// To whoever does not shake hands, a tool of FastMCP that asks by `Context.elicit` cannot ask.
+#[test]
+fn a_tool_that_asks_in_sessions_only_asks_clients_of_every_era_once_that_is_forced() {
+    let server = Behind::FastMcp;
+    if !is_here(server.name(), missing(server)) {
+        return;
+    }
+    for client in client::all().into_iter().filter(|client| client.is_one_of_its_era()) {
+        if !is_here(client.name(), client.missing()) {
+            continue;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let words = ["connect", "--revision", "2025-11-25", "--"].map(OsString::from);
+        let words = words.into_iter().chain(server.command().unwrap()).collect();
+        let command = route::creole(&home, words).unwrap();
+        let told = client.run(&Steps::new().elicit("greet", json!({})), &command).unwrap();
+        assert_eq!(told["elicited"], true, "{told}");
+        assert_eq!(told["elicit_call"]["content"][0]["text"], "Hello, peer!", "{told}");
+    }
 }
 
 /// Has the conversations of these ways, and compares them with the table.

@@ -186,7 +186,7 @@ fn at(listening: &Listening, web: Web) -> String {
 
 /// The command that runs Creole with these words, at home in a folder; `env` sets it, because some SDKs do not hand
 /// their environment on.
-fn creole(home: &TempDir, words: Vec<OsString>) -> Result<Vec<OsString>, String> {
+pub(super) fn creole(home: &TempDir, words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let home = format!("CREOLE_DATA_DIR={}", home.path().display());
     let before = ["env".into(), home.into(), binary()?.into()];
     Ok(before.into_iter().chain(words).collect())

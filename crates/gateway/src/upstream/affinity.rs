@@ -8,7 +8,8 @@ use creole::client::Connection;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Level};
 use creole::proto::revision::Era;
-use creole::proto::wire::{Raw, unquote};
+use creole::proto::wire::{Raw, hex, unquote};
+use creole::seal;
 
 use super::Upstream;
 use super::pool::{Asks, Key, Lease, Owner};
@@ -152,10 +153,26 @@ impl Upstream {
         }
         let (owner, exclusive) = match context.conversation() {
             Some(name) => (named(Arc::clone(name)), false),
-            None => (own(), !self.dialer.attributes_questions()),
+            None => {
+                let own = if capabilities.roots { rooted(own(), context) } else { own() };
+                (own, !self.dialer.attributes_questions())
+            }
         };
         let asks = Asks::of(capabilities);
         (Key { owner, era, asks, exclusive, lane: 0 }, Arc::clone(capabilities))
+    }
+}
+
+/// The owner of a conversation whose server may be told folders: they are those of one client. Of the clients of one
+/// principal that stand alone, nothing but their self-descriptions tells them apart.
+fn rooted(owner: Owner, context: &Context) -> Owner {
+    match owner {
+        Owner::Principal(principal) => {
+            let client = context.caller().client.as_ref().map_or("", Raw::as_str);
+            let digest = hex(&seal::digest(client.as_bytes())[..16]);
+            Owner::Conversation { principal, name: format!("client {digest}").into() }
+        }
+        other => other,
     }
 }
 

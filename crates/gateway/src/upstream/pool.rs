@@ -54,6 +54,14 @@ pub(super) enum Owner {
 }
 
 impl Owner {
+    /// Who has it, unless it is the gateway's own.
+    fn principal(&self) -> Option<&str> {
+        match self {
+            Self::Principal(principal) | Self::Conversation { principal, .. } => Some(principal),
+            Self::Gateway | Self::Lists => None,
+        }
+    }
+
     /// Whom its conversations are counted for.
     fn holder(&self) -> Self {
         match self {
@@ -353,7 +361,7 @@ impl Pool {
                 let turn = self.turn(&slot).await?;
                 return Ok((slot, turn, lane));
             }
-            let Owner::Principal(principal) = &key.owner else { break };
+            let Some(principal) = key.owner.principal() else { break };
             if !parking.make_room(principal).await {
                 break;
             }

@@ -114,7 +114,6 @@ impl Asking {
     }
 
     fn ask(&mut self, asked: Asked, context: &Context, lease: &Lease, unmet: &mut Unmet) {
-        spoil_if_rooted(&asked, context, lease);
         let Some(Asked { question, reply, .. }) = unmet.pass(asked, context) else { return };
         if let Question::Url { id, .. } = &question {
             self.notices.get_or_insert_with(|| lease.connection.notices());
@@ -145,12 +144,5 @@ async fn next_visited(notices: &mut Option<broadcast::Receiver<Notice>>) -> Stri
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return std::future::pending().await,
         }
-    }
-}
-
-/// A session whose server knows somebody's folders serves nobody else, unless it belongs to one client alone.
-pub(super) fn spoil_if_rooted(asked: &Asked, context: &Context, lease: &Lease) {
-    if asked.question == Question::Roots && context.conversation().is_none() {
-        lease.spoil();
     }
 }

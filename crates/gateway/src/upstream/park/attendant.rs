@@ -16,7 +16,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::super::callers::Aside;
 use super::super::kept::{Known, digest};
 use super::super::pool::Lease;
-use super::super::relay::spoil_if_rooted;
 use super::super::unmet::Unmet;
 use super::trace::{self, Trace};
 use super::{Beginning, Questions, Resume, Spot, ToCaller, consumed, expired};
@@ -199,7 +198,6 @@ impl Attendant {
     }
 
     fn take_question(&mut self, asked: Asked) {
-        spoil_if_rooted(&asked, &self.context, &self.lease);
         let Some(asked) = self.unmet.pass(asked, &self.context) else { return };
         let Asked { question, reply, .. } = asked;
         if let Some(answer) = self.recall(&question) {

@@ -1,0 +1,203 @@
+//! Servers that speak both eras, or one: each caller is served in its own era where the server has it, and a program is
+//! started once for each session.
+
+use std::fs;
+use std::path::Path;
+
+use creole_acceptance::gateway::{Legacy, Modern};
+use creole_acceptance::http::Listening;
+use creole_acceptance::process_under_test::Server;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::text;
+
+/// A server that notes in a file how each of its processes was first spoken to. Like the SDKs that have both eras, a
+/// process keeps to the era of its first request.
+const SERVER: &str = r#"
+import json, os, sys
+journal, speaks = sys.argv[1], sys.argv[2]
+era = None
+
+def note(what):
+    with open(journal, "a") as file:
+        file.write(what + "\n")
+
+def result(message, **members):
+    if era == "stateless":
+        members = {"resultType": "complete"} | members
+    return {"result": members}
+
+def answer(message):
+    global era
+    method = message["method"]
+    own = "handshake" if method == "initialize" else "stateless"
+    if era is None and speaks in ("both", own):
+        era = own
+    capabilities = {"tools": {}}
+    if method == "initialize" and era == "handshake":
+        version = message["params"]["protocolVersion"]
+        about = {"name": "eras", "version": "1"}
+        return result(message, protocolVersion=version, capabilities=capabilities, serverInfo=about)
+    if method == "server/discover" and era == "stateless":
+        return result(message, supportedVersions=["2026-07-28"], capabilities=capabilities)
+    if method == "tools/list" and era:
+        tools = [{"name": "era", "inputSchema": {"type": "object"}}]
+        return result(message, tools=tools)
+    if method == "tools/call" and era:
+        return result(message, content=[{"type": "text", "text": f"{era} {os.getpid()}"}])
+    return {"error": {"code": -32022, "message": "another era is spoken here"}}
+
+note("started")
+for line in sys.stdin:
+    message = json.loads(line)
+    if "method" in message and "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"]} | answer(message)), flush=True)
+"#;
+
+/// The server, which speaks `both`, `handshake` or `stateless`.
+struct Eras {
+    folder: TempDir,
+    speaks: &'static str,
+}
+
+impl Eras {
+    fn new(speaks: &'static str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("server.py"), SERVER).unwrap();
+        Self { folder, speaks }
+    }
+
+    fn command(&self) -> [String; 4] {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        ["python3".to_owned(), path("server.py"), path("journal"), self.speaks.to_owned()]
+    }
+
+    /// How often it was started.
+    fn starts(&self) -> usize {
+        let journal = fs::read_to_string(self.folder.path().join("journal")).unwrap();
+        journal.lines().count()
+    }
+
+    /// A gateway over HTTP; its table of the server has these lines too.
+    fn gateway(&self, lines: &str) -> Listening {
+        let file = self.folder.path().join("gateway.toml");
+        let command = json!(self.command());
+        let text = format!("[upstreams.behind]\nprefix = \"\"\ncommand = {command}\n{lines}\n");
+        fs::write(&file, text).unwrap();
+        Listening::start(&[path(&file)]).unwrap()
+    }
+
+    /// A gateway on a pipe.
+    fn pipe(&self) -> Server {
+        let command = self.command();
+        let words: Vec<&str> =
+            ["--"].into_iter().chain(command.iter().map(String::as_str)).collect();
+        Server::start(&words)
+    }
+}
+
+fn path(file: &Path) -> &str {
+    file.to_str().unwrap()
+}
+
+/// The era in which the server was called, and by which process it answered.
+fn called(answer: &Value) -> (String, String) {
+    let (era, pid) = text(answer).split_once(' ').unwrap();
+    (era.to_owned(), pid.to_owned())
+}
+
+fn legacy(gateway: &Listening) -> Legacy {
+    Legacy::open(gateway.address(), "2025-11-25", json!({}), None)
+}
+
+#[test]
+fn a_server_of_both_eras_is_called_in_the_era_of_each_caller() {
+    let server = Eras::new("both");
+    let gateway = server.gateway("");
+    let (old, new) = (legacy(&gateway), Modern::new(gateway.address()));
+    let shaken = called(&old.call("era", json!({})));
+    let alone = called(&new.call("era", json!({})));
+    assert_eq!((shaken.0.as_str(), alone.0.as_str()), ("handshake", "stateless"));
+    for _ in 0..3 {
+        assert_eq!(called(&old.call("era", json!({}))), shaken, "a session stays");
+        assert_eq!(called(&new.call("era", json!({}))), alone);
+    }
+    assert_eq!(server.starts(), 2, "one process for each era");
+}
+
+#[test]
+fn a_server_of_one_era_is_called_in_it_whoever_calls() {
+    for speaks in ["handshake", "stateless"] {
+        let server = Eras::new(speaks);
+        let gateway = server.gateway("");
+        let (old, new) = (legacy(&gateway), Modern::new(gateway.address()));
+        for _ in 0..2 {
+            assert_eq!(called(&old.call("era", json!({}))).0, speaks);
+            assert_eq!(called(&new.call("era", json!({}))).0, speaks);
+        }
+    }
+}
+
+#[test]
+fn a_revision_or_an_era_of_the_configuration_holds_for_every_caller() {
+    for (line, expected) in [
+        ("revision = \"2025-06-18\"", "handshake"),
+        ("era = \"handshake\"", "handshake"),
+        ("revision = \"2026-07-28\"", "stateless"),
+    ] {
+        let server = Eras::new("both");
+        let gateway = server.gateway(line);
+        let answers = [
+            legacy(&gateway).call("era", json!({})),
+            Modern::new(gateway.address()).call("era", json!({})),
+        ];
+        for answer in answers {
+            assert_eq!(called(&answer).0, expected, "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_program_with_one_client_is_started_once() {
+    for (speaks, version, expected) in [
+        ("both", "2025-11-25", "handshake"),
+        ("both", "2026-07-28", "stateless"),
+        ("handshake", "2025-11-25", "handshake"),
+        ("handshake", "2026-07-28", "handshake"),
+        ("stateless", "2025-11-25", "stateless"),
+        ("stateless", "2026-07-28", "stateless"),
+    ] {
+        let server = Eras::new(speaks);
+        let mut gateway = server.pipe();
+        let about = json!({"name": "pipe", "version": "1"});
+        let mut params = json!({"name": "era", "arguments": {}});
+        match version {
+            "2026-07-28" => {
+                params["_meta"] = json!({
+                    "io.modelcontextprotocol/protocolVersion": version,
+                    "io.modelcontextprotocol/clientInfo": about,
+                    "io.modelcontextprotocol/clientCapabilities": {},
+                });
+            }
+            _ => {
+                let hello =
+                    json!({"protocolVersion": version, "capabilities": {}, "clientInfo": about});
+                gateway.write(request(1, "initialize", hello));
+                gateway.answer();
+                let shaken = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+                gateway.write(format!("{shaken}\n"));
+            }
+        }
+        for id in 2..4 {
+            gateway.write(request(id, "tools/call", params.clone()));
+            assert_eq!(called(&gateway.answer()).0, expected, "{version} to {speaks}");
+        }
+        assert_eq!(gateway.finish().code, Some(0));
+        assert_eq!(server.starts(), 1, "{version} to {speaks}");
+    }
+}
+
+fn request(id: u32, method: &str, params: Value) -> String {
+    format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
