@@ -30,7 +30,8 @@ pub(crate) fn params(
             text_member(&mut out, "mode", "url");
             text_member(&mut out, "message", message);
             text_member(&mut out, "url", url);
-            if rules.elicitation == Elicitation::FormAndNamedUrl {
+            // Also where a client declares more than its revision has: the mode came with the id.
+            if rules.elicitation != Elicitation::FormAndUrl {
                 text_member(&mut out, "elicitationId", id);
             }
         }
@@ -88,4 +89,22 @@ fn input_request(out: &mut Vec<u8>, ask: &Ask, rules: &Rules) {
         raw_member(out, "params", &params);
     }
     out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::revision::Revision;
+
+    #[test]
+    fn a_page_to_visit_is_named_until_names_were_removed() {
+        let (message, url, id) = ("m".into(), "https://a.example/".into(), "7".into());
+        let question = Question::Url { message, url, id };
+        for revision in Revision::ALL {
+            let params = params(&question, revision.rules(), None).unwrap();
+            let is_named = params.contains(r#""elicitationId":"7""#);
+            let has_names = revision.rules().elicitation != Elicitation::FormAndUrl;
+            assert_eq!(is_named, has_names, "{revision:?} {params}");
+        }
+    }
 }
