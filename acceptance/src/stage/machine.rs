@@ -10,9 +10,10 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use creole::Announcement;
 use creole::proto::framing::Lines;
 use creole::proto::model::Question;
-use creole::proto::op::{Change, Event, Outcome};
+use creole::proto::op::{Event, Outcome};
 use creole::proto::server::{Action, Answer, AskKey, CallKey, Machine, Outbox};
 use creole::{BoxFuture, Origin, Outlet, Service};
 use tokio::runtime::Runtime;
@@ -35,7 +36,7 @@ pub struct MachineStage {
     calls: BTreeMap<CallKey, Pin<Box<dyn Future<Output = Outcome> + Send>>>,
     asks: BTreeMap<AskKey, oneshot::Sender<Answer>>,
     queue: Arc<Queue>,
-    changes: broadcast::Receiver<Change>,
+    changes: broadcast::Receiver<Announcement>,
     now: Duration,
 }
 
@@ -68,7 +69,7 @@ impl MachineStage {
                 self.obey(action);
             }
             while let Ok(change) = self.changes.try_recv() {
-                self.machine.announce(&change, &mut self.outbox);
+                self.machine.announce(&change.change, &mut self.outbox);
             }
             let moved = self.take_reports() | self.poll_calls();
             if !moved && self.outbox.bytes().is_empty() {

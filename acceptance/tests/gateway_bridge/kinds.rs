@@ -70,14 +70,7 @@ fn a_tool_that_is_there_for_some_is_called_where_it_is_there_and_asks_only_them(
     // Nobody who can be asked has listed yet.
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("ask", json!({}));
-    let list = bridge.puppets.hears("tools/list");
-    list.by.asks(json!(9), "elicitation/create", form("Who are you?"));
-    let refused = bridge.puppets.next().message;
-    assert_eq!(refused["id"], 9, "{refused}");
-    assert!(refused.get("error").is_some(), "there is no call that could ask: {refused}");
-    list.result(json!({"tools": tools_for(&list.by)}));
     let called = bridge.puppets.hears("tools/call");
-    assert_ne!(called.by.pid, list.by.pid);
     called.by.asks(json!(1), "elicitation/create", form("Who?"));
     let asked = call.answer()["result"].clone();
     let answers = json!({only_key(&asked): named("Ann")});
@@ -85,6 +78,16 @@ fn a_tool_that_is_there_for_some_is_called_where_it_is_there_and_asks_only_them(
     assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
     called.text("Hello, Ann!");
     assert_eq!(text(&again.answer()), "Hello, Ann!");
+    // The list comes from the same session, in which nothing can be asked now.
+    let mut listing = client.begin(&json!(1), "tools/list", json!({}));
+    let list = bridge.puppets.hears("tools/list");
+    assert_eq!(list.by.pid, called.by.pid);
+    list.by.asks(json!(9), "elicitation/create", form("Who are you?"));
+    let refused = bridge.puppets.next().message;
+    assert_eq!(refused["id"], 9, "{refused}");
+    assert!(refused.get("error").is_some(), "there is no call that could ask: {refused}");
+    list.result(json!({"tools": tools_for(&list.by)}));
+    assert_eq!(names(&listing.answer()), ["echo", "ask"]);
     let mut call = bridge.modern().begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
     assert_eq!(may_ask(&called.by), json!({}), "who cannot be asked is not");

@@ -17,6 +17,7 @@ mod kinds;
 mod lacking;
 mod merging;
 mod old_sites;
+mod own_sessions;
 mod parking;
 mod patience;
 mod pipes;

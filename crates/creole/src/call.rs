@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::iter::successors;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use creole_proto::model::{Level, Question, Tasking};
@@ -58,6 +58,55 @@ pub trait Outlet: Send + Sync {
     fn ask(&self, call: CallKey, question: Question) -> BoxFuture<'_, Answer>;
     /// Lets a client that can come back for the answer go until then. Most transports cannot.
     fn release(&self, _call: CallKey, _retry: Duration) {}
+    /// Sends a log message that belongs to no call, if the client has a session and wants messages of this level. A
+    /// slow client misses it.
+    fn log(&self, _event: Event) {}
+    /// The connection that it belongs to.
+    fn connection_id(&self) -> ConnectionId {
+        ConnectionId::of(self)
+    }
+}
+
+/// A connection or session of a client, or one request that stands alone. No two have the same at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(usize);
+
+impl ConnectionId {
+    /// That of the connection with this outlet.
+    pub(crate) fn of<T: ?Sized>(outlet: &T) -> Self {
+        Self(std::ptr::from_ref(outlet).cast::<()>() as usize)
+    }
+}
+
+/// Where log messages of a client's session go that belong to no call.
+#[derive(Clone)]
+pub struct SessionLog {
+    name: Arc<str>,
+    outlet: Weak<dyn Outlet>,
+}
+
+impl SessionLog {
+    /// Sends a message. Returns whether the session is still there.
+    pub fn send(&self, event: Event) -> bool {
+        let outlet = self.outlet.upgrade();
+        outlet.map(|outlet| outlet.log(event)).is_some()
+    }
+
+    /// Whether the session is still there.
+    pub fn is_open(&self) -> bool {
+        self.outlet.strong_count() > 0
+    }
+
+    /// The name of the session, as [`Context::conversation`] has it.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+}
+
+impl fmt::Debug for SessionLog {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SessionLog").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// Who is calling, and what a handler may do while it works.
@@ -214,6 +263,17 @@ impl Context {
     /// The connection or session that the call came on; nothing for clients whose requests stand alone.
     pub fn conversation(&self) -> Option<&Arc<str>> {
         self.shared.conversation.as_ref()
+    }
+
+    /// The connection, session or request that stands alone which the call came by.
+    pub fn connection_id(&self) -> ConnectionId {
+        self.shared.outlet.connection_id()
+    }
+
+    /// Where messages of the caller's session go that belong to no call, if it has one.
+    pub fn session_log(&self) -> Option<SessionLog> {
+        let name = self.shared.conversation.as_ref().filter(|_| !self.is_task())?;
+        Some(SessionLog { name: Arc::clone(name), outlet: Arc::downgrade(&self.shared.outlet) })
     }
 
     /// Whether nothing else comes the same way as the call, as with requests over HTTP without a session.

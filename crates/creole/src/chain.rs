@@ -8,7 +8,7 @@ use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::op::Outcome;
 
-use crate::call::Call;
+use crate::call::{Call, ConnectionId};
 
 /// A future on the heap: one per layer and message, which is noise beside a message's own cost.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -26,8 +26,8 @@ pub trait Endpoint: Send + Sync {
         Box::pin(async move { self.call(call).await })
     }
 
-    /// Notes that one who subscribed to a resource does so no longer.
-    fn release(&self, _uri: &str) {}
+    /// Notes that a subscription of this connection to a resource ended.
+    fn release(&self, _uri: &str, _connection: ConnectionId) {}
 }
 
 /// A layer around an endpoint: it may refuse, delay or change a call, or wrap what comes of it.
@@ -40,6 +40,12 @@ pub trait Middleware: Send + Sync {
     /// it hides, `handle` has to refuse.
     fn shape(&self, _kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         Some(item)
+    }
+
+    /// Whether a call of an item may pass that this layer was never asked to list. A layer that judges definitions
+    /// says no for names that it does not know; what it has hidden, `handle` refuses.
+    fn admits_unlisted(&self, _kind: ListKind, _name: &str) -> bool {
+        true
     }
 
     /// A resource changed: what was kept of it is old. Told before subscribers are, so that they read what is new.
@@ -76,6 +82,11 @@ pub trait Middleware: Send + Sync {
 /// The patterns of all layers that matched no item that was listed so far, in words.
 pub fn unmatched(layers: &[Arc<dyn Middleware>]) -> Vec<String> {
     layers.iter().flat_map(|layer| layer.unmatched()).collect()
+}
+
+/// Whether calls of an item may pass that the layers were never asked to list.
+pub fn admits_unlisted(layers: &[Arc<dyn Middleware>], kind: ListKind, name: &str) -> bool {
+    layers.iter().all(|layer| layer.admits_unlisted(kind, name))
 }
 
 /// Whether a layer lets something else be listed than before.

@@ -59,7 +59,10 @@ pub use call::{Call, Canceller, Context, Origin, Outlet};
 pub use chain::{BoxFuture, Endpoint, Middleware, Next};
 pub use driver::Ended;
 pub use prompt::Prompt;
-pub use registry::{Abilities, Audience, LeftOut, Offer, Registry, Remote, Source, WeakRegistry};
+pub use registry::{
+    Announcement, LeftOut, Offer, Recipients, Registry, Remote, SessionList, SessionLists, Source,
+    Unlisted, WeakRegistry,
+};
 pub use resource::{Resource, Template};
 pub use server::{Server, Service};
 pub use skill::{Skill, SkillError};

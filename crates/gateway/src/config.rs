@@ -154,6 +154,9 @@ pub struct LimitsTable {
     pub calls_in_flight: Option<Within<1, 100_000>>,
     /// How long a question to the client may stay open, in seconds. Default: 600.
     pub question_timeout_seconds: Option<Within<1, 3600>>,
+    /// How long the first lists wait for servers behind that are slow to start, in seconds. A client that can be told
+    /// of the rest later waits a quarter of it. Default: 2.
+    pub list_wait_seconds: Option<Within<0, 60>>,
     /// How many tasks, calls that go on after their answer, are kept at the same time. Default: 1000.
     pub tasks: Option<Within<1, 1_000_000>>,
     /// How many tasks of one caller are kept, those that are over included. Default: 100.

@@ -1,11 +1,16 @@
 //! Several servers behind one: each is reached by itself, and none makes the others wait for long.
 
+mod starting;
+
+#[cfg(test)]
+pub(crate) use starting::at_once;
+
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use creole::call::{Call, Context};
 use creole::chain::{BoxFuture, Middleware, Next};
-use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::fault::Fault;
 use creole::proto::model::{CacheHints, ListKind};
 use creole::proto::op::{Operation, Outcome, Page, Payload};
 use creole::{Registry, Source, WeakRegistry};
@@ -17,15 +22,44 @@ use crate::upstream::{Settings, Upstream, UpstreamStatus};
 /// How often the layers around everything are asked whether they let something else be listed.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How long lists wait for servers that are slow to start, counted from when they were started. A server that npx
-/// has to fetch first takes some seconds, and some hosts look at lists only once; but those that wait the least
-/// give a whole server ten seconds, and would go without all others too.
-pub(crate) const GRACE: Duration = Duration::from_secs(8);
+/// How long lists wait for upstreams that are slow to start, unless the configuration says otherwise.
+pub const LIST_WAIT: Duration = Duration::from_secs(2);
+
+/// How long lists wait while there is nothing at all to show. The hosts that wait the least give a server ten seconds.
+pub(crate) const EMPTY_WAIT: Duration = Duration::from_secs(8);
 
 /// The servers behind one.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Federation {
     behind: Arc<OnceLock<Behind>>,
+    list_wait: ListWait,
+}
+
+/// How long lists wait for upstreams that are slow to start, counted from when these were started.
+#[derive(Clone, Copy)]
+struct ListWait {
+    /// For clients that are told when the rest arrives.
+    hearing: Duration,
+    /// For clients that cannot be told.
+    others: Duration,
+}
+
+impl Default for Federation {
+    fn default() -> Self {
+        Self { behind: Arc::default(), list_wait: ListWait::of(LIST_WAIT) }
+    }
+}
+
+impl ListWait {
+    /// At most so long. A client that hears of the rest waits a moment, because some look at a list only once.
+    fn of(others: Duration) -> Self {
+        Self { hearing: others / 4, others }
+    }
+
+    fn for_client(self, context: &Context) -> Duration {
+        let hears = context.caller().rules.unsolicited_changes && context.conversation().is_some();
+        if hears { self.hearing } else { self.others }
+    }
 }
 
 struct Behind {
@@ -41,18 +75,23 @@ impl Federation {
         Awaken { federation: self.clone() }
     }
 
+    /// The same federation, whose lists wait at most so long for upstreams that are slow to start. A client that is
+    /// told when the rest arrives waits a quarter of it.
+    #[must_use]
+    pub fn with_list_wait(mut self, wait: Duration) -> Self {
+        self.list_wait = ListWait::of(wait);
+        self
+    }
+
     /// Reaches the servers, in the order in which their items are to be listed. Within a tokio runtime, once.
     pub fn begin(&self, servers: Vec<Settings>, registry: &Registry, has_own: bool) {
         let is_alone = servers.len() == 1 && !has_own;
         self.behind.get_or_init(|| {
-            let started = servers.into_iter();
             tokio::spawn(look(registry.downgrade(), Arc::downgrade(&self.behind)));
-            let start = |settings| Upstream::start(settings, registry, is_alone);
-            Behind {
-                registry: registry.downgrade(),
-                upstreams: started.map(start).collect(),
-                has_own,
-            }
+            let start = |settings| Upstream::at(registry.source(), settings, is_alone);
+            let upstreams: Vec<_> = servers.into_iter().map(start).collect();
+            starting::start_in_order(upstreams.iter().map(Arc::downgrade).collect());
+            Behind { registry: registry.downgrade(), upstreams, has_own }
         });
     }
 
@@ -75,9 +114,10 @@ impl Federation {
                     staying.push((Arc::clone(known), place));
                     Arc::clone(known)
                 }
-                None => Upstream::start_at(place, settings, is_alone),
+                None => Upstream::at(place, settings, is_alone),
             });
         }
+        starting::start_in_order(upstreams.iter().map(Arc::downgrade).collect());
         let is_left = |known: &&Arc<Upstream>| !upstreams.iter().any(|it| Arc::ptr_eq(it, known));
         let leaving = self.upstreams().iter().filter(is_left).map(Arc::clone).collect();
         let behind = Behind { registry: registry.downgrade(), upstreams, has_own };
@@ -132,19 +172,22 @@ impl Federation {
         Ok(())
     }
 
-    /// Waits until every server was reached or could not be. Those that are slow to start are not waited for if
-    /// others are there: what they list is told of when it comes.
+    /// Waits until every server was reached or could not be, but not long: what those that are slow to start list is
+    /// announced when it comes. Where nothing is there at all, something is worth a longer wait.
     async fn gather(&self, context: &Context) {
         let since = |upstream: &Arc<Upstream>| upstream.awake_since();
         let mut waiting = self.waiting(context);
         let starting = self.upstreams().iter().filter(|upstream| upstream.is_starting());
         let last = starting.filter_map(since).max().unwrap_or_else(Instant::now);
-        let grace = sleep_until(last + GRACE);
-        tokio::pin!(grace);
+        let wait = self.list_wait.for_client(context);
+        let (grace, longest) = (sleep_until(last + wait), sleep_until(last + wait.max(EMPTY_WAIT)));
+        tokio::pin!(grace, longest);
         loop {
             tokio::select! {
                 tried = waiting.join_next() => if tried.is_none() { break },
                 () = &mut grace, if self.has_something() => break,
+                // The only upstream is waited for as long as it may take to start.
+                () = &mut longest, if !self.is_alone() => break,
             }
         }
         self.absent().for_each(|upstream| upstream.miss());
@@ -187,9 +230,11 @@ impl Federation {
     }
 
     /// Has lists fetched again that became too old, and which nobody would tell us of.
-    async fn refresh(&self, kind: ListKind) {
+    async fn refresh(&self, kind: ListKind, context: &Context) {
         let mut fetching = JoinSet::new();
-        for upstream in self.upstreams().iter().filter(|upstream| upstream.is_stale(kind)) {
+        // Who has a list of its own does not see the shared one.
+        let is_seen = |it: &&Arc<Upstream>| it.is_stale(kind) && it.shares_lists(context);
+        for upstream in self.upstreams().iter().filter(is_seen) {
             let upstream = Arc::clone(upstream);
             fetching.spawn(async move { upstream.refresh(kind).await });
         }
@@ -210,6 +255,11 @@ impl Federation {
         page.cache = CacheHints { ttl_ms, public: false };
     }
 
+    /// Whether there is one upstream and nothing else.
+    fn is_alone(&self) -> bool {
+        matches!(self.upstreams(), [only] if only.is_alone())
+    }
+
     /// Why the only server has never shown this list, if it was asked. Where there are others, theirs are shown.
     fn failed_list(&self, kind: ListKind) -> Option<Fault> {
         match self.upstreams() {
@@ -226,10 +276,6 @@ impl Federation {
             looking.spawn(async move { upstream.look_for(kind, &context).await });
         }
         looking.join_all().await;
-    }
-
-    fn is_unseen(&self, kind: ListKind, context: &Context) -> bool {
-        self.upstreams().iter().any(|upstream| upstream.is_unseen(kind, context))
     }
 }
 
@@ -325,7 +371,7 @@ impl Awaken {
                 let is_first = cursor.is_none();
                 Box::pin(async move {
                     if is_first {
-                        federation.refresh(kind).await;
+                        federation.refresh(kind, &call.context).await;
                         federation.look_for(kind, &call.context).await;
                     }
                     let mut outcome = next.call(call).await;
@@ -336,18 +382,6 @@ impl Awaken {
                         federation.date(page);
                     }
                     outcome
-                })
-            }
-            Operation::CallTool { .. } if federation.is_unseen(ListKind::Tools, &call.context) => {
-                Box::pin(async move {
-                    let outcome = next.call(call.clone()).await;
-                    let is_unknown = matches!(&outcome, Outcome::Fail(fault) if fault.kind == FaultKind::UnknownTool);
-                    if !is_unknown {
-                        return outcome;
-                    }
-                    // A server may have it for those who can be asked for something.
-                    federation.look_for(ListKind::Tools, &call.context).await;
-                    next.call(call).await
                 })
             }
             _ => next.call(call),

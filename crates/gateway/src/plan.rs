@@ -128,6 +128,8 @@ pub struct Limits {
     pub calls_in_flight: usize,
     /// How long a question to the client may stay open.
     pub question_timeout: Duration,
+    /// How long lists wait for upstreams that are slow to start.
+    pub list_wait: Duration,
     /// How much tasks may take.
     pub tasks: TaskLimits,
 }
@@ -262,6 +264,7 @@ impl Default for Limits {
             call_timeout_max: Duration::from_secs(600),
             calls_in_flight: 1000,
             question_timeout: Duration::from_secs(600),
+            list_wait: crate::federation::LIST_WAIT,
             tasks: TaskLimits::default(),
         }
     }

@@ -239,12 +239,14 @@ fn limits(server: &ServerPlan) -> String {
     format!(
         "{pages}, {} bytes a message, {} calls at once,\n           \
          {} s for a silent call, {} s for any call, {} s for a question,\n           \
+         {} s for the first lists of slow upstreams,\n           \
          {} tasks, {} of one caller, kept for {} s, or up to {} s",
         server.dialect.max_message,
         limits.calls_in_flight,
         limits.call_timeout.as_secs(),
         limits.call_timeout_max.as_secs(),
         limits.question_timeout.as_secs(),
+        limits.list_wait.as_secs(),
         limits.tasks.total,
         limits.tasks.per_principal,
         limits.tasks.ttl.as_secs(),

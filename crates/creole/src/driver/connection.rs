@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use creole_proto::framing::{Line, Lines};
 use creole_proto::model::Question;
-use creole_proto::op::{Change, Event, Outcome};
+use creole_proto::op::{Event, Outcome};
 use creole_proto::server::{Action, Answer, AskKey, Call, CallKey, Machine, Outbox};
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -18,8 +18,9 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::auth::LOCAL;
-use crate::call::{Canceller, Origin, Outlet};
+use crate::call::{Canceller, ConnectionId, Origin, Outlet};
 use crate::chain::BoxFuture;
+use crate::registry::Announcement;
 use crate::server::Service;
 use crate::telemetry;
 use crate::transport::Sink;
@@ -36,6 +37,8 @@ pub(super) enum Report {
     Event(CallKey, Event),
     Ask(CallKey, Question, oneshot::Sender<Answer>),
     Done(CallKey, Outcome),
+    /// A log message that belongs to no call.
+    Log(Event),
 }
 
 struct Running {
@@ -57,7 +60,7 @@ pub(super) struct Connection {
     asks: HashMap<AskKey, oneshot::Sender<Answer>>,
     reports: mpsc::Receiver<Report>,
     outlet: Arc<Channel>,
-    changes: broadcast::Receiver<Change>,
+    changes: broadcast::Receiver<Announcement>,
     started: Instant,
     /// When calls are given up after the client has closed its side.
     drained: Option<Instant>,
@@ -201,6 +204,7 @@ impl Connection {
                 self.running.remove(&call);
                 self.machine.finish(call, outcome, now, &mut self.outbox);
             }
+            Some(Report::Log(event)) => self.machine.log(&event, &mut self.outbox),
             None => {}
         }
         self.obey_all();
@@ -211,7 +215,10 @@ impl Connection {
     pub(super) fn take_changes(&mut self) {
         while !self.changes.is_empty() {
             match self.changes.try_recv() {
-                Ok(change) => self.machine.announce(&change, &mut self.outbox),
+                Ok(it) if it.to.includes(&self.origin) => {
+                    self.machine.announce(&it.change, &mut self.outbox);
+                }
+                Ok(_) => {}
                 Err(TryRecvError::Lagged(_)) => self.machine.announce_everything(&mut self.outbox),
                 Err(_) => return,
             }
@@ -251,7 +258,8 @@ impl Connection {
                 }
             }
             Action::Release(uris) => {
-                uris.iter().for_each(|uri| self.service.registry().release(uri));
+                let id = ConnectionId::of(&*self.outlet);
+                uris.iter().for_each(|uri| self.service.registry().release(uri, id));
             }
             Action::Observe(observation) => telemetry::observe(&observation),
         }
@@ -299,7 +307,8 @@ impl Drop for Connection {
             running.canceller.cancel();
             running.task.abort();
         }
-        self.machine.watched().for_each(|uri| self.service.registry().release(uri));
+        let id = ConnectionId::of(&*self.outlet);
+        self.machine.watched().for_each(|uri| self.service.registry().release(uri, id));
     }
 }
 
@@ -319,6 +328,11 @@ impl Outlet for Channel {
             _ = self.sender.send(Report::Ask(call, question, answer)).await;
             waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
         })
+    }
+
+    fn log(&self, event: Event) {
+        // A full queue belongs to a slow client.
+        _ = self.sender.try_send(Report::Log(event));
     }
 }
 

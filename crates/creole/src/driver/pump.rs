@@ -3,18 +3,18 @@
 use std::io;
 use std::time::Duration;
 
-use creole_proto::op::Change;
 use tokio::sync::broadcast::Receiver;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Ended;
 use super::desk::{DRAIN, Desk};
+use crate::registry::Announcement;
 use crate::transport::Sink;
 
 /// Keeps a connection going until it ends.
 pub(super) async fn pump<O: Sink>(
     desk: &Desk<O>,
-    mut changes: Receiver<Change>,
+    mut changes: Receiver<Announcement>,
 ) -> io::Result<Ended> {
     loop {
         let wait = match desk.work() {

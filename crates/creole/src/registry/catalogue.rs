@@ -7,7 +7,7 @@ use creole_proto::http::{Mirror, MirrorError};
 use creole_proto::model::{Definition, Items, ListKind};
 use creole_proto::revision::Rules;
 
-use super::audience::{Abilities, Audience, Viewer};
+use super::audience::Viewer;
 use super::looks::look;
 use crate::chain::{self, Middleware};
 use crate::cursor::Position;
@@ -15,8 +15,8 @@ use crate::cursor::Position;
 /// The layers of a chain, outermost first.
 pub(super) type Layers = Arc<[Arc<dyn Middleware>]>;
 
-/// An item to be listed, and whom it is for.
-pub(super) type Listed<T> = (Definition, Audience, T);
+/// An item to be listed.
+pub(super) type Listed<T> = (Definition, T);
 
 /// An item that is not listed, because of another one.
 pub(super) struct Refused {
@@ -41,8 +41,6 @@ pub(super) struct Catalogue<T> {
     /// alike are two.
     looks: HashMap<String, (String, u32)>,
     offered: bool,
-    /// Whether some items are not for everybody.
-    varies: bool,
     /// The first page, which is mostly the only one, for all who asked for it in some wording.
     fronts: Mutex<Vec<(Viewer, Items)>>,
 }
@@ -53,15 +51,13 @@ struct Entry<T> {
     definition: Arc<Definition>,
     /// As clients see it; nothing if they do not.
     shown: Option<Shown>,
-    /// Which clients it is for.
-    audience: Audience,
     item: Arc<T>,
 }
 
 impl<T> Entry<T> {
     fn is_seen_by(&self, viewer: Viewer) -> bool {
         let is_usable = |shown: &Shown| !viewer.repeats || shown.mirrors().is_ok();
-        self.audience.has(viewer.abilities) && self.shown.as_ref().is_some_and(is_usable)
+        self.shown.as_ref().is_some_and(is_usable)
     }
 }
 
@@ -93,7 +89,6 @@ impl<T> Catalogue<T> {
             aliases: HashMap::new(),
             looks: HashMap::new(),
             offered: false,
-            varies: false,
             fronts: Mutex::default(),
         }
     }
@@ -108,7 +103,7 @@ impl<T> Catalogue<T> {
         self.offered = true;
         let place = self.places.get(definition.name()).copied();
         let place = place.or_else(|| self.lent_look_alike(definition.name()));
-        let entry = Self::entry(0, definition, Audience::EVERYBODY, item);
+        let entry = Self::entry(0, definition, item);
         match place {
             Some(place) if self.entries[place].rank == 0 => {
                 self.entries[place] = entry;
@@ -149,7 +144,7 @@ impl<T> Catalogue<T> {
         self.number();
         let start = self.entries.partition_point(|other| other.rank <= rank);
         let (mut entries, mut refused) = (Vec::with_capacity(items.len()), Vec::new());
-        for (definition, audience, item) in items {
+        for (definition, item) in items {
             // Where it will be is noted below; here it only counts that the name is taken.
             if let Some(holder) = refuse(self, rank, definition.name()) {
                 refused.push(holder);
@@ -157,11 +152,10 @@ impl<T> Catalogue<T> {
             }
             self.places.insert(definition.name().to_owned(), usize::MAX);
             self.note_look(definition.name().to_owned(), rank);
-            entries.push(Self::entry(rank, definition, audience, item));
+            entries.push(Self::entry(rank, definition, item));
         }
         let end = start + entries.len();
         self.entries.splice(start..start, entries);
-        self.varies = self.entries.iter().any(|entry| entry.audience != Audience::EVERYBODY);
         // Once for all of them: noting it for each would take the square of their number.
         self.number();
         let is_gone = before.iter().any(|name| !self.places.contains_key(name));
@@ -211,19 +205,16 @@ impl<T> Catalogue<T> {
             let name = entry.definition.name();
             if self.same(rank, name).or_else(|| self.look_alike(name)).is_none() {
                 let (definition, item) = (Arc::clone(&entry.definition), Arc::clone(&entry.item));
-                let audience = entry.audience;
-                self.varies |= audience != Audience::EVERYBODY;
-                self.push(Entry { rank, definition, shown: None, audience, item });
+                self.push(Entry { rank, definition, shown: None, item });
             }
         }
     }
 
     /// Whether clients see the same items in the same order.
     pub(super) fn looks_like(&self, other: &Self) -> bool {
-        let seen = |list: &Self| -> Vec<(Audience, Arc<Definition>)> {
-            let shown =
-                list.entries.iter().filter_map(|entry| Some((entry, entry.shown.as_ref()?)));
-            shown.map(|(entry, shown)| (entry.audience, Arc::clone(&shown.definition))).collect()
+        let seen = |list: &Self| -> Vec<Arc<Definition>> {
+            let shown = list.entries.iter().filter_map(|entry| entry.shown.as_ref());
+            shown.map(|shown| Arc::clone(&shown.definition)).collect()
         };
         seen(self) == seen(other)
     }
@@ -233,9 +224,9 @@ impl<T> Catalogue<T> {
         self.offered = true;
     }
 
-    fn entry(rank: u32, definition: Definition, audience: Audience, item: T) -> Entry<T> {
+    fn entry(rank: u32, definition: Definition, item: T) -> Entry<T> {
         let (definition, item) = (Arc::new(definition), Arc::new(item));
-        Entry { rank, definition, shown: None, audience, item }
+        Entry { rank, definition, shown: None, item }
     }
 
     /// Lets an item be seen as the chain wants it, unless another one is seen by its name already.
@@ -353,6 +344,29 @@ impl<T> Catalogue<T> {
         self.entries.iter().map(|entry| &entry.item)
     }
 
+    /// The kind of the list.
+    pub(super) fn kind(&self) -> ListKind {
+        self.kind
+    }
+
+    /// The items that the viewer sees, each with the rank of its server.
+    pub(super) fn seen_by(&self, viewer: Viewer) -> impl Iterator<Item = (u32, &Arc<Definition>)> {
+        let seen = self.entries.iter().filter(move |entry| entry.is_seen_by(viewer));
+        seen.filter_map(|entry| Some((entry.rank, &entry.shown.as_ref()?.definition)))
+    }
+
+    /// Whether another server has an item of this name, or of one that looks the same.
+    pub(super) fn is_taken(&self, rank: u32, name: &str) -> bool {
+        let holder = self.places.get(name).map(|place| self.entries[*place].rank);
+        let holder = holder.or_else(|| self.look_alike(name).map(|alike| alike.rank));
+        holder.is_some_and(|holder| holder != rank)
+    }
+
+    /// Whether clients know an item of another server by this name.
+    pub(super) fn is_shown_by_another(&self, rank: u32, name: &str) -> bool {
+        self.place_of_shown(name).is_some_and(|place| self.entries[place].rank != rank)
+    }
+
     /// At most `size` items that the viewer sees after the position, and where they end if there are more.
     pub(super) fn page(
         &self,
@@ -361,9 +375,6 @@ impl<T> Catalogue<T> {
         rules: &Rules,
         viewer: Viewer,
     ) -> (Items, Option<Position>) {
-        // Who sees the same is shown the same bytes.
-        let abilities = if self.varies { viewer.abilities } else { Abilities::NONE };
-        let viewer = Viewer { abilities, ..viewer };
         let start = after.map_or(0, |position| self.resume(position));
         let rest = self.entries.get(start..).unwrap_or_default();
         let shown = || rest.iter().enumerate().filter(|(_, entry)| entry.is_seen_by(viewer));

@@ -156,12 +156,17 @@ impl Registry {
         let (sealer, principal, list) = (&settings.sealer, context.principal(), kind.member());
         let after = self.position(cursor, context, list)?;
         let (state, rules, viewer) = (self.read(), context.caller().rules, Viewer::of(context));
-        let (items, next) = match kind {
-            ListKind::Tools => state.tools.page(after.as_ref(), size, rules, viewer),
-            ListKind::Resources => state.resources.page(after.as_ref(), size, rules, viewer),
-            ListKind::Templates => state.templates.page(after.as_ref(), size, rules, viewer),
-            ListKind::Prompts => state.prompts.page(after.as_ref(), size, rules, viewer),
-            ListKind::Skills => state.shelf.skills.page(after.as_ref(), size, rules, viewer),
+        let (after, own) = (after.as_ref(), state.session_lists(kind, context));
+        let (items, next) = match (kind, own.is_empty()) {
+            (ListKind::Tools, true) => state.tools.page(after, size, rules, viewer),
+            (ListKind::Tools, false) => state.tools.session_page(after, size, viewer, &own),
+            (ListKind::Resources, true) => state.resources.page(after, size, rules, viewer),
+            (ListKind::Resources, false) => state.resources.session_page(after, size, viewer, &own),
+            (ListKind::Templates, true) => state.templates.page(after, size, rules, viewer),
+            (ListKind::Templates, false) => state.templates.session_page(after, size, viewer, &own),
+            (ListKind::Prompts, true) => state.prompts.page(after, size, rules, viewer),
+            (ListKind::Prompts, false) => state.prompts.session_page(after, size, viewer, &own),
+            (ListKind::Skills, _) => state.shelf.skills.page(after, size, rules, viewer),
         };
         let next = next.map(|position| position.seal(sealer, principal, list));
         Ok(Page { kind, items, excluded: Vec::new(), next, cache: settings.cache })
@@ -191,7 +196,13 @@ impl Registry {
     ) -> Result<Outcome, Fault> {
         let found = self.read().tools.get(name);
         let Some(tool) = found.as_deref().and_then(Held::own) else {
-            return Err(self.no_tool(name));
+            let call = |there| Operation::CallTool { name: there, arguments: arguments.cloned() };
+            let refused = self.no_tool(name);
+            if refused.kind != FaultKind::UnknownTool {
+                return Err(refused);
+            }
+            let called = Box::pin(self.call_unlisted(ListKind::Tools, call, name, context)).await;
+            return called.ok_or(refused);
         };
         let arguments = checked_arguments(name, &tool.schema, arguments)?;
         let debug = context.is_debug();
@@ -273,7 +284,9 @@ impl Registry {
         let found = self.read().prompts.get(name);
         let Some(prompt) = found.as_deref().and_then(Held::own) else {
             self.offers(ListKind::Prompts, "prompts/get")?;
-            return Err(Fault::new(FaultKind::UnknownPrompt, "").about(name));
+            let get = |there| Operation::GetPrompt { name: there, arguments: arguments.cloned() };
+            let got = Box::pin(self.call_unlisted(ListKind::Prompts, get, name, context)).await;
+            return got.ok_or_else(|| Fault::new(FaultKind::UnknownPrompt, "").about(name));
         };
         let given: BTreeMap<String, String> =
             arguments.and_then(|raw| raw.decode().ok()).unwrap_or_default();

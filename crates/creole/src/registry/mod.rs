@@ -1,11 +1,13 @@
 //! What a server has: tools, resources, templates and prompts, which may come and go while it runs.
 
+mod announcement;
 mod audience;
 mod catalogue;
 mod endpoint;
 mod known;
 mod looks;
 mod remote;
+mod session_lists;
 mod shelf;
 mod skills;
 mod style;
@@ -40,9 +42,10 @@ use catalogue::{Catalogue, Layers};
 use remote::Held;
 use shelf::Shelf;
 
-pub use audience::{Abilities, Audience};
+pub use announcement::{Announcement, Recipients};
 pub use looks::LeftOut;
 pub use remote::{Offer, Remote, Source};
+pub use session_lists::{SessionList, SessionLists, Unlisted};
 
 /// Changes that a slow connection may lag behind before it is told of everything.
 const CHANGES_KEPT: usize = 64;
@@ -71,7 +74,7 @@ struct Shared {
     state: RwLock<State>,
     /// Whether clients see it, so that they are told of changes.
     is_seen: AtomicBool,
-    changes: broadcast::Sender<Change>,
+    changes: broadcast::Sender<Announcement>,
     tasks: Tasks,
     kept: Mutex<Vec<Kept>>,
 }
@@ -255,7 +258,7 @@ impl Registry {
 
     /// Tells subscribers that a resource changed.
     pub fn resource_updated(&self, uri: &str) {
-        self.announce(Change::Resource(uri.to_owned()));
+        self.announce(Change::Resource(uri.to_owned()).into());
     }
 
     /// Keeps something for as long as the registry is there: what watches files for it ends with it.
@@ -264,7 +267,7 @@ impl Registry {
     }
 
     /// What changes from now on, for drivers of transports; whoever lags behind has to tell of everything.
-    pub fn changes(&self) -> broadcast::Receiver<Change> {
+    pub fn changes(&self) -> broadcast::Receiver<Announcement> {
         self.shared.changes.subscribe()
     }
 
@@ -361,17 +364,17 @@ impl Registry {
     }
 
     fn changed(&self, kind: ListKind) {
-        self.announce(Change::List(kind));
+        self.announce(Change::List(kind).into());
     }
 
-    fn announce(&self, change: Change) {
-        if let Change::Resource(uri) = &change {
+    fn announce(&self, announcement: Announcement) {
+        if let Change::Resource(uri) = &announcement.change {
             let layers = Arc::clone(self.read().tools.layers());
             crate::chain::updated(&layers, uri);
         }
         if self.shared.is_seen.load(Ordering::Acquire) {
             // Nobody listening is not an error.
-            _ = self.shared.changes.send(change);
+            _ = self.shared.changes.send(announcement);
         }
     }
 

@@ -12,10 +12,11 @@ use creole_proto::op::{Change, Operation};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::{Object, unquote};
 
-use super::audience::Audience;
 use super::catalogue::{Listed, Refused};
 use super::looks::LeftOut;
-use super::{PreparedTool, Registry, State, WeakRegistry};
+use super::session_lists::SessionLists;
+use super::{Announcement, PreparedTool, Recipients, Registry, State, WeakRegistry};
+use crate::call::ConnectionId;
 use crate::chain::Endpoint;
 use crate::prompt::Prompt;
 use crate::resource::{Resource, Template};
@@ -36,8 +37,6 @@ pub struct Remote {
     pub task_support: TaskSupport,
     /// Whether its server decides in each call whether it becomes a task, so that it is called in place first.
     pub decides: bool,
-    /// Which clients it is for.
-    pub audience: Audience,
 }
 
 /// What another server has to offer besides its lists.
@@ -51,6 +50,8 @@ pub struct Offer {
     pub instructions: Option<String>,
     /// What answers for it, also for resources that it does not list.
     pub endpoint: Arc<dyn Endpoint>,
+    /// What it has for callers that have a session of their own there.
+    pub sessions: Option<Arc<dyn SessionLists>>,
 }
 
 /// An item that is answered here or elsewhere.
@@ -148,8 +149,8 @@ impl Registry {
         }
     }
 
-    /// Tells other servers that one who watched a resource does so no longer.
-    pub(crate) fn release(&self, uri: &str) {
+    /// Tells other servers that a subscription of this connection ended.
+    pub fn release(&self, uri: &str, connection: ConnectionId) {
         let endpoints: Vec<_> = {
             let state = self.read();
             match state.resource_elsewhere(uri) {
@@ -157,7 +158,7 @@ impl Registry {
                 None => state.offers.values().map(|offer| Arc::clone(&offer.endpoint)).collect(),
             }
         };
-        endpoints.iter().for_each(|endpoint| endpoint.release(uri));
+        endpoints.iter().for_each(|endpoint| endpoint.release(uri, connection));
     }
 }
 
@@ -195,7 +196,7 @@ impl State {
             .into_iter()
             .map(|remote| {
                 let behind = Behind::of(&remote, are_checked);
-                (remote.definition, remote.audience, behind)
+                (remote.definition, behind)
             })
             .collect();
         match kind {
@@ -225,16 +226,12 @@ fn names(refused: Vec<Refused>) -> Vec<String> {
 }
 
 fn held<T>(items: Vec<Listed<Behind>>) -> Vec<Listed<Held<T>>> {
-    let held =
-        |(definition, audience, behind)| (definition, audience, Held::Remote(Box::new(behind)));
+    let held = |(definition, behind)| (definition, Held::Remote(Box::new(behind)));
     items.into_iter().map(held).collect()
 }
 
 fn own<T>(items: Vec<T>, definition: impl Fn(&T) -> Definition) -> Vec<Listed<Held<T>>> {
-    items
-        .into_iter()
-        .map(|item| (definition(&item), Audience::EVERYBODY, Held::Own(item)))
-        .collect()
+    items.into_iter().map(|item| (definition(&item), Held::Own(item))).collect()
 }
 
 impl Source {
@@ -327,8 +324,13 @@ impl Source {
 
     /// Tells everybody who wants to know of a change.
     pub fn announce(&self, change: Change) {
+        self.announce_to(Recipients::Everybody, change);
+    }
+
+    /// Tells some clients of a change that concerns only them.
+    pub fn announce_to(&self, to: Recipients, change: Change) {
         if let Some(registry) = self.registry.upgrade() {
-            registry.announce(change);
+            registry.announce(Announcement { change, to });
         }
     }
 }

@@ -19,7 +19,7 @@ impl Shared {
         let Ok(Some(record)) = self.look(key).await else { return false };
         let state = record.task.state.clone();
         if state != TaskState::Working {
-            _ = self.changes.send(Change::Task(Arc::new(record.task)));
+            _ = self.changes.send(Change::Task(Arc::new(record.task)).into());
         }
         if !state.is_terminal() && self.followed().insert(key.id().to_owned()) {
             tokio::spawn(Arc::clone(self).tell(key.clone(), state, news));
@@ -35,7 +35,7 @@ impl Shared {
             last = record.task.state.clone();
             if is_told {
                 // Nobody listening is not an error.
-                _ = self.changes.send(Change::Task(Arc::new(record.task)));
+                _ = self.changes.send(Change::Task(Arc::new(record.task)).into());
             }
         }
         self.followed().remove(key.id());

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{TASKS_EXTENSION, TaskEnd};
-use creole_proto::op::{Caller, Change};
+use creole_proto::op::Caller;
 use creole_proto::revision::Tasks as Kind;
 use creole_proto::wire::Raw;
 use serde_json::json;
@@ -31,6 +31,7 @@ use tokio::sync::{Semaphore, broadcast};
 
 pub use creole_proto::model::TaskSupport;
 
+use crate::registry::Announcement;
 use crate::seal::Sealer;
 use crate::state::State;
 use claims::Claims;
@@ -82,7 +83,7 @@ struct Shared {
     sealer: Sealer,
     page_size: usize,
     /// Where news are told to connections.
-    changes: broadcast::Sender<Change>,
+    changes: broadcast::Sender<Announcement>,
     /// One permit for each task that this process keeps.
     slots: Arc<Semaphore>,
     /// The name of this process, for others that share the store.
@@ -105,7 +106,7 @@ impl Tasks {
         limits: TaskLimits,
         sealer: Sealer,
         page_size: usize,
-        changes: broadcast::Sender<Change>,
+        changes: broadcast::Sender<Announcement>,
     ) -> Self {
         let slots = Arc::new(Semaphore::new(limits.total.min(Semaphore::MAX_PERMITS)));
         Self {

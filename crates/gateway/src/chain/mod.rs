@@ -32,6 +32,7 @@ pub(crate) mod testing;
 use std::fmt;
 use std::sync::Arc;
 
+use creole::call::ConnectionId;
 use creole::{BoxFuture, Call, Endpoint, Middleware, Next};
 use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, ListKind};
@@ -99,6 +100,11 @@ impl Chain {
         creole::chain::unmatched(&self.0)
     }
 
+    /// Whether calls of an item may pass that the layers were never asked to list.
+    pub fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
+        creole::chain::admits_unlisted(&self.0, kind, name)
+    }
+
     /// The server with the layers around it.
     pub fn around(&self, endpoint: Arc<dyn Endpoint>) -> Arc<dyn Endpoint> {
         match self.0.is_empty() {
@@ -130,7 +136,7 @@ impl Endpoint for Chained {
         Next::new(&self.layers, &*self.endpoint).call(call)
     }
 
-    fn release(&self, uri: &str) {
-        self.endpoint.release(uri);
+    fn release(&self, uri: &str, connection: ConnectionId) {
+        self.endpoint.release(uri, connection);
     }
 }

@@ -105,6 +105,10 @@ impl Middleware for Pin {
         self.0.settle();
     }
 
+    fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
+        kind != ListKind::Tools || self.0.knows(name)
+    }
+
     fn has_changed(&self) -> bool {
         self.0.has_approved()
     }

@@ -161,6 +161,11 @@ fn is_same_item(changed: &str, text: &str) -> bool {
 }
 
 impl Middleware for Scripted {
+    fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
+        // What the function `metadata` would hide is only known of definitions.
+        !self.script.has(Function::Metadata) || self.is_hidden(kind, name)
+    }
+
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if let Operation::Listen(wanted) = &mut call.operation {
             wanted.uris.retain(|uri| !self.is_hidden(ListKind::Resources, uri));

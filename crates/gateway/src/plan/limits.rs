@@ -30,6 +30,7 @@ pub(super) fn resolve(table: &LimitsTable) -> Result<Limits, Problem> {
         question_timeout: table
             .question_timeout_seconds
             .map_or(usual.question_timeout, |time| seconds(time.get())),
+        list_wait: table.list_wait_seconds.map_or(usual.list_wait, |time| seconds(time.get())),
         tasks: tasks(table, usual.tasks)?,
     })
 }

@@ -70,6 +70,7 @@ fn everything_that_is_written_is_in_the_plan() {
         call_timeout_max_seconds = 6
         calls_in_flight = 8
         question_timeout_seconds = 9
+        list_wait_seconds = 4
         tasks = 10
         tasks_per_caller = 11
         task_lifetime_seconds = 12
@@ -92,6 +93,7 @@ fn everything_that_is_written_is_in_the_plan() {
         call_timeout_max: Duration::from_secs(6),
         calls_in_flight: 8,
         question_timeout: Duration::from_secs(9),
+        list_wait: Duration::from_secs(4),
         tasks: TaskLimits {
             total: 10,
             per_principal: 11,

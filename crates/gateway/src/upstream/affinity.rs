@@ -11,8 +11,8 @@ use creole::proto::revision::Era;
 use creole::proto::wire::{Raw, hex, unquote};
 use creole::seal;
 
-use super::Upstream;
 use super::pool::{Asks, Key, Lease, Owner};
+use super::{Upstream, terms};
 
 /// Which callers share a conversation with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +98,15 @@ impl Upstream {
         self.pool.lease(key, &asks, conversation, &self.parking).await
     }
 
+    /// Sends log messages that belong to no call to the caller's own session from now on. A session that several callers
+    /// share may say something of another caller.
+    pub(super) fn hear_logs(&self, lease: &Lease, context: &Context) {
+        let is_own = self.settings.affinity == Affinity::Single || !lease.is_shared();
+        if is_own && lease.connection.greeting().card.capabilities.logging {
+            lease.joined.hear_logs(context);
+        }
+    }
+
     /// Refuses a call that gives its session a name that is none.
     pub(super) fn check_session(&self, context: &Context) -> Result<(), Fault> {
         match self.settings.affinity {
@@ -121,7 +130,25 @@ impl Upstream {
         capabilities: &Arc<ClientCapabilities>,
         era: Era,
     ) -> (Key, Arc<ClientCapabilities>) {
-        let context = &call.context;
+        self.key_for(&call.context, call.operation.may_ask(), capabilities, era)
+    }
+
+    /// The session that the calls of a caller use: of those that may ask something, where it has two.
+    pub(super) fn session_key(
+        &self,
+        context: &Context,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> (Key, Arc<ClientCapabilities>) {
+        self.key_for(context, true, capabilities, Era::Handshake)
+    }
+
+    fn key_for(
+        &self,
+        context: &Context,
+        may_ask: bool,
+        capabilities: &Arc<ClientCapabilities>,
+        era: Era,
+    ) -> (Key, Arc<ClientCapabilities>) {
         let nothing = || Arc::clone(&self.nothing);
         let main = || (self.shared_key(era), self.asks.get().cloned().unwrap_or_else(nothing));
         let affinity = self.affinity(context);
@@ -134,22 +161,26 @@ impl Upstream {
             Affinity::Session => session(context).map_or_else(principal, named),
             _ => principal(),
         };
-        let asks =
-            self.settings.interactive && call.operation.may_ask() && capabilities.can_be_asked();
+        let asks = self.settings.interactive && may_ask && capabilities.can_be_asked();
+        // Who cannot be asked may still know extensions, for which some servers have tools.
+        let told = match asks {
+            true => Some(Arc::clone(capabilities)),
+            false => terms::extensions(capabilities),
+        };
         let is_single = affinity == Affinity::Single;
-        if is_single && (!asks || Asks::of(capabilities) == self.main_key().asks) {
+        let is_main = |told| Asks::of(told) == self.main_key().asks;
+        if is_single && told.as_deref().is_none_or(is_main) {
             return main();
         }
         if affinity == Affinity::Request {
-            let (asks, told) = match asks {
-                true => (Asks::of(capabilities), Arc::clone(capabilities)),
-                false => (Asks::default(), nothing()),
-            };
-            return (Key { owner: principal(), era, asks, exclusive: true, lane: 0 }, told);
+            let asks = told.as_deref().map(Asks::of).unwrap_or_default();
+            let key = Key { owner: principal(), era, asks, exclusive: true, lane: 0 };
+            return (key, told.unwrap_or_else(nothing));
         }
         if !asks {
-            let asks = Asks::default();
-            return (Key { owner: own(), era, asks, exclusive: false, lane: 0 }, nothing());
+            let asks = told.as_deref().map(Asks::of).unwrap_or_default();
+            let key = Key { owner: own(), era, asks, exclusive: false, lane: 0 };
+            return (key, told.unwrap_or_else(nothing));
         }
         let (owner, exclusive) = match context.conversation() {
             Some(name) => (named(Arc::clone(name)), false),
@@ -185,7 +216,7 @@ const LONGEST_NAME: usize = 128;
 /// The session of its client that a call belongs to. The specification has servers of its stateless era give out
 /// identifiers of their own for what they keep between calls; here the client gives one to a server that has none.
 fn session(context: &Context) -> Option<Arc<str>> {
-    let own = || named(context).ok().flatten().map(|name| format!("named {name}").into());
+    let own = || named(context).ok().flatten().map(|name| format!("{NAMED}{name}").into());
     context.conversation().cloned().or_else(own)
 }
 
@@ -201,6 +232,9 @@ fn named(context: &Context) -> Result<Option<Cow<'_, str>>, Fault> {
     })?;
     Ok(Some(name))
 }
+
+/// The prefix of the names of sessions that calls give.
+pub(super) const NAMED: &str = "named ";
 
 /// Has a session send the messages that its caller wants to hear; more harm nobody.
 pub(super) async fn set_level(lease: &Lease, context: &Context) {

@@ -10,11 +10,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::keeper::Status;
 use super::{Affinity, Upstream, terms};
 
-/// Since when a server is being reached that was just named: one that has a single caller waits for it.
-pub(super) fn awake(affinity: Affinity) -> Option<Instant> {
-    (affinity != Affinity::Single).then(Instant::now)
-}
-
 impl Upstream {
     /// Whether the server was reached.
     pub fn is_ready(&self) -> bool {
@@ -24,6 +19,20 @@ impl Upstream {
     /// Whether it was neither reached yet nor found out why it cannot be.
     pub(crate) fn is_starting(&self) -> bool {
         *self.status.borrow() == Status::Starting
+    }
+
+    /// Whether its start has not begun although it waits for no caller.
+    pub(crate) fn is_queued(&self) -> bool {
+        self.settings.affinity != Affinity::Single && self.awake_since().is_none()
+    }
+
+    /// Begins to reach the server.
+    pub(crate) fn start_now(&self) {
+        self.awake.send_if_modified(|since| {
+            let is_first = since.is_none();
+            since.get_or_insert_with(Instant::now);
+            is_first
+        });
     }
 
     /// Since when it is being reached.
@@ -87,11 +96,7 @@ impl Upstream {
             };
             _ = self.asks.set(capabilities);
             _ = self.only_era.set(context.caller().rules.era);
-            self.awake.send_if_modified(|since| {
-                let is_first = since.is_none();
-                since.get_or_insert_with(Instant::now);
-                is_first
-            });
+            self.start_now();
         }
     }
 

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use creole::call::SessionLog;
 use creole::client::{Asked, Offer};
 use creole::proto::model::ClientCapabilities;
 use creole::proto::op::Event;
@@ -31,7 +32,12 @@ struct Inner {
     given_up: bool,
     /// Whether the server asked something after that, when no call was under way.
     is_astray: bool,
+    /// Sessions of clients that called here: they get log messages that belong to no call. Oldest first.
+    logs: Vec<SessionLog>,
 }
+
+/// The most sessions of clients that get log messages of one session with a server.
+const MAX_LOGS: usize = 64;
 
 /// A call under way, and what waits for it.
 struct Caller {
@@ -51,11 +57,26 @@ impl Callers {
 
     /// One more call is under way.
     pub(super) fn join(&self, conversation: Option<Arc<str>>) -> Joined {
-        let calls = &mut self.lock().calls;
+        let mut inner = self.lock();
+        let is_heard = conversation.as_ref().is_none_or(|name| inner.hears(name));
+        let calls = &mut inner.calls;
         let number = calls.last().map_or(0, |last| last.number + 1);
         let (is_answered, asides, waker) = (false, VecDeque::new(), None);
         calls.push(Caller { number, conversation, is_answered, asides, waker });
-        Joined { asides: Asides { callers: self.clone(), number } }
+        drop(inner);
+        Joined { asides: Asides { callers: self.clone(), call: CallNumber::new(number, is_heard) } }
+    }
+
+    /// Sends log messages that belong to no call to this session of a client too.
+    fn add_log(&self, log: SessionLog) {
+        let mut inner = self.lock();
+        inner.logs.retain(SessionLog::is_open);
+        if inner.logs.len() >= MAX_LOGS {
+            inner.logs.remove(0);
+        }
+        if !inner.hears(log.name()) {
+            inner.logs.push(log);
+        }
     }
 
     /// What a server may ask, and that its questions and messages come here.
@@ -96,7 +117,8 @@ impl Callers {
     /// told of it once, to the oldest. They are calls of one caller, unless callers were declared to be one.
     fn tell(&self, event: &Event) {
         let mut told: Vec<Arc<str>> = Vec::new();
-        for caller in &mut self.lock().calls {
+        let mut inner = self.lock();
+        for caller in &mut inner.calls {
             if let Some(conversation) = &caller.conversation {
                 if told.contains(conversation) {
                     continue;
@@ -108,6 +130,20 @@ impl Callers {
                 caller.hear(Aside::Logged(event.clone()));
             }
         }
+        let others = inner.logs.iter().filter(|log| !told.contains(log.name()));
+        let others: Vec<_> = others.cloned().collect();
+        // Outside of the lock: connections are told.
+        drop(inner);
+        for log in others {
+            log.send(event.clone());
+        }
+    }
+}
+
+impl Inner {
+    /// Whether a session of a client gets log messages that belong to no call.
+    fn hears(&self, name: &Arc<str>) -> bool {
+        self.logs.iter().any(|log| log.name() == name)
     }
 }
 
@@ -131,6 +167,15 @@ pub(super) struct Joined {
 }
 
 impl Joined {
+    /// Sends log messages that belong to no call to the caller's session from now on.
+    pub(super) fn hear_logs(&self, context: &creole::call::Context) {
+        if !self.asides.call.is_heard()
+            && let Some(log) = context.session_log()
+        {
+            self.asides.callers.add_log(log);
+        }
+    }
+
     /// Notes that the server is done with the call.
     pub(super) fn answered(&self) {
         self.asides.with_own(|own| own.is_answered = true);
@@ -140,7 +185,25 @@ impl Joined {
 /// What waits for a call; the call is under way for as long as this is there.
 pub(super) struct Asides {
     callers: Callers,
-    number: u64,
+    call: CallNumber,
+}
+
+/// The number of a call, and whether its caller's session gets log messages that belong to no call, or it has none. In
+/// one word: it is a part of each call's future.
+struct CallNumber(u64);
+
+impl CallNumber {
+    fn new(number: u64, is_heard: bool) -> Self {
+        Self(number << 1 | u64::from(is_heard))
+    }
+
+    fn number(&self) -> u64 {
+        self.0 >> 1
+    }
+
+    fn is_heard(&self) -> bool {
+        self.0 & 1 == 1
+    }
 }
 
 impl Asides {
@@ -173,7 +236,7 @@ impl Asides {
 
     fn with_own<T>(&self, act: impl FnOnce(&mut Caller) -> T) -> Option<T> {
         let calls = &mut self.callers.lock().calls;
-        let place = calls.binary_search_by_key(&self.number, |caller| caller.number);
+        let place = calls.binary_search_by_key(&self.call.number(), |caller| caller.number);
         place.ok().map(|place| act(&mut calls[place]))
     }
 }
@@ -181,7 +244,7 @@ impl Asides {
 impl Drop for Asides {
     fn drop(&mut self) {
         let mut inner = self.callers.lock();
-        let place = inner.calls.binary_search_by_key(&self.number, |caller| caller.number);
+        let place = inner.calls.binary_search_by_key(&self.call.number(), |caller| caller.number);
         let own = place.ok().map(|place| inner.calls.remove(place));
         inner.given_up |= own.as_ref().is_some_and(|own| !own.is_answered);
         // Outside of the lock: questions that nobody took are refused.

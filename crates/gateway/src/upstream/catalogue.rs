@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use creole::Remote;
 use creole::chain::Endpoint;
-use creole::client::Connection;
 use creole::proto::client::Request;
 use creole::proto::fault::Fault;
 use creole::proto::http::Mirror;
@@ -12,9 +12,10 @@ use creole::proto::model::{
     CacheHints, Definition, ExcludedItem, ListKind, ServerCapabilities, TaskSupport,
 };
 use creole::proto::op::{Operation, Outcome, Payload};
-use creole::{Audience, Remote};
+use creole::proto::revision::{Era, Revision};
 
 use super::names::Naming;
+use super::own_session::Asker;
 use crate::chain::Hints;
 
 /// The most pages and items of one list.
@@ -42,13 +43,13 @@ pub(super) struct Listed {
 }
 
 /// Fetches a whole list.
-pub(super) async fn fetch(connection: &Connection, kind: ListKind) -> Result<Listed, Fault> {
+pub(super) async fn fetch(asker: &mut Asker<'_>, kind: ListKind) -> Result<Listed, Fault> {
     let cache = CacheHints { ttl_ms: u64::MAX, public: true };
     let mut listed = Listed { items: Vec::new(), excluded: Vec::new(), cache };
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
         let request = Request::new(Operation::List(kind, cursor.clone()));
-        let page = match connection.ask(request).await {
+        let page = match asker.ask(request).await {
             Outcome::Complete(Payload::Page(page)) => page,
             Outcome::Fail(fault) => return Err(fault),
             _ => return Err(super::broken("a list was answered with something else")),
@@ -72,13 +73,13 @@ pub(super) async fn fetch(connection: &Connection, kind: ListKind) -> Result<Lis
 /// server that decides by itself which calls become tasks says nothing of that in its lists.
 pub(super) fn remotes(
     kind: ListKind,
-    items: &[(Arc<Definition>, Audience)],
+    items: &[Arc<Definition>],
     naming: &Naming,
     endpoint: &Arc<dyn Endpoint>,
     decides: bool,
 ) -> (Vec<Remote>, Vec<ExcludedItem>) {
     let (mut remotes, mut left_out) = (Vec::with_capacity(items.len()), Vec::new());
-    for (item, audience) in items {
+    for item in items {
         let here = match kind {
             ListKind::Tools | ListKind::Prompts => naming.here(item.name()),
             // A uri is an address and keeps its form; of templates only the name is a name.
@@ -91,7 +92,6 @@ pub(super) fn remotes(
                 endpoint: Arc::clone(endpoint),
                 task_support: support(item, decides),
                 decides,
-                audience: *audience,
             }),
             Err(why) => {
                 let (name, reason) = (item.name().to_owned(), why.to_string());
@@ -102,10 +102,31 @@ pub(super) fn remotes(
     (remotes, left_out)
 }
 
+/// The definition under the name that it has here; nothing where it cannot be named.
+pub(super) fn named(
+    kind: ListKind,
+    item: &Arc<Definition>,
+    naming: &Naming,
+) -> Option<Arc<Definition>> {
+    let here = match kind {
+        ListKind::Tools | ListKind::Prompts => naming.here(item.name()).ok()?,
+        _ => return Some(Arc::clone(item)),
+    };
+    match here == item.name() {
+        true => Some(Arc::clone(item)),
+        false => Some(Arc::new(renamed(kind, item, &here))),
+    }
+}
+
 /// The definition under another name.
 fn renamed(kind: ListKind, item: &Definition, name: &str) -> Definition {
     let changed = (name != item.name()).then(|| item.renamed(kind, name));
     changed.flatten().unwrap_or_else(|| item.clone())
+}
+
+/// A definition as JSON, in the newest shape.
+pub(super) fn newest(item: &Definition) -> &str {
+    item.text(Revision::newest(Era::Stateless).rules())
 }
 
 /// What an item is asked for by: its name, its uri, or its uri template.

@@ -12,7 +12,7 @@ use creole::proto::server::{Call as Started, CallKey};
 use creole::transport::Memory;
 use creole::{Server, Service};
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::park::MOST_OF_ONE;
 use super::*;

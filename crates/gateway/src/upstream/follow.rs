@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use creole::Recipients;
 use creole::client::{Connection, Notice};
 use creole::proto::model::ListKind;
 use creole::proto::op::Change;
@@ -12,8 +13,10 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Upstream;
+use super::affinity::NAMED;
 use super::catalogue::LISTS;
 use super::keeper::PAUSE;
+use super::pool::{Owner, SessionChange};
 
 /// How often the layers are asked whether they let something else be listed.
 const LOOK: Duration = Duration::from_secs(2);
@@ -45,8 +48,11 @@ pub(super) async fn follow(upstream: &Weak<Upstream>, connection: Connection, ea
     loop {
         let notice = tokio::select! {
             notice = notices.recv() => notice,
-            // Lists that changed in a caller's conversation may have changed for all.
-            Ok(kind) = elsewhere.recv() => Ok(Notice::Changed(Change::List(kind))),
+            changed = elsewhere.recv() => {
+                let Some(upstream) = upstream.upgrade() else { return };
+                upstream.session_changed(&connection, changed).await;
+                continue;
+            }
             _ = lost.changed() => {
                 let Some(upstream) = upstream.upgrade() else { return };
                 upstream.listen_again(&connection).await;
@@ -98,6 +104,19 @@ pub(super) async fn follow(upstream: &Weak<Upstream>, connection: Connection, ea
     }
 }
 
+/// The clients that are told of what a server announces in a session.
+pub(super) fn recipients(owner: &Owner) -> Recipients {
+    match owner {
+        Owner::Gateway | Owner::Lists => Recipients::Everybody,
+        Owner::Principal(principal) => Recipients::Principal(Arc::clone(principal)),
+        // A session that calls name belongs to no connection.
+        Owner::Conversation { principal, name } if name.starts_with(NAMED) => {
+            Recipients::Principal(Arc::clone(principal))
+        }
+        Owner::Conversation { name, .. } => Recipients::Session(Arc::clone(name)),
+    }
+}
+
 async fn until(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
@@ -139,6 +158,42 @@ impl Upstream {
         self.catch_up(connection).await;
         self.set_told(connection, is_heard);
         self.announce_everything();
+    }
+
+    /// Takes what a server announced in a caller's session. It concerns the callers of that session alone; lists that
+    /// changed there may have changed for all.
+    async fn session_changed(
+        self: &Arc<Self>,
+        connection: &Connection,
+        changed: Result<SessionChange, RecvError>,
+    ) {
+        match changed {
+            Ok(SessionChange { key, change: Some(change) }) => {
+                if let Change::List(kind) = &change {
+                    self.views.set_stale(*kind, &key);
+                }
+                let list = match &change {
+                    Change::List(kind) => Some(*kind),
+                    _ => None,
+                };
+                self.announce_to(recipients(&key.owner), change);
+                if let Some(kind) = list {
+                    self.reload(connection, kind, false).await;
+                }
+            }
+            // A session for one call ends with it.
+            Ok(SessionChange { key, change: None }) if self.is_for_one_call(&key) => {}
+            Ok(SessionChange { key, change: None }) => {
+                for kind in self.views.set_over(&key) {
+                    self.announce_to(recipients(&key.owner), Change::List(kind));
+                }
+            }
+            Err(RecvError::Lagged(_)) => {
+                self.views.forget_all();
+                self.announce_everything();
+            }
+            Err(RecvError::Closed) => {}
+        }
     }
 
     /// Fetches all lists again, because changes may have been missed.

@@ -10,7 +10,7 @@ use creole::proto::revision::{Era, Revision};
 use tokio::time::Instant;
 
 /// A list is never fetched more often than this because of its age.
-const SHORTEST: Duration = Duration::from_secs(1);
+pub(super) const SHORTEST: Duration = Duration::from_secs(1);
 
 /// How long a list is shown as it is after it could not be fetched again: whoever asks for a list of a server that
 /// hangs would wait for it in vain each time.
@@ -77,7 +77,8 @@ impl Freshness {
     }
 }
 
-fn digest(items: &[Arc<Definition>]) -> u64 {
+/// What tells a list from another one.
+pub(super) fn digest(items: &[Arc<Definition>]) -> u64 {
     let mut hasher = DefaultHasher::new();
     let rules = Revision::newest(Era::Stateless).rules();
     items.iter().for_each(|item| item.text(rules).hash(&mut hasher));

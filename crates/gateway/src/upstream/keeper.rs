@@ -18,6 +18,7 @@ use super::Upstream;
 use super::catalogue::{self, Callable, LISTS};
 use super::follow::{Ears, follow};
 use super::left_out::Reason;
+use super::own_session::Asker;
 
 /// How long to wait before a server that could not be reached is tried again, at the least.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
@@ -75,6 +76,7 @@ impl Upstream {
             identity: self.settings.transparent.then(|| Arc::clone(&greeting.card.identity)),
             instructions: self.instructions(&greeting.card.instructions),
             endpoint: self.endpoint(),
+            sessions: Some(Arc::clone(self) as _),
         });
         self.facts.set_greeting(&greeting);
         self.fill_all(&connection).await?;
@@ -134,7 +136,7 @@ impl Upstream {
 
     /// Why a list was never fetched, if that failed.
     pub(crate) fn failed_list(&self, kind: ListKind) -> Option<Fault> {
-        let fault = self.failures.fault(kind).filter(|_| !self.kinds.was_fetched(kind))?;
+        let fault = self.failures.fault(kind).filter(|_| !self.views.was_fetched(kind))?;
         Some(Fault { trace: None, ..fault })
     }
 
@@ -234,7 +236,7 @@ impl Upstream {
         kind: ListKind,
     ) -> Result<bool, Fault> {
         let began = Instant::now();
-        let listed = match catalogue::fetch(connection, kind).await {
+        let listed = match catalogue::fetch(&mut Asker::gateway(connection), kind).await {
             // Many servers have resources and know nothing of templates.
             Err(fault) if kind == ListKind::Templates && is_unknown(&fault) => {
                 self.failures.clear(kind);
@@ -249,24 +251,29 @@ impl Upstream {
         let decides = connection.greeting().rules.tasks == Tasks::Extension
             && connection.greeting().card.capabilities.tasks;
         self.decides.store(decides, Ordering::Release);
-        self.kinds.set_usual(kind, self.usable(kind, listed.items, connection));
+        self.views.set_shared(kind, self.usable(kind, listed.items, connection));
         self.publish(kind);
         Ok(changed)
     }
 
-    /// Lists what the server has for anybody.
-    pub(super) fn publish(self: &Arc<Self>, kind: ListKind) {
-        let items = self.kinds.all(kind);
+    /// Notes what has to be known to call the tools of the shared list and of session lists.
+    pub(super) fn learn_callable(&self, kind: ListKind) {
         if kind == ListKind::Tools {
-            self.set_callable(Callable::of(items.iter().map(|(item, _)| item)));
+            self.set_callable(Callable::of(&self.views.all(kind)));
         }
+    }
+
+    /// Lists what the server has for all who share its lists.
+    pub(super) fn publish(self: &Arc<Self>, kind: ListKind) {
+        self.learn_callable(kind);
         let (naming, endpoint) = (&self.settings.naming, self.endpoint());
         let chain = &self.settings.chain;
         chain.anew(kind);
+        let items = self.views.shared(kind);
         let (mut shaped, mut withheld) = (Vec::with_capacity(items.len()), BTreeMap::new());
-        for (item, audience) in items {
+        for item in items {
             match chain.shape(kind, Arc::clone(&item)) {
-                Some(item) => shaped.push((item, audience)),
+                Some(item) => shaped.push(item),
                 None => withheld.extend(self.withheld(kind, item)),
             }
         }

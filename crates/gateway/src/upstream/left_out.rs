@@ -48,6 +48,13 @@ impl LeftOut {
         self.say(upstream, kind, reason, now);
     }
 
+    /// Whether an item of this name is left out.
+    pub(super) fn has(&self, kind: ListKind, name: &str) -> bool {
+        let said = self.lock();
+        let mut items = said.iter().filter(|((of, _), _)| *of == kind).flat_map(|(_, items)| items);
+        items.any(|item| item.name == name)
+    }
+
     /// All that is left out now, and of which list.
     pub(super) fn all(&self) -> Vec<(ListKind, ExcludedItem)> {
         let said = self.lock();

@@ -20,13 +20,13 @@ mod fresh;
 mod guess;
 mod keeper;
 mod kept;
-mod kinds;
 mod left_out;
 #[cfg(test)]
 mod list_tests;
 mod names;
 #[cfg(test)]
 mod neighbour_tests;
+mod own_session;
 mod park;
 mod passing;
 mod planned;
@@ -35,12 +35,16 @@ mod relay;
 mod repeat;
 #[cfg(test)]
 mod rollback_tests;
+#[cfg(test)]
+mod session_tests;
 mod status;
 mod takeover;
 mod tasks;
 mod terms;
 mod unmet;
+mod views;
 mod watch;
+mod watched_session;
 
 pub use affinity::Affinity;
 pub use creole::client::Way;
@@ -54,7 +58,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
-use creole::call::Call;
+use creole::call::{Call, ConnectionId};
 use creole::chain::{BoxFuture, Endpoint};
 use creole::peers::Peers;
 use creole::proto::client::{Limits, Profile};
@@ -64,9 +68,9 @@ use creole::proto::model::{ClientCapabilities, Implementation};
 use creole::proto::op::{Change, Outcome};
 use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
-use creole::{Registry, Source};
+use creole::{Recipients, Registry, Source};
 use tokio::sync::{Mutex as AsyncMutex, watch as signal};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::chain::Chain;
 use crate::plan::upstream::UpstreamPlan;
@@ -75,12 +79,13 @@ use dial::Dialer;
 use failures::ListFailures;
 use fresh::Freshness;
 use keeper::Status;
-use kinds::Kinds;
 use left_out::LeftOut;
 use park::Parking;
 use pool::Pool;
 use status::Facts;
+use views::Views;
 use watch::Watching;
+use watched_session::WatchedSessions;
 
 /// How long a resource is still watched after the last who did: many come back at once.
 const LINGER: Duration = Duration::from_secs(5);
@@ -170,6 +175,8 @@ pub struct Upstream {
     pool: Arc<Pool>,
     parking: Arc<Parking>,
     watching: Watching,
+    /// What is watched in sessions of callers, and by whom.
+    watched: WatchedSessions,
     source: RwLock<Source>,
     status: signal::Sender<Status>,
     /// What the gateway's own conversation may ask for: nothing, or what the only caller can do.
@@ -178,13 +185,14 @@ pub struct Upstream {
     only_era: OnceLock<Era>,
     /// What somebody can do who cannot be asked anything.
     nothing: Arc<ClientCapabilities>,
-    /// Since when it is being reached; nothing while it waits for its only caller.
+    /// Since when it is being reached; nothing while it waits for its only caller, or for others to start.
     awake: signal::Sender<Option<Instant>>,
     /// Whether somebody looked at lists before it was there.
     missed: AtomicBool,
     callable: RwLock<Arc<Callable>>,
     fresh: Freshness,
-    kinds: Kinds,
+    /// The shared lists, and those of callers that have a session of their own.
+    views: Views,
     left_out: LeftOut,
     /// The lists whose last fetch failed.
     failures: ListFailures,
@@ -204,11 +212,15 @@ pub struct Upstream {
 impl Upstream {
     /// Another server, whose items are listed in the registry as soon as it is reached.
     pub fn start(settings: Settings, registry: &Registry, is_alone: bool) -> Arc<Self> {
-        Self::start_at(registry.source(), settings, is_alone)
+        let upstream = Self::at(registry.source(), settings, is_alone);
+        if upstream.is_queued() {
+            upstream.start_now();
+        }
+        upstream
     }
 
-    /// Another server, whose items are listed at this place of a registry as soon as it is reached.
-    pub(crate) fn start_at(source: Source, settings: Settings, is_alone: bool) -> Arc<Self> {
+    /// Another server, whose items are listed at this place of a registry as soon as it is started and reached.
+    pub(crate) fn at(source: Source, settings: Settings, is_alone: bool) -> Arc<Self> {
         source.set_name(settings.way.name());
         let identity = Implementation {
             name: "creole".to_owned(),
@@ -229,16 +241,17 @@ impl Upstream {
             dialer,
             parking: Parking::new(settings.patience, settings.waiting, settings.peers.clone()),
             watching: Watching::default(),
+            watched: WatchedSessions::default(),
             source: RwLock::new(source),
             status: signal::channel(Status::Starting).0,
             asks: OnceLock::new(),
             only_era: OnceLock::new(),
             nothing: Arc::default(),
-            awake: signal::channel(arrival::awake(settings.affinity)).0,
+            awake: signal::channel(None).0,
             missed: AtomicBool::new(false),
             callable: RwLock::default(),
             fresh: Freshness::default(),
-            kinds: Kinds::default(),
+            views: Views::default(),
             left_out: LeftOut::default(),
             failures: ListFailures::default(),
             facts: Facts::default(),
@@ -290,6 +303,14 @@ impl Upstream {
         self.source().announce(change);
     }
 
+    /// Announces a change to the callers that it concerns.
+    fn announce_to(&self, to: Recipients, change: Change) {
+        if let Change::Resource(uri) = &change {
+            self.settings.chain.updated(uri);
+        }
+        self.source().announce_to(to, change);
+    }
+
     fn instructions(&self, given: &Option<String>) -> Option<String> {
         let text = given.as_deref().filter(|text| !text.trim().is_empty())?;
         Some(match self.is_alone {
@@ -316,20 +337,8 @@ impl Endpoint for Upstream {
         Box::pin(async move { told(self.answer(&call).await) })
     }
 
-    fn release(&self, uri: &str) {
-        if !self.watching.remove(uri) {
-            return;
-        }
-        let (this, uri) = (Weak::clone(&self.this), uri.to_owned());
-        tokio::spawn(async move {
-            sleep(LINGER).await;
-            let Some(upstream) = this.upgrade() else { return };
-            if !upstream.watching.has(&uri)
-                && let Ok(connection) = upstream.main().await
-            {
-                upstream.watching.unsubscribe(&uri, &connection).await;
-            }
-        });
+    fn release(&self, uri: &str, connection: ConnectionId) {
+        self.unwatch(uri, connection);
     }
 }
 

@@ -31,6 +31,14 @@ impl Naming {
     }
 }
 
+impl Naming {
+    /// The name there of something that is called `name` here, if it can be one of this server.
+    pub(super) fn there<'a>(&self, name: &'a str) -> Option<&'a str> {
+        let there = name.strip_prefix(&self.prefix)?;
+        (self.here(there).ok()? == name).then_some(there)
+    }
+}
+
 /// What hosts and models take in the name of a tool (2025-11-25 server/tools, tool names).
 fn is_plain(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.' | '/')
@@ -73,6 +81,10 @@ mod tests {
         assert_eq!(Naming::PLAIN.here("any thing").unwrap(), "any thing");
         assert!(matches!(naming("a").here("b c"), Err(Unusable::Characters(_))));
         assert!(matches!(naming("a").here(""), Err(Unusable::Characters(_))));
+        assert_eq!(naming("files").there("files__read"), Some("read"));
+        assert_eq!(naming("files").there("other__read"), None);
+        assert_eq!(naming("files").there("files__"), None);
+        assert_eq!(Naming::PLAIN.there("any thing"), Some("any thing"));
         assert_eq!(naming("a").here(&"b".repeat(61)).unwrap().len(), 64);
         assert!(matches!(naming("a").here(&"b".repeat(62)), Err(Unusable::TooLong(_))));
     }

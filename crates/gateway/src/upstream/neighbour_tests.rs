@@ -1,7 +1,7 @@
 //! Servers that are slow, silent or dead beside one that lives. They are in this process, and the clock is moved by
 //! hand.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use creole::process::Program;
 use creole::proto::model::{CacheHints, ListKind};
@@ -10,11 +10,11 @@ use creole::proto::revision::{Era, Revision};
 use creole::transport::Memory;
 use creole::{Server, Service, Tool};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::chain::testing::{ask, call, listed};
-use crate::federation::{Federation, GRACE};
+use crate::federation::{Federation, LIST_WAIT};
 
 /// Answers each message of a client, but for those that this says nothing to.
 async fn serve(mut client: Memory, answers: impl Fn(&str) -> Option<Value>) {
@@ -62,9 +62,21 @@ async fn dead(client: Memory) {
     drop(client);
 }
 
-/// As servers are that have to be fetched before they start.
+/// As servers are that have to be compiled before they start.
 async fn brisk(client: Memory) {
-    sleep(Duration::from_secs(5)).await;
+    sleep(Duration::from_secs(1)).await;
+    serve(client, usual).await;
+}
+
+static STARTING: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes a second to start, and counts those that do so at the same time.
+async fn counted(client: Memory) {
+    let now = STARTING.fetch_add(1, Ordering::Relaxed) + 1;
+    MOST.fetch_max(now, Ordering::Relaxed);
+    sleep(Duration::from_secs(1)).await;
+    STARTING.fetch_sub(1, Ordering::Relaxed);
     serve(client, usual).await;
 }
 
@@ -124,7 +136,7 @@ async fn a_silent_server_and_a_dead_one_delay_no_call_of_a_living_one() {
 
     let tools = ["own", "near_living__work"];
     assert_eq!(listed(&service, ListKind::Tools).await, tools);
-    assert!(began.elapsed() <= GRACE, "lists wait for the silent one, but not long");
+    assert!(began.elapsed() <= LIST_WAIT, "lists wait for the silent one, but not long");
     let again = Instant::now();
     assert_eq!(listed(&service, ListKind::Tools).await, tools);
     assert_eq!(again.elapsed(), Duration::ZERO, "and nobody waits twice");
@@ -139,7 +151,7 @@ async fn a_silent_server_and_a_dead_one_delay_no_call_of_a_living_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_that_take_some_seconds_to_start_are_in_the_first_list() {
+async fn servers_that_take_a_second_to_start_are_in_the_first_list() {
     let federation = Federation::default();
     dial::inside::add("some_living", living);
     dial::inside::add("some_brisk", brisk);
@@ -165,9 +177,70 @@ async fn a_slow_server_is_told_of_when_it_comes() {
     assert_said(&call(&service, "a", "late_slow__work", "{}").await, "worked");
     federation.upstreams()[0].tried().await;
     let told = timeout(Duration::from_secs(60), changes.recv()).await.expect("nobody is told");
-    assert_eq!(told.unwrap(), Change::List(ListKind::Tools));
+    assert_eq!(told.unwrap().change, Change::List(ListKind::Tools));
     let tools = ["own", "late_slow__work", "late_living__work"];
     assert_eq!(listed(&service, ListKind::Tools).await, tools);
+}
+
+/// The names of the tools that a client of the handshake era is shown, which is told of changes.
+async fn listed_by_a_session(service: &Service) -> Vec<String> {
+    use creole::call::Origin;
+    use creole::proto::op::Caller;
+    use creole::proto::server::{Call as Started, CallKey};
+
+    use crate::chain::testing::{Nobody, somebody};
+    let caller = Caller { rules: Revision::newest(Era::Handshake).rules(), ..somebody() };
+    let operation = Operation::List(ListKind::Tools, None);
+    let started = Started { key: CallKey(1), operation, caller };
+    let run = service.run(started, Arc::new(Nobody), Origin::new("a".into())).0.await;
+    let Outcome::Complete(Payload::Page(page)) = run else { panic!("{run:?}") };
+    page.items.iter().map(|item| item.name().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_told_of_the_rest_waits_less_for_a_hanging_upstream_than_who_is_not() {
+    dial::inside::add("wait_living", living);
+    dial::inside::add("wait_silent", silent);
+    for (hears, wait) in [(true, LIST_WAIT / 4), (false, LIST_WAIT)] {
+        let federation = Federation::default();
+        let service = front(&federation, &["wait_silent", "wait_living"]);
+        let began = Instant::now();
+        let tools = match hears {
+            true => listed_by_a_session(&service).await,
+            false => listed(&service, ListKind::Tools).await,
+        };
+        assert_eq!(tools, ["own", "wait_living__work"]);
+        assert_eq!(began.elapsed(), wait);
+        let states: Vec<_> = federation.status().into_iter().map(|it| it.state).collect();
+        assert_eq!(states, [UpstreamState::Starting, UpstreamState::Ready]);
+    }
+    let federation = Federation::default().with_list_wait(Duration::from_secs(5));
+    let service = front(&federation, &["wait_silent", "wait_living"]);
+    let began = Instant::now();
+    listed(&service, ListKind::Tools).await;
+    assert_eq!(began.elapsed(), Duration::from_secs(5), "as it is configured");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_upstreams_start_a_few_at_a_time_in_their_order() {
+    let federation = Federation::default();
+    let names: Vec<String> = (0..40).map(|number| format!("many_{number}")).collect();
+    names.iter().for_each(|name| dial::inside::add(name, counted));
+    let _service = front(&federation, &names.iter().map(String::as_str).collect::<Vec<_>>());
+    let at_once = crate::federation::at_once();
+    let states = |wanted: UpstreamState| {
+        let status = federation.status();
+        status.iter().filter(|it| it.state == wanted).map(|it| it.name.clone()).collect::<Vec<_>>()
+    };
+    sleep(Duration::from_millis(500)).await;
+    assert_eq!(states(UpstreamState::Starting), names[..at_once]);
+    assert_eq!(states(UpstreamState::Waiting), names[at_once..]);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(states(UpstreamState::Ready), names[..at_once]);
+    assert_eq!(states(UpstreamState::Starting), names[at_once..2 * at_once]);
+    sleep(Duration::from_secs(40)).await;
+    assert_eq!(states(UpstreamState::Ready), names);
+    assert_eq!(MOST.load(Ordering::Relaxed), at_once);
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,7 +27,7 @@ impl Upstream {
         }
         let is_new = call.context.state().is_none();
         match &call.operation {
-            Operation::Subscribe { uri } => Box::pin(self.subscribe(uri)).await,
+            Operation::Subscribe { uri } => Box::pin(self.subscribe(uri, &call.context)).await,
             _ if is_new => self.try_twice(call, None).await,
             _ => Box::pin(self.answer_again(call)).await,
         }
@@ -56,13 +56,6 @@ impl Upstream {
             _ => {}
         }
         self.try_twice(call, kept.as_ref()).await
-    }
-
-    async fn subscribe(&self, uri: &str) -> Outcome {
-        match self.main().await {
-            Ok(connection) => self.watching.subscribe(uri, &connection).await,
-            Err(fault) => fault.into(),
-        }
     }
 
     /// Passes a call on, and once more if the server would not look at it and it is known what to do about that.
@@ -133,6 +126,7 @@ impl Upstream {
         if self.affinity(context) == Affinity::Request {
             lease.spoil();
         }
+        self.hear_logs(&lease, context);
         affinity::set_level(&lease, context).await;
         let (connection, lane) = (lease.connection.clone(), lease.lane);
         // Not before: what the server has may have been learned while the conversation was opened.

@@ -37,6 +37,9 @@ const LANES: usize = park::MOST_OF_ONE;
 /// How long a server may take to say what it says as soon as a conversation is open.
 const SETTLING: Duration = Duration::from_secs(2);
 
+/// Announcements of servers that may wait to be taken.
+const CHANGES: usize = 256;
+
 /// How long all conversations may take to end.
 const FAREWELL: Duration = Duration::from_secs(20);
 
@@ -118,13 +121,26 @@ impl Asks {
 pub(super) struct Pool {
     dialer: Arc<Dialer>,
     slots: Mutex<Slots>,
-    /// Lists of which a server said in a caller's conversation that they changed.
-    changes: broadcast::Sender<ListKind>,
+    /// What servers announce in callers' sessions.
+    changes: broadcast::Sender<SessionChange>,
     is_closed: AtomicBool,
 }
 
+/// Something that changed in the session of one key.
+#[derive(Clone, Debug)]
+pub(super) struct SessionChange {
+    pub(super) key: Key,
+    /// Nothing when the session ended.
+    pub(super) change: Option<Change>,
+}
+
+/// Keeps a session open while no call runs in it.
+pub(super) struct Hold(#[expect(dead_code, reason = "a slot in use does not rest")] Arc<Slot>);
+
 /// The place of one conversation.
 struct Slot {
+    /// Nothing for a session that is not in the pool.
+    key: Option<Key>,
     /// The conversation, while there is one; opened by the first who needs it.
     connection: AsyncMutex<Option<Connection>>,
     callers: Callers,
@@ -151,7 +167,7 @@ pub(super) struct Lease {
 impl Lease {
     /// A conversation that is there for one call and known to nobody else.
     pub(super) fn alone(connection: Connection, joined: Joined) -> Self {
-        Self { connection, joined, lane: 0, turn: None, slot: Slot::new(), is_new: false }
+        Self { connection, joined, lane: 0, turn: None, slot: Slot::new(None), is_new: false }
     }
 
     /// Waits until a server has said what it says as soon as a conversation is open: some ask for folders then. What
@@ -161,6 +177,11 @@ impl Lease {
             // One that knows no ping refuses it, which is as good; one that says nothing is called all the same.
             _ = timeout(SETTLING, self.connection.ping()).await;
         }
+    }
+
+    /// Whether it is the gateway's own session, which callers may share.
+    pub(super) fn is_shared(&self) -> bool {
+        self.slot.key.as_ref().is_some_and(|key| key.owner == Owner::Gateway)
     }
 
     /// Makes this the last call in the conversation.
@@ -197,8 +218,9 @@ impl Drop for Lease {
 }
 
 impl Slot {
-    fn new() -> Arc<Self> {
+    fn new(key: Option<Key>) -> Arc<Self> {
         Arc::new(Self {
+            key,
             connection: AsyncMutex::default(),
             callers: Callers::default(),
             turn: Arc::new(Semaphore::new(1)),
@@ -240,7 +262,7 @@ impl Slot {
         dialer: &Dialer,
         (owner, era): (&Owner, Era),
         capabilities: &Arc<ClientCapabilities>,
-        changes: &broadcast::Sender<ListKind>,
+        changes: &broadcast::Sender<SessionChange>,
     ) -> Result<Connection, Fault> {
         let mut place = self.connection.lock().await;
         if let Some(connection) = place.as_ref().filter(|open| open.is_closed().is_none()) {
@@ -253,8 +275,8 @@ impl Slot {
         }
         self.callers.begin();
         let connection = dialer.open(&self.callers.offer(capabilities), owner, era).await?;
-        if *owner != Owner::Gateway {
-            tokio::spawn(tell_changes(connection.notices(), changes.clone()));
+        if let Some(key) = self.key.clone().filter(|_| *owner != Owner::Gateway) {
+            tokio::spawn(tell_changes(connection.notices(), key, changes.clone()));
         }
         *place = Some(connection.clone());
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -268,7 +290,7 @@ impl Pool {
         let pool = Arc::new(Self {
             dialer,
             slots: Mutex::new(Slots::new(most, share)),
-            changes: broadcast::Sender::new(16),
+            changes: broadcast::Sender::new(CHANGES),
             is_closed: AtomicBool::new(false),
         });
         tokio::spawn(sweep(Arc::downgrade(&pool)));
@@ -395,9 +417,21 @@ impl Pool {
         })
     }
 
-    /// Lists of which a server says in a caller's conversation that they changed.
-    pub(super) fn changes(&self) -> broadcast::Receiver<ListKind> {
+    /// What servers announce in callers' sessions from now on.
+    pub(super) fn changes(&self) -> broadcast::Receiver<SessionChange> {
         self.changes.subscribe()
+    }
+
+    /// The session of this key, if it is open.
+    pub(super) fn opened(&self, key: &Key) -> Option<Connection> {
+        let slot = self.lock().find(key)?;
+        slot.touch();
+        slot.opened()
+    }
+
+    /// Keeps the session of this key open while no call runs in it.
+    pub(super) fn hold(&self, key: &Key) -> Option<Hold> {
+        self.lock().find(key).map(Hold)
     }
 
     /// Whether all conversations were closed.
@@ -439,17 +473,23 @@ impl Pool {
     }
 }
 
-/// Tells of lists that changed, as long as the conversation lasts.
+/// Tells of what a server announces, as long as the session lasts.
 async fn tell_changes(
     mut notices: broadcast::Receiver<Notice>,
-    changes: broadcast::Sender<ListKind>,
+    key: Key,
+    changes: broadcast::Sender<SessionChange>,
 ) {
+    // Nobody who keeps lists is nobody to tell.
+    let tell = |change| _ = changes.send(SessionChange { key: key.clone(), change });
     loop {
         match notices.recv().await {
-            // Nobody who keeps lists is nobody to tell.
-            Ok(Notice::Changed(Change::List(kind))) => _ = changes.send(kind),
-            Ok(_) | Err(RecvError::Lagged(_)) => {}
-            Err(RecvError::Closed) => return,
+            Ok(Notice::Changed(change)) => tell(Some(change)),
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => {
+                let lists = [ListKind::Tools, ListKind::Resources, ListKind::Prompts];
+                lists.into_iter().for_each(|kind| tell(Some(Change::List(kind))));
+            }
+            Err(RecvError::Closed) => return tell(None),
         }
     }
 }

@@ -122,6 +122,11 @@ impl Facts {
         });
     }
 
+    /// Whether the upstream declares this list.
+    pub(super) fn declares(&self, kind: ListKind) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).declared.contains(&kind)
+    }
+
     fn with(&self, change: impl FnOnce(&mut Known)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -142,7 +147,7 @@ impl Upstream {
         let Known { revision, declared, latency, last_error } = self.facts.known();
         let list = |kind: &ListKind| ListStatus {
             kind: *kind,
-            items: self.kinds.count(*kind),
+            items: self.views.count(*kind),
             failure: self.failures.fault(*kind).as_ref().map(message),
         };
         UpstreamStatus {

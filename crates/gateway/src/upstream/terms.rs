@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use creole::call::Context;
 use creole::proto::client::{Request, Terms};
-use creole::proto::model::{ClientCapabilities, Tasking};
+use creole::proto::model::{ClientCapabilities, TASKS_EXTENSION, Tasking};
 use creole::proto::op::{Operation, Reentry};
 use creole::proto::revision::{Elicitation, Era, Rules};
-use creole::proto::wire::Raw;
+use creole::proto::wire::{Object, Raw};
 
 use super::kept::Kept;
 
@@ -25,6 +25,18 @@ pub(super) fn capabilities(context: &Context) -> Arc<ClientCapabilities> {
         }),
         _ => Arc::clone(given),
     }
+}
+
+/// What a server is told of a caller that it cannot ask anything: the extensions that the caller declares, but for that
+/// of tasks, which are followed here. Nothing where it declares none.
+pub(super) fn extensions(capabilities: &ClientCapabilities) -> Option<Arc<ClientCapabilities>> {
+    let said = capabilities.raw.as_ref().and_then(Raw::object)?;
+    let named = said.get("extensions").and_then(Object::new)?;
+    if named.members().all(|(name, _)| name == TASKS_EXTENSION) {
+        return None;
+    }
+    let raw = Raw::parse(&format!(r#"{{"extensions":{}}}"#, named.text())).ok()?;
+    Some(Arc::new(ClientCapabilities { raw: Some(raw), ..ClientCapabilities::default() }))
 }
 
 /// The call as another server is asked it.

@@ -10,7 +10,7 @@ use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::ServerCapabilities;
 use creole::proto::op::{Filter, Operation, Outcome, Payload};
 use creole::proto::revision::Era;
-use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -29,6 +29,8 @@ pub(super) struct Watching {
     stream: AsyncMutex<Option<Stream>>,
     /// Told when the stream ended by itself.
     lost: watch::Sender<u64>,
+    /// Told when the last resource is no longer watched.
+    emptied: Notify,
 }
 
 /// An acknowledged stream. Dropping it ends it.
@@ -59,7 +61,8 @@ impl Default for Watching {
     fn default() -> Self {
         let (lost, _) = watch::channel(0);
         let asking = AsyncMutex::default();
-        Self { counts: Mutex::default(), asking, stream: AsyncMutex::default(), lost }
+        let (counts, stream, emptied) = (Mutex::default(), AsyncMutex::default(), Notify::new());
+        Self { counts, asking, stream, lost, emptied }
     }
 }
 
@@ -94,7 +97,20 @@ impl Watching {
         if is_last {
             counts.remove(uri);
         }
+        if counts.is_empty() {
+            self.emptied.notify_one();
+        }
         is_last
+    }
+
+    /// Whether nothing is watched.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Resolves when the last resource is no longer watched.
+    pub(super) async fn emptied(&self) {
+        self.emptied.notified().await;
     }
 
     /// Whether somebody watches the resource.

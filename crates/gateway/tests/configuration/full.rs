@@ -26,6 +26,7 @@ pub(crate) const FULL: &str = r#"
         call_timeout_max_seconds = 1
         calls_in_flight = 1
         question_timeout_seconds = 1
+        list_wait_seconds = 1
         tasks = 1
         tasks_per_caller = 1
         task_lifetime_seconds = 1

@@ -237,6 +237,20 @@ impl Machine {
         Ok(())
     }
 
+    /// The least serious log messages that calls of the session tell. Who emits log messages declares the capability
+    /// (every revision, logging).
+    fn level_of_session(&self) -> Option<Level> {
+        let dialect = &self.profile.dialect;
+        let logs = dialect.method(Method::SetLevel.name(), self.session.rules).is_some()
+            && dialect.shows("logging", true);
+        logs.then_some(self.session.level)
+    }
+
+    /// The same for messages outside of calls, which only an open session is sent.
+    pub(super) fn session_log(&self) -> Option<Level> {
+        self.level_of_session().filter(|_| self.session.phase == Phase::Operating)
+    }
+
     fn start_in_session(
         &mut self,
         id: &Id,
@@ -248,14 +262,11 @@ impl Machine {
         as_object("_meta", params.inside.meta)?;
         let token = progress_token(params.inside.progress_token)?;
         let dialect = &self.profile.dialect;
-        // Who emits log messages declares the capability (every revision, logging).
-        let logs = dialect.method(Method::SetLevel.name(), self.session.rules).is_some()
-            && dialect.shows("logging", true);
         let caller = Caller {
             rules: self.session.rules,
             capabilities: self.session.capabilities.clone().unwrap_or_default(),
             client: self.session.client.clone(),
-            log: logs.then_some(self.session.level),
+            log: self.level_of_session(),
             progress: token.is_some(),
             reentry: None,
             beyond: None,

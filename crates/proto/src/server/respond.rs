@@ -91,6 +91,17 @@ impl Machine {
         }
     }
 
+    /// Sends a log message that belongs to no call, to a session that wants messages of this level. Clients of the
+    /// stateless era get messages only in answers to their requests (2026-07-28 server/utilities/logging).
+    pub fn log(&mut self, event: &Event, out: &mut Outbox) {
+        let Event::Log { level, logger, data } = event else { return };
+        if self.session_log().is_some_and(|least| *level >= least) {
+            out.frame(Route::Session, |bytes| {
+                write_log(bytes, level.name(), logger.as_deref(), data);
+            });
+        }
+    }
+
     /// Ends what has taken too long.
     pub fn tick(&mut self, now: Now, out: &mut Outbox) {
         self.expire_asks(now, out);

@@ -59,7 +59,8 @@ impl Served {
             })?,
         };
         renew(&sealer, plan)?;
-        let (federation, guardian) = (Federation::default(), guardian(plan));
+        let wait = plan.server.limits.list_wait;
+        let (federation, guardian) = (Federation::default().with_list_wait(wait), guardian(plan));
         let site = creole_cli::site(plan);
         let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
         let service = server.state(state.clone()).sealer(sealer.clone()).start();
@@ -86,7 +87,7 @@ impl Served {
 
     /// What is to be served instead, once it is ready.
     pub(super) fn succeed(&self, plan: &Plan, args: &ServeArgs) -> Result<Heir, Failure> {
-        let federation = Federation::default();
+        let federation = Federation::default().with_list_wait(plan.server.limits.list_wait);
         let guardian = self.guardian.clone().or_else(|| guardian(plan));
         let site = self.site_of(plan);
         let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;

@@ -9,7 +9,7 @@ use creole_proto::server::{Answer, CallKey};
 use creole_proto::wire::Raw;
 
 use super::super::audience::Viewer;
-use super::super::{Abilities, Audience};
+use super::super::{SessionList, Unlisted};
 use super::*;
 use crate::call::{Call, Context, Origin, Outlet};
 use crate::chain::BoxFuture;
@@ -38,7 +38,7 @@ impl Endpoint for Other {
         }))
     }
 
-    fn release(&self, uri: &str) {
+    fn release(&self, uri: &str, _: ConnectionId) {
         self.asked.lock().unwrap().push(format!("release {uri}"));
     }
 }
@@ -90,7 +90,6 @@ fn tool(name: &str, there: &str, endpoint: &Arc<Other>) -> Remote {
         endpoint: Arc::clone(endpoint) as _,
         task_support: TaskSupport::Forbidden,
         decides: false,
-        audience: Audience::EVERYBODY,
     }
 }
 
@@ -194,7 +193,7 @@ async fn a_resource_that_nobody_lists_is_looked_for_and_released_everywhere() {
     let read = |uri: &str| call(registry, Operation::ReadResource { uri: uri.to_owned() });
     assert_eq!(read("x://a").await, Outcome::Complete(Payload::Empty));
     assert!(matches!(read("x://b").await, Outcome::Fail(_)));
-    registry.release("x://a");
+    registry.release("x://a", context().connection_id());
     let asked = ["resources/read x://a", "resources/read x://b", "release x://a"];
     assert_eq!(others.map(|other| other.asked.lock().unwrap().clone()), [asked, asked]);
 }
@@ -215,7 +214,8 @@ impl Endpoint for Away {
 fn offered(registry: &Registry, endpoint: Arc<dyn Endpoint>) -> Source {
     let capabilities = ServerCapabilities { resources: true, ..Default::default() };
     let source = registry.source();
-    source.offer(Offer { capabilities, identity: None, instructions: None, endpoint });
+    let (identity, instructions, sessions) = (None, None, None);
+    source.offer(Offer { capabilities, identity, instructions, endpoint, sessions });
     source
 }
 
@@ -336,24 +336,87 @@ fn what_is_kept_ends_with_the_registry() {
     assert_eq!(Arc::strong_count(&kept), 1);
 }
 
-#[tokio::test]
-async fn an_item_is_listed_for_its_audience_and_found_by_all() {
-    let service = Server::new("front").start();
-    let (registry, other) = (service.registry(), Arc::new(Other::default()));
+/// What a server has in the sessions of those who can be shown forms.
+struct ForForms {
+    prefix: &'static str,
+    list: SessionList,
+}
+
+impl SessionLists for ForForms {
+    fn list(&self, kind: ListKind, context: &Context) -> Option<SessionList> {
+        let is_able = context.caller().capabilities.elicitation_form;
+        (kind == ListKind::Tools && is_able).then(|| Arc::clone(&self.list))
+    }
+
+    fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<Unlisted> {
+        let there = name.strip_prefix(self.prefix)?;
+        let is_listed = self.list(kind, context)?.iter().any(|item| item.name() == name);
+        Some(Unlisted { name: there.to_owned(), is_listed })
+    }
+}
+
+/// The place of a server that lists `shared` for all and these in sessions.
+fn with_sessions(
+    registry: &Registry,
+    other: &Arc<Other>,
+    shared: &str,
+    prefix: &'static str,
+    names: &[&str],
+) -> Source {
     let source = registry.source();
-    let form = || ClientCapabilities { elicitation_form: true, ..ClientCapabilities::default() };
-    let able = Abilities::from(&form());
-    let mut asking = tool("ask", "ask", &other);
-    asking.audience = Audience::NOBODY.and(able);
-    let mut plain = tool("plain", "plain", &other);
-    plain.audience = Audience::EVERYBODY.but(able);
-    source.set(ListKind::Tools, vec![asking, plain, tool("echo", "echo", &other)]);
-    assert_eq!(tools(&registry).await, ["plain", "echo"]);
-    let shaken = context_of(Era::Handshake, form(), Origin::new("ada".into()));
-    assert_eq!(tools_for(&registry, shaken).await, ["ask", "echo"]);
-    let arguments = None;
-    call(&registry, Operation::CallTool { name: "ask".to_owned(), arguments }).await;
-    assert_eq!(*other.asked.lock().unwrap(), ["tools/call ask"]);
+    let list = names.iter().map(|name| Arc::new(tool(name, name, other).definition)).collect();
+    source.offer(Offer {
+        capabilities: ServerCapabilities { tools: true, ..Default::default() },
+        identity: None,
+        instructions: None,
+        endpoint: Arc::clone(other) as _,
+        sessions: Some(Arc::new(ForForms { prefix, list })),
+    });
+    source.set(ListKind::Tools, vec![tool(shared, shared, other)]);
+    source
+}
+
+#[tokio::test]
+async fn a_caller_sees_the_lists_of_its_own_sessions_in_the_order_of_the_servers() {
+    let service = Server::new("front").tool(Tool::new("own", "", own)).page_size(2).start();
+    let registry = &service.registry();
+    let (first, second) = (Arc::new(Other::default()), Arc::new(Other::default()));
+    let _first = with_sessions(registry, &first, "a", "", &["ask", "own", "b", "a"]);
+    let _second = with_sessions(registry, &second, "b", "second_", &["b", "second_c"]);
+    let form = ClientCapabilities { elicitation_form: true, ..ClientCapabilities::default() };
+    let able = context_of(Era::Handshake, form, Origin::new("ada".into()));
+    // Two have a name each that the first server lists in the session too: these are not its own.
+    let (mut cursor, mut seen) = (None, Vec::new());
+    loop {
+        let operation = Operation::List(ListKind::Tools, cursor.clone());
+        let listed = registry.call(Call { operation, context: able.clone() }).await;
+        let Outcome::Complete(Payload::Page(page)) = listed else { panic!("{listed:?}") };
+        assert!(page.items.iter().count() <= 2);
+        seen.extend(page.items.iter().map(|item| item.name().to_owned()));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, ["own", "ask", "a", "b", "second_c"]);
+    for (name, server, there) in [
+        ("ask", &first, "tools/call ask"),
+        ("second_c", &second, "tools/call c"),
+        // Both may have it: the prefix of the first is empty.
+        ("second_unknown", &first, ""),
+        ("unknown", &first, "tools/call unknown"),
+    ] {
+        let operation = Operation::CallTool { name: name.to_owned(), arguments: None };
+        let outcome = registry.call(Call { operation, context: able.clone() }).await;
+        let asked = std::mem::take(&mut *server.asked.lock().unwrap());
+        match there {
+            "" => {
+                let Outcome::Fail(fault) = outcome else { panic!("{outcome:?}") };
+                assert_eq!((fault.kind, asked.len()), (FaultKind::UnknownTool, 0));
+            }
+            there => assert_eq!(asked, [there]),
+        }
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::Question;
-use creole_proto::op::{Change, Event as CallEvent, Outcome};
+use creole_proto::op::{Event as CallEvent, Outcome};
 use creole_proto::revision::Rules;
 use creole_proto::server::{Answer, Call, CallKey, Machine, Outbox, Role};
 use creole_proto::wire::{Fields, Frame, ScanError};
@@ -19,8 +19,9 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::stream::{Event, Next, Reader, Stream};
-use crate::call::{Origin, Outlet};
+use crate::call::{ConnectionId, Origin, Outlet};
 use crate::chain::BoxFuture;
+use crate::registry::Announcement;
 use crate::server::Service;
 use inner::{Inner, Open};
 
@@ -96,6 +97,11 @@ impl Conversation {
             }),
             room: Notify::new(),
         })
+    }
+
+    /// What tells it from other conversations.
+    fn id(&self) -> ConnectionId {
+        ConnectionId::of(self)
     }
 
     /// When it began.
@@ -198,7 +204,7 @@ impl Conversation {
         let mut inner = self.lock();
         let Inner { machine, outbox, .. } = &mut *inner;
         machine.finish(key, outcome, now, outbox);
-        inner.obey(&self.service, COMMON);
+        inner.obey(&self.service, self.id(), COMMON);
         if !inner.machine.is_open(key) {
             inner.calls.retain(|open| open.key != key);
         }
@@ -238,9 +244,12 @@ impl Conversation {
     }
 
     /// Tells of a change, or, when some were missed, that everything changed.
-    pub(super) fn announce(&self, change: Option<&Change>) {
-        self.with(COMMON, |machine, _, out| match change {
-            Some(change) => machine.announce(change, out),
+    pub(super) fn announce(&self, announcement: Option<&Announcement>) {
+        if announcement.is_some_and(|it| !it.to.includes(&self.origin)) {
+            return;
+        }
+        self.with(COMMON, |machine, _, out| match announcement {
+            Some(announcement) => machine.announce(&announcement.change, out),
             None => machine.announce_everything(out),
         });
     }
@@ -363,7 +372,7 @@ impl Conversation {
         let mut inner = self.lock();
         let Inner { machine, outbox, .. } = &mut *inner;
         act(machine, now, outbox);
-        inner.obey(&self.service, stream)
+        inner.obey(&self.service, self.id(), stream)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -386,8 +395,9 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
+        let id = self.id();
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        inner.machine.watched().for_each(|uri| self.service.registry().release(uri));
+        inner.machine.watched().for_each(|uri| self.service.registry().release(uri, id));
     }
 }
 
@@ -411,10 +421,14 @@ impl Outlet for Conversation {
                     inner.asks.retain(|(_, waiting)| !waiting.is_closed());
                     inner.asks.push((ask, answer));
                 }
-                inner.obey(&self.service, COMMON);
+                inner.obey(&self.service, self.id(), COMMON);
             }
             waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
         })
+    }
+
+    fn log(&self, event: CallEvent) {
+        self.with(COMMON, |machine, _, out| machine.log(&event, out));
     }
 
     fn release(&self, call: CallKey, retry: Duration) {

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use creole_proto::op::Change;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep_until};
 
 use super::conversation::Conversation;
 use super::sessions::Sessions;
+use crate::registry::Announcement;
 use crate::server::Service;
 
 /// The conversations that wait for changes, and one task that tells them.
@@ -82,7 +82,7 @@ impl Drop for Listening {
 }
 
 /// Runs until the endpoint is gone.
-async fn run(mut changes: Receiver<Change>, hub: Weak<Hub>, sessions: Weak<Sessions>) {
+async fn run(mut changes: Receiver<Announcement>, hub: Weak<Hub>, sessions: Weak<Sessions>) {
     let Some(begun) = sessions.upgrade().map(|sessions| sessions.begun()) else { return };
     loop {
         let Some(expiry) = sessions.upgrade().map(|sessions| sessions.expire()) else { return };

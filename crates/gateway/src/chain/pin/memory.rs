@@ -96,6 +96,11 @@ impl Memory {
         }
     }
 
+    /// Whether the tool was seen before.
+    pub(super) fn knows(&self, tool: &str) -> bool {
+        self.tools().contains_key(tool)
+    }
+
     fn note(&self, is_new: bool) {
         if is_new {
             self.is_new.store(true, Ordering::Release);

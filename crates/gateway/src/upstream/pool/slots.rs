@@ -48,9 +48,14 @@ impl Slots {
         if is_others(&holder) && self.count() >= self.most && !self.drop_resting(is_others) {
             return Err(Full::All(self.most));
         }
-        let slot = Slot::new();
+        let slot = Slot::new(Some(key.clone()));
         self.of.entry(holder).or_default().insert(key, Arc::clone(&slot));
         Ok(slot)
+    }
+
+    /// The place of this key, if there is one.
+    pub(super) fn find(&self, key: &Key) -> Option<Arc<Slot>> {
+        self.of.get(&key.owner.holder())?.get(key).map(Arc::clone)
     }
 
     /// How many there are, but for the gateway's own, which it always has.

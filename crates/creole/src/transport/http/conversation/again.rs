@@ -7,7 +7,7 @@ use creole_proto::op::{Event, Operation};
 use creole_proto::server::{Answer, Call as Started, CallKey};
 
 use super::Conversation;
-use crate::call::Outlet;
+use crate::call::{ConnectionId, Outlet};
 use crate::chain::BoxFuture;
 
 /// Watches again what the session's client watched. Within a tokio runtime.
@@ -21,15 +21,15 @@ pub(super) fn watch(conversation: &Arc<Conversation>) {
         return;
     }
     let (service, origin) = (conversation.service.clone(), conversation.origin.clone());
-    let watching = Arc::downgrade(conversation);
+    let (watching, id) = (Arc::downgrade(conversation), conversation.id());
     tokio::spawn(async move {
         for uri in uris {
             let operation = Operation::Subscribe { uri: uri.clone() };
             let started = Started { key: CallKey(0), operation, caller: caller.clone() };
             // A server that is not there any more has nothing to tell.
-            service.run(started, Arc::new(Nobody), origin.clone()).0.await;
+            service.run(started, Arc::new(Nobody(id)), origin.clone()).0.await;
             if !is_watched(&watching, &uri) {
-                service.registry().release(&uri);
+                service.registry().release(&uri, id);
             }
         }
     });
@@ -41,8 +41,8 @@ fn is_watched(conversation: &Weak<Conversation>, uri: &str) -> bool {
     conversation.is_some_and(|it| it.lock().machine.watched().any(|watched| watched == uri))
 }
 
-/// Nobody waits for what is done again.
-struct Nobody;
+/// Nobody waits for what is done again in the name of a connection.
+struct Nobody(ConnectionId);
 
 impl Outlet for Nobody {
     fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
@@ -51,5 +51,9 @@ impl Outlet for Nobody {
 
     fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
         Box::pin(std::future::ready(Err("nobody waits for this".to_owned())))
+    }
+
+    fn connection_id(&self) -> ConnectionId {
+        self.0
     }
 }

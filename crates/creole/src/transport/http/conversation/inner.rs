@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::super::stream::{Event, Stream};
 use super::{COMMON, StreamKey};
-use crate::call::Canceller;
+use crate::call::{Canceller, ConnectionId};
 use crate::server::Service;
 use crate::telemetry;
 
@@ -67,7 +67,12 @@ impl Inner {
     }
 
     /// Carries out what the machine wants; returns the calls to be started.
-    pub(super) fn obey(&mut self, service: &Service, current: StreamKey) -> Vec<Call> {
+    pub(super) fn obey(
+        &mut self,
+        service: &Service,
+        id: ConnectionId,
+        current: StreamKey,
+    ) -> Vec<Call> {
         let mut started = Vec::new();
         while let Some(action) = self.outbox.next_action() {
             match action {
@@ -82,7 +87,7 @@ impl Inner {
                 Action::Cancel(call, reason) => self.cancel(call, &reason),
                 Action::Answer(ask, answer) => self.answer(ask, answer),
                 Action::Release(uris) => {
-                    uris.iter().for_each(|uri| service.registry().release(uri));
+                    uris.iter().for_each(|uri| service.registry().release(uri, id));
                 }
                 Action::Observe(observation) => telemetry::observe(&observation),
             }

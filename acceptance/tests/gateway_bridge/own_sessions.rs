@@ -1,0 +1,89 @@
+//! What a client of the handshake era sees and hears of the session that its calls use, over HTTP.
+
+use creole_acceptance::gateway::{Answering, Legacy, Puppet, Show};
+use serde_json::{Value, json};
+
+use crate::{A_MOMENT, ALICE, BOB, Bridge};
+
+fn open(bridge: &Bridge, key: Option<&str>) -> Legacy {
+    Legacy::open(bridge.gateway.address(), "2025-11-25", json!({}), key)
+}
+
+/// Calls the tool, and says which server it came to.
+fn call(bridge: &Bridge, client: &Legacy) -> Puppet {
+    let params = json!({"name": "ask", "arguments": {}});
+    let mut call = client.begin(&json!(2), "tools/call", &params);
+    let called = bridge.puppets.hears("tools/call");
+    called.text("done");
+    assert_eq!(call.answer()["result"]["content"][0]["text"], "done");
+    called.by
+}
+
+/// Reads until a message of this method comes.
+fn hears(listening: &mut Answering, method: &str) -> Value {
+    loop {
+        let message = listening.message();
+        if message["method"] == method {
+            return message["params"].clone();
+        }
+    }
+}
+
+#[test]
+fn log_messages_outside_of_calls_reach_the_session_that_called_and_no_other() {
+    let show = Show::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"]);
+    let bridge = Bridge::with_keys(show);
+    let (alice, bob) = (open(&bridge, Some(ALICE)), open(&bridge, Some(BOB)));
+    let (mut alices, mut bobs) = (alice.listen(), bob.listen());
+    let server = call(&bridge, &alice);
+    call(&bridge, &bob);
+    for (level, data) in [("debug", "not wanted"), ("warning", "first"), ("error", "second")] {
+        server.tells("notifications/message", &json!({"level": level, "data": data}));
+    }
+    let said =
+        |listening: &mut Answering| hears(listening, "notifications/message")["data"].clone();
+    assert_eq!((said(&mut alices), said(&mut alices)), (json!("first"), json!("second")));
+    assert!(bobs.within(A_MOMENT).is_none(), "it is the session of another principal");
+}
+
+#[test]
+fn a_resource_is_watched_where_the_calls_go_and_changes_of_lists_are_seen_there() {
+    let capabilities = json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
+    let show = Show::new("2025-06-18", capabilities, &["ask"])
+        .answering("resources/list", json!({"resources": [{"uri": "a://b", "name": "b"}]}))
+        .leaving("tools/list");
+    let bridge = Bridge::with_keys(show);
+    let tools = |names: &[&str]| {
+        let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
+        json!({"tools": names.iter().map(tool).collect::<Vec<_>>()})
+    };
+    bridge.puppets.hears("tools/list").result(tools(&["ask"]));
+    let (alice, bob) = (open(&bridge, Some(ALICE)), open(&bridge, Some(BOB)));
+    let (mut alices, mut bobs) = (alice.listen(), bob.listen());
+    let mut subscribing = alice.begin(&json!(3), "resources/subscribe", &json!({"uri": "a://b"}));
+    let subscribed = bridge.puppets.hears("resources/subscribe");
+    subscribed.result(json!({}));
+    subscribing.answer();
+    let server = call(&bridge, &alice);
+    assert_eq!(server.pid, subscribed.by.pid);
+    server.tells("notifications/resources/updated", &json!({"uri": "a://b"}));
+    assert_eq!(hears(&mut alices, "notifications/resources/updated"), json!({"uri": "a://b"}));
+
+    server.tells("notifications/tools/list_changed", &json!({}));
+    hears(&mut alices, "notifications/tools/list_changed");
+    let mut listing = alice.begin(&json!(4), "tools/list", &json!({}));
+    // The shared list is fetched again too, because it may have changed as well.
+    loop {
+        if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
+            assert_eq!(heard.message["method"], "tools/list", "{}", heard.message);
+            let is_alices = heard.by.pid == server.pid;
+            heard.result(tools(if is_alices { &["ask", "added"] } else { &["ask"] }));
+        }
+        if let Some(answer) = listing.within(A_MOMENT / 10) {
+            let names = answer["result"]["tools"].as_array().unwrap();
+            assert_eq!(names.len(), 2, "{answer}");
+            break;
+        }
+    }
+    assert!(bobs.within(A_MOMENT).is_none(), "it is the session of another principal");
+}

@@ -1,0 +1,61 @@
+//! Changes that connections announce to their clients, and which connections do.
+
+use std::sync::Arc;
+
+use creole_proto::op::Change;
+
+use crate::call::Origin;
+
+/// A change, and the clients that it is announced to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Announcement {
+    /// What changed.
+    pub change: Change,
+    /// Whose clients are told.
+    pub to: Recipients,
+}
+
+/// The clients that a change is announced to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recipients {
+    /// All of them.
+    Everybody,
+    /// Those of one principal: what changed belongs to it alone.
+    Principal(Arc<str>),
+    /// The one client of a connection or session.
+    Session(Arc<str>),
+}
+
+impl Recipients {
+    /// Whether the client of this connection is among them.
+    pub fn includes(&self, origin: &Origin) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Principal(principal) => *principal == origin.principal,
+            Self::Session(name) => origin.conversation.as_ref() == Some(name),
+        }
+    }
+}
+
+impl From<Change> for Announcement {
+    fn from(change: Change) -> Self {
+        Self { change, to: Recipients::Everybody }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_one_is_announced_to_nobody_else() {
+        let (ada, other) = (Origin::new("ada".into()), Origin::new("ada".into()));
+        let (eve, alone) = (Origin::new("eve".into()), Origin::alone("ada".into()));
+        let all = [&ada, &other, &eve, &alone];
+        let told = |to: &Recipients| all.map(|origin| to.includes(origin));
+        assert_eq!(told(&Recipients::Everybody), [true; 4]);
+        assert_eq!(told(&Recipients::Principal("ada".into())), [true, true, false, true]);
+        let session = Recipients::Session(ada.conversation.clone().unwrap());
+        assert_eq!(told(&session), [true, false, false, false]);
+    }
+}

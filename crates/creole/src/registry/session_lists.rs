@@ -1,0 +1,146 @@
+//! Lists and items of other servers that single callers see: those of their own sessions with these servers.
+
+use std::sync::Arc;
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{Definition, Items, ListKind};
+use creole_proto::op::{Operation, Outcome};
+
+use super::audience::Viewer;
+use super::catalogue::Catalogue;
+use super::{Registry, State};
+use crate::call::{Call, Context};
+use crate::chain::{self, Endpoint};
+use crate::cursor::Position;
+
+/// What another server has for a caller that has a session of its own there.
+pub trait SessionLists: Send + Sync {
+    /// The list of the caller's session, under the names that items have here; nothing where it is the shared one.
+    fn list(&self, kind: ListKind, context: &Context) -> Option<SessionList>;
+
+    /// The item that is called `name` here and is not in the shared list, if the server may have it.
+    fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<Unlisted>;
+}
+
+/// The list of one session.
+pub type SessionList = Arc<[Arc<Definition>]>;
+
+/// An item that is not in the shared list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unlisted {
+    /// Its name at the server.
+    pub name: String,
+    /// Whether the caller's session lists it. Otherwise the server may still have it.
+    pub is_listed: bool,
+}
+
+/// Session lists by the ranks of their servers.
+pub(super) type RankedLists = Vec<(u32, SessionList)>;
+
+impl State {
+    /// The lists of the caller's own sessions.
+    pub(super) fn session_lists(&self, kind: ListKind, context: &Context) -> RankedLists {
+        let lists = self.offers.iter().filter_map(|(rank, offer)| {
+            let list = offer.sessions.as_ref()?.list(kind, context)?;
+            Some((*rank, list))
+        });
+        lists.collect()
+    }
+}
+
+impl Registry {
+    /// Passes a call on that names an item which is in no shared list: to the server whose session with the caller
+    /// lists it, or else to the only server that may have it. `None` if there is no such server.
+    pub(super) async fn call_unlisted(
+        &self,
+        kind: ListKind,
+        operation: impl FnOnce(String) -> Operation,
+        name: &str,
+        context: Context,
+    ) -> Option<Outcome> {
+        let (endpoint, there) = self.find_unlisted(kind, name, &context)?;
+        let outcome = endpoint.call_owned(Call { operation: operation(there), context }).await;
+        Some(match outcome {
+            Outcome::Fail(fault) if is_unknown(&fault) && fault.foreign_code.is_none() => {
+                fault.about(name).into()
+            }
+            outcome => outcome,
+        })
+    }
+
+    fn find_unlisted(
+        &self,
+        kind: ListKind,
+        name: &str,
+        context: &Context,
+    ) -> Option<(Arc<dyn Endpoint>, String)> {
+        let offers: Vec<_> = {
+            let state = self.read();
+            if !chain::admits_unlisted(state.tools.layers(), kind, name) {
+                return None;
+            }
+            let offers = state.offers.values();
+            offers.map(|it| (it.sessions.clone(), Arc::clone(&it.endpoint))).collect()
+        };
+        let mut candidates = Vec::new();
+        for (sessions, endpoint) in offers {
+            let Some(found) = sessions.and_then(|it| it.find(kind, name, context)) else {
+                continue;
+            };
+            if found.is_listed {
+                return Some((endpoint, found.name));
+            }
+            candidates.push((endpoint, found.name));
+        }
+        // Several may have it, and a guess could call the wrong one.
+        (candidates.len() == 1).then(|| candidates.remove(0))
+    }
+}
+
+fn is_unknown(fault: &Fault) -> bool {
+    matches!(fault.kind, FaultKind::UnknownTool | FaultKind::UnknownPrompt)
+}
+
+impl<T> Catalogue<T> {
+    /// The same as [`page`](Self::page) for a caller with session lists: each takes the place of what its server
+    /// lists for all. An item whose name another server has is left out.
+    pub(super) fn session_page(
+        &self,
+        after: Option<&Position>,
+        size: usize,
+        viewer: Viewer,
+        lists: &RankedLists,
+    ) -> (Items, Option<Position>) {
+        let all = self.merged(viewer, lists);
+        let start = after.map_or(0, |position| {
+            let place = all.iter().position(|item| item.name() == position.after);
+            place.map_or(position.index.saturating_sub(1), |place| place + 1).min(all.len())
+        });
+        let rest = &all[start..];
+        let page = &rest[..rest.len().min(size)];
+        let last = page.last().filter(|_| rest.len() > size);
+        let next =
+            last.map(|last| Position { index: start + page.len(), after: last.name().to_owned() });
+        (page.iter().cloned().collect(), next)
+    }
+
+    /// All that the caller sees, in the order of the servers.
+    fn merged(&self, viewer: Viewer, lists: &RankedLists) -> Vec<Arc<Definition>> {
+        let is_own = |rank: u32| lists.iter().any(|(own, _)| *own == rank);
+        let shared = self.seen_by(viewer).filter(|(rank, _)| !is_own(*rank));
+        let mut all: Vec<_> = shared.map(|(rank, item)| (rank, Arc::clone(item))).collect();
+        for (rank, list) in lists {
+            let free = list.iter().filter(|item| !self.is_taken(*rank, item.name()));
+            let shown = free.filter_map(|item| {
+                let shown = chain::shape(self.layers(), self.kind(), Arc::clone(item))?;
+                let is_free = !self.is_shown_by_another(*rank, shown.name());
+                let is_usable = !viewer.repeats || shown.mirrors().is_ok();
+                (is_free && is_usable).then_some((*rank, shown))
+            });
+            all.extend(shown);
+        }
+        // Stable, so that items of one server stay in their order.
+        all.sort_by_key(|(rank, _)| *rank);
+        all.into_iter().map(|(_, item)| item).collect()
+    }
+}

@@ -1,0 +1,405 @@
+//! What callers see and hear of the sessions that their calls use. The upstream is in this process, and keeps a state for
+//! each session.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use creole::Announcement;
+use creole::call::{Origin, Outlet};
+use creole::process::Program;
+use creole::proto::model::{ListKind, Question};
+use creole::proto::op::{Caller, Event, Operation, Payload};
+use creole::proto::revision::{Era, Revision};
+use creole::proto::server::{Answer, Call as Started, CallKey};
+use creole::transport::Memory;
+use creole::{Server, Service};
+use serde_json::{Value, json};
+use tokio::sync::broadcast::Receiver;
+use tokio::time::{sleep, timeout};
+
+use super::*;
+use crate::chain::testing::somebody;
+use crate::chain::{Filter, FilterSettings, Names, Pin};
+use crate::federation::Federation;
+
+static SESSIONS: AtomicU32 = AtomicU32::new(0);
+
+/// One session with the upstream.
+struct Session {
+    number: u32,
+    client: Memory,
+    capabilities: Value,
+    tools: Vec<&'static str>,
+    subscriptions: Vec<Value>,
+}
+
+impl Session {
+    async fn send(&mut self, message: Value) {
+        // A client that left hears nothing.
+        _ = self.client.send(format!("{message}\n").as_bytes()).await;
+    }
+
+    async fn tell(&mut self, method: &str, params: Value) {
+        self.send(json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
+    }
+
+    fn tools(&self) -> Value {
+        let form = self.capabilities.get("elicitation").map(|_| "form");
+        let apps = self.capabilities["extensions"].get("io.modelcontextprotocol/ui");
+        let names = self.tools.iter().copied().chain(form).chain(apps.map(|_| "app"));
+        let tool = |name| {
+            let description = match name {
+                "whoami" if self.tools.len() > 4 => format!("in session {}", self.number),
+                _ => String::new(),
+            };
+            json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
+        };
+        names.map(tool).collect()
+    }
+
+    async fn call(&mut self, id: &Value, params: &Value) {
+        let name = params["name"].as_str().unwrap();
+        match name {
+            "add" => {
+                self.tools.push("added");
+                self.tell("notifications/tools/list_changed", json!({})).await;
+            }
+            "update" => {
+                for uri in self.subscriptions.clone() {
+                    self.tell("notifications/resources/updated", json!({"uri": uri})).await;
+                }
+            }
+            _ => {}
+        }
+        let text = format!("{name} in session {}", self.number);
+        let result = json!({"content": [{"type": "text", "text": text}]});
+        self.send(json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
+        if name == "log" {
+            sleep(Duration::from_secs(1)).await;
+            let data = format!("session {}", self.number);
+            self.tell("notifications/message", json!({"level": "warning", "data": data})).await;
+        }
+    }
+
+    async fn take(&mut self, message: &Value) {
+        let (id, params) = (&message["id"], &message["params"]);
+        let result = match message["method"].as_str().unwrap_or_default() {
+            "initialize" => {
+                self.capabilities = params["capabilities"].clone();
+                json!({
+                    "protocolVersion": "2025-11-25", "serverInfo": {"name": "s", "version": "1"},
+                    "capabilities": {
+                        "tools": {"listChanged": true}, "resources": {"subscribe": true},
+                        "logging": {},
+                    },
+                })
+            }
+            "tools/list" => json!({"tools": self.tools()}),
+            "resources/list" => json!({"resources": [{"uri": "a://b", "name": "b"}]}),
+            "resources/subscribe" => {
+                self.subscriptions.push(params["uri"].clone());
+                json!({})
+            }
+            "resources/unsubscribe" => {
+                self.subscriptions.retain(|uri| *uri != params["uri"]);
+                json!({})
+            }
+            "tools/call" => return self.call(id, params).await,
+            "ping" => json!({}),
+            _ if id.is_null() => return,
+            _ => {
+                let error = json!({"code": -32601, "message": "Method not found"});
+                return self.send(json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
+            }
+        };
+        self.send(json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
+    }
+}
+
+async fn stateful(client: Memory) {
+    let mut session = Session {
+        number: SESSIONS.fetch_add(1, Ordering::Relaxed),
+        client,
+        capabilities: Value::Null,
+        tools: vec!["whoami", "add", "update", "log"],
+        subscriptions: Vec::new(),
+    };
+    let mut rest = Vec::new();
+    while let Some(bytes) = session.client.receive().await {
+        rest.extend_from_slice(&bytes);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            let message: Value = serde_json::from_slice(&line).unwrap();
+            session.take(&message).await;
+        }
+    }
+}
+
+/// A client's connection or session.
+struct Client<'a> {
+    service: &'a Service,
+    origin: Origin,
+    caller: Caller,
+    outlet: Arc<Heard>,
+    changes: Mutex<Receiver<Announcement>>,
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Outlet for Heard {
+    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(std::future::ready(Err("no".to_owned())))
+    }
+
+    fn log(&self, event: Event) {
+        let Event::Log { data, .. } = event else { panic!("{event:?}") };
+        self.0.lock().unwrap().push(data.as_str().to_owned());
+    }
+}
+
+impl<'a> Client<'a> {
+    fn new(service: &'a Service, principal: &str, era: Era, capabilities: &Value) -> Self {
+        let text = capabilities.to_string();
+        let declared = creole::proto::wire::Object::new(&text).unwrap();
+        let capabilities = Arc::new(ClientCapabilities::read(declared));
+        let caller = Caller {
+            rules: Revision::newest(era).rules(),
+            capabilities,
+            log: Some(creole::proto::model::Level::Info),
+            ..somebody()
+        };
+        let origin = match era {
+            Era::Handshake => Origin::new(principal.into()),
+            Era::Stateless => Origin::alone(principal.into()),
+        };
+        let changes = Mutex::new(service.registry().changes());
+        Self { service, origin, caller, outlet: Arc::default(), changes }
+    }
+
+    async fn ask(&self, operation: Operation) -> Outcome {
+        let started = Started { key: CallKey(1), operation, caller: self.caller.clone() };
+        self.service.run(started, Arc::clone(&self.outlet) as _, self.origin.clone()).0.await
+    }
+
+    async fn tools(&self) -> Vec<String> {
+        match self.ask(Operation::List(ListKind::Tools, None)).await {
+            Outcome::Complete(Payload::Page(page)) => {
+                page.items.iter().map(|item| item.name().to_owned()).collect()
+            }
+            other => panic!("no page: {other:?}"),
+        }
+    }
+
+    /// The text of a tool's result.
+    async fn call(&self, tool: &str) -> Result<String, FaultKind> {
+        let operation = Operation::CallTool { name: tool.to_owned(), arguments: None };
+        match self.ask(operation).await {
+            Outcome::Complete(Payload::Relayed(result)) => {
+                let result: Value = serde_json::from_str(result.result().as_str()).unwrap();
+                Ok(result["content"][0]["text"].as_str().unwrap().to_owned())
+            }
+            Outcome::Fail(fault) => Err(fault.kind),
+            other => panic!("no result: {other:?}"),
+        }
+    }
+
+    /// The changes that the client is told of until nothing more comes.
+    async fn told(&self) -> Vec<Change> {
+        // The clock is moved only when nothing else is to be done.
+        sleep(Duration::from_millis(10)).await;
+        let mut changes = self.changes.lock().unwrap();
+        let mut told = Vec::new();
+        while let Ok(announcement) = changes.try_recv() {
+            if announcement.to.includes(&self.origin) {
+                told.push(announcement.change);
+            }
+        }
+        told
+    }
+}
+
+fn settings(name: &str) -> Settings {
+    dial::inside::add(name, stateful);
+    let revision = Revision::newest(Era::Handshake).rules();
+    let speak = Speak::Revision(revision);
+    Settings { speak, ..Settings::new(Way::Child(Program::new(name, "none"))) }
+}
+
+fn gateway(federation: &Federation, settings: Settings) -> Service {
+    let service = Server::new("gateway").with(federation.layer()).start();
+    federation.begin(vec![settings], &service.registry(), false);
+    service
+}
+
+const SHARED: [&str; 4] = ["whoami", "add", "update", "log"];
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_a_session_gets_is_listed_and_called_there_and_nowhere_else() {
+    for era in [Era::Handshake, Era::Stateless] {
+        let federation = Federation::default();
+        let service = gateway(&federation, settings("sessions_adding"));
+        let ann = Client::new(&service, "ann", era, &json!({}));
+        let bob = Client::new(&service, "bob", era, &json!({}));
+        assert_eq!(ann.tools().await, SHARED);
+        let added = ann.call("add").await.unwrap();
+        bob.call("whoami").await.unwrap();
+        assert_eq!(ann.told().await, [Change::List(ListKind::Tools)]);
+        assert_eq!(bob.told().await, [], "it is Ann's session");
+        assert_eq!(ann.tools().await, ["whoami", "add", "update", "log", "added"]);
+        assert_eq!(bob.tools().await, SHARED);
+        let called = ann.call("added").await.unwrap();
+        assert_eq!(called.replace("added", "add"), added, "in the same session");
+        let texts = match ann.ask(Operation::List(ListKind::Tools, None)).await {
+            Outcome::Complete(Payload::Page(page)) => format!("{:?}", page.items),
+            other => panic!("{other:?}"),
+        };
+        assert!(texts.contains("in session"), "worded as in her session: {texts}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_with_a_capability_or_an_extension_sees_what_the_server_has_for_it() {
+    let apps = json!({"extensions": {"io.modelcontextprotocol/ui": {}}});
+    let rows = [(json!({"elicitation": {}}), "form"), (apps, "app")];
+    for (capabilities, tool) in rows {
+        for era in [Era::Handshake, Era::Stateless] {
+            for affinity in [Affinity::Principal, Affinity::Session, Affinity::Single] {
+                let federation = Federation::default();
+                let settings = Settings { affinity, ..settings("sessions_able") };
+                let service = gateway(&federation, settings);
+                let able = Client::new(&service, "ann", era, &capabilities);
+                let plain = Client::new(&service, "ann", era, &json!({}));
+                let what = format!("{tool} {era:?} {affinity:?}");
+                assert_eq!(able.tools().await.last().unwrap(), tool, "{what}");
+                let before = SESSIONS.load(Ordering::Relaxed);
+                assert!(able.call(tool).await.is_ok(), "{what}");
+                // A call that names no session has one for itself.
+                let is_alone = affinity == Affinity::Session && era == Era::Stateless;
+                if !is_alone {
+                    assert_eq!(
+                        SESSIONS.load(Ordering::Relaxed),
+                        before,
+                        "the same session: {what}"
+                    );
+                }
+                if affinity != Affinity::Single {
+                    assert_eq!(plain.tools().await, SHARED, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_no_list_has_is_called_unless_a_layer_withholds_it() {
+    let federation = Federation::default();
+    let service = gateway(&federation, settings("sessions_plain"));
+    let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
+    assert!(ann.call("unlisted").await.unwrap().starts_with("unlisted in session"));
+
+    let deny = FilterSettings {
+        kinds: vec![ListKind::Tools],
+        deny: Names::new(["un*"]),
+        ..FilterSettings::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let pin = Pin::new("sessions_pinned", &folder.path().join("pins.json")).unwrap();
+    let layers: [(&str, Arc<dyn creole::Middleware>); 2] =
+        [("sessions_denied", Arc::new(Filter::new(deny))), ("sessions_pinned", Arc::new(pin))];
+    for (name, layer) in layers {
+        let federation = Federation::default();
+        let chain = Chain::new(vec![layer]);
+        let service = gateway(&federation, Settings { chain, ..settings(name) });
+        let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
+        assert_eq!(ann.call("unlisted").await, Err(FaultKind::UnknownTool), "{name}");
+        assert!(ann.call("whoami").await.is_ok(), "{name}");
+        ann.call("add").await.unwrap();
+        ann.told().await;
+        assert_eq!(ann.tools().await.last().unwrap(), "added", "what a session lists is judged");
+        assert!(ann.call("added").await.is_ok(), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prefix_says_which_upstream_has_an_unlisted_tool_and_without_one_nobody_guesses() {
+    let prefixed = |name: &str, prefix: &str| Settings {
+        naming: Naming { prefix: prefix.to_owned() },
+        ..settings(name)
+    };
+    let federation = Federation::default();
+    let service = Server::new("gateway").with(federation.layer()).start();
+    let servers = vec![
+        prefixed("sessions_one", "one__"),
+        prefixed("sessions_two", ""),
+        prefixed("sessions_three", ""),
+    ];
+    federation.begin(servers, &service.registry(), false);
+    let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
+    ann.tools().await;
+    assert_eq!(ann.call("unlisted").await, Err(FaultKind::UnknownTool), "two may have it");
+    // The others have tools of any name, but a prefix is plain.
+    assert!(ann.call("two__unlisted").await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
+    let able = json!({"elicitation": {}});
+    for (era, capabilities, affinity) in [
+        (Era::Handshake, json!({}), Affinity::Principal),
+        (Era::Handshake, able.clone(), Affinity::Principal),
+        (Era::Stateless, json!({}), Affinity::Principal),
+        (Era::Stateless, able.clone(), Affinity::Single),
+        (Era::Handshake, able, Affinity::Single),
+    ] {
+        let federation = Federation::default();
+        let settings = Settings { affinity, ..settings("sessions_watched") };
+        let service = gateway(&federation, settings);
+        let ann = Client::new(&service, "ann", era, &capabilities);
+        let bob = Client::new(&service, "bob", era, &capabilities);
+        let subscribe = || Operation::Subscribe { uri: "a://b".to_owned() };
+        let subscribed = ann.ask(subscribe()).await;
+        assert!(matches!(subscribed, Outcome::Complete(_)), "{subscribed:?}");
+        ann.call("update").await.unwrap();
+        let updated = Change::Resource("a://b".to_owned());
+        assert_eq!(ann.told().await, [updated.clone()], "{era:?} {affinity:?}");
+        if affinity == Affinity::Principal {
+            assert_eq!(bob.told().await, [], "it is Ann's session");
+            bob.ask(subscribe()).await;
+            ann.call("update").await.unwrap();
+            assert_eq!((ann.told().await, bob.told().await), (vec![updated.clone()], vec![]));
+        }
+        service.registry().release("a://b", ann.outlet.connection_id());
+        sleep(2 * LINGER).await;
+        ann.call("update").await.unwrap();
+        assert_eq!(ann.told().await, [], "nobody watches any more");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_outside_of_a_call_reaches_the_session_of_its_caller_and_no_other() {
+    for affinity in [Affinity::Principal, Affinity::Single, Affinity::Shared] {
+        let federation = Federation::default();
+        let settings = Settings { affinity, ..settings("sessions_logging") };
+        let service = gateway(&federation, settings);
+        let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
+        let bob = Client::new(&service, "bob", Era::Handshake, &json!({}));
+        bob.call("whoami").await.unwrap();
+        let said = ann.call("log").await.unwrap();
+        timeout(Duration::from_secs(5), std::future::pending::<()>()).await.unwrap_err();
+        let heard = |client: &Client<'_>| client.outlet.0.lock().unwrap().clone();
+        let expected = match affinity {
+            // It may be about a call of another caller.
+            Affinity::Shared => Vec::new(),
+            _ => vec![format!("{:?}", said.replace("log in ", ""))],
+        };
+        assert_eq!(heard(&ann), expected, "{affinity:?}");
+        if affinity == Affinity::Principal {
+            assert!(heard(&bob).is_empty(), "it is Ann's session");
+        }
+    }
+}
