@@ -1,6 +1,7 @@
 //! Arguments of a tool, written as `name=value` and read as the tool's schema says.
 
-use serde_json::{Map, Value};
+use creole_tools::ordered::Ordered;
+use serde_json::Value;
 
 use crate::commands::few;
 use crate::failure::Failure;
@@ -20,30 +21,31 @@ const OPENING: [&str; 8] = [
 
 /// The object of the arguments, checked for names that the tool does not have and for those that it needs.
 /// `text` is the schema as the server wrote it.
-pub(crate) fn typed(tool: &str, text: &str, given: &[String]) -> Result<Value, Failure> {
+pub(crate) fn typed(tool: &str, text: &str, given: &[String]) -> Result<Ordered, Failure> {
     let schema: Value = serde_json::from_str(text).unwrap_or_default();
     let schema = &schema;
-    let mut arguments = Map::new();
+    let mut arguments: Vec<(String, Ordered)> = Vec::new();
     for entry in given {
         let (name, value) = split(entry)?;
         if schema["properties"].get(name).is_none() && is_closed(schema) {
             return Err(Failure::Usage(unknown(tool, &property::names(text), name)));
         }
         let value = read_as(tool, schema, name, value).map_err(Failure::Usage)?;
-        if arguments.insert(name.to_owned(), value).is_some() {
+        if arguments.iter().any(|(known, _)| known == name) {
             return Err(Failure::Usage(format!("the argument `{name}` is given twice")));
         }
+        arguments.push((name.to_owned(), value.into()));
     }
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let missing: Vec<String> = required
-        .filter(|name| !arguments.contains_key(*name))
+        .filter(|name| !arguments.iter().any(|(known, _)| known == name))
         .map(|name| format!("--arg {name}={}", placeholder(schema, name)))
         .collect();
     if !missing.is_empty() {
         let what = format!("the tool `{tool}` also needs {}", missing.join(" "));
         return Err(Failure::Usage(what));
     }
-    Ok(Value::Object(arguments))
+    Ok(Ordered::Members(arguments))
 }
 
 /// The name and the text of an argument.
@@ -213,6 +215,12 @@ mod tests {
         ] {
             assert_eq!(refused(open, "x=1"), None, "{open}");
         }
+    }
+
+    #[test]
+    fn arguments_are_sent_in_the_order_in_which_they_are_given() {
+        let given = ["z=1".to_owned(), "a=x".to_owned()];
+        assert_eq!(typed("tool", "{}", &given).unwrap().to_string(), r#"{"z":1,"a":"x"}"#);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What happens while a call goes on, told to the person at stderr.
 
 use creole::proto::op::Event;
+use creole_tools::ordered::Ordered;
 use serde_json::Value;
 
 use crate::{output, progress};
@@ -12,7 +13,7 @@ pub(crate) fn tell(event: Event) {
             progress::tell(progress, total, message);
         }
         Event::Log { level, logger, data } => {
-            let data: Value = data.decode().unwrap_or(Value::Null);
+            let data = data.decode().unwrap_or(Ordered::Leaf(Value::Null));
             output::talk(&log_line(level.name(), logger.as_deref(), &data));
         }
         // Whoever visited a page here knows.
@@ -20,12 +21,9 @@ pub(crate) fn tell(event: Event) {
     }
 }
 
-fn log_line(level: &str, logger: Option<&str>, data: &Value) -> String {
+fn log_line(level: &str, logger: Option<&str>, data: &Ordered) -> String {
     let logger = logger.map(|logger| format!(" {logger}")).unwrap_or_default();
-    let said = match data {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
+    let said = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
     format!("server{}: {level}: {}", output::printable(&logger), output::printable(&said))
 }
 
@@ -37,7 +35,9 @@ mod tests {
 
     #[test]
     fn a_log_message_is_a_line_of_its_server() {
-        assert_eq!(log_line("warning", Some("db"), &json!("slow")), "server db: warning: slow");
-        assert_eq!(log_line("info", None, &json!({"a": 1})), "server: info: {\"a\":1}");
+        let slow = Ordered::from(json!("slow"));
+        assert_eq!(log_line("warning", Some("db"), &slow), "server db: warning: slow");
+        let data: Ordered = serde_json::from_str(r#"{"z":1,"a":2}"#).unwrap();
+        assert_eq!(log_line("info", None, &data), r#"server: info: {"z":1,"a":2}"#);
     }
 }

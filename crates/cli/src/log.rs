@@ -20,6 +20,8 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::fmt::{Layer, MakeWriter, layer};
 use tracing_subscriber::layer::SubscriberExt;
 
+use crate::output;
+
 /// What a pipe that can be written to takes without blocking (POSIX: `PIPE_BUF`, on Linux 4096).
 const PIECE: usize = 512;
 
@@ -125,6 +127,8 @@ impl<W: Outlet> Lines<W> {
 
     fn write_event(&self, event: &[u8]) {
         let line = one_line(&String::from_utf8_lossy(event));
+        // A line of progress would stand before it.
+        output::erase_status();
         let mut state = self.outlet.lock().unwrap_or_else(PoisonError::into_inner);
         let notice = (self.notice)(state.lost);
         if state.lost > 0 && state.write_line(&notice) {

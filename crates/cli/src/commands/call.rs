@@ -6,6 +6,7 @@ use creole::client::Client;
 use creole::proto::model::ListKind;
 use creole::proto::revision::Era;
 use creole::proto::wire::{Object, Raw};
+use creole_tools::ordered::Ordered;
 use serde_json::{Value, json};
 
 use super::one_word;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
 }
 
 /// The arguments that are given as one object.
-fn object(text: &str) -> Result<Value, Failure> {
+fn object(text: &str) -> Result<Ordered, Failure> {
     let mut stdin = String::new();
     let text = match text {
         "-" => {
@@ -50,7 +51,7 @@ fn object(text: &str) -> Result<Value, Failure> {
         text => text,
     };
     match serde_json::from_str(text) {
-        Ok(object @ Value::Object(_)) => Ok(object),
+        Ok(object @ Ordered::Members(_)) => Ok(object),
         Ok(_) => {
             Err(Failure::Usage("`--args` takes a JSON object, such as `{\"a\":1}`".to_owned()))
         }
@@ -77,7 +78,7 @@ fn show(tool: &str, result: &Raw, as_json: bool) -> Result<(), Failure> {
     if as_json {
         output::data(&format!("{}\n", result.as_str()))?;
     }
-    let text = text(&read);
+    let text = text(&read, result);
     match (is_error, as_json) {
         (true, _) => Err(Failure::Call(match text.trim() {
             "" => format!("the tool `{tool}` failed and does not say why"),
@@ -88,11 +89,14 @@ fn show(tool: &str, result: &Raw, as_json: bool) -> Result<(), Failure> {
     }
 }
 
-/// The content, or where there is none, the structured content.
-fn text(result: &Value) -> String {
+/// The content, or where there is none, the structured content in the order in which it was written.
+fn text(result: &Value, written: &Raw) -> String {
     let has_content = result["content"].as_array().is_some_and(|content| !content.is_empty());
-    match result.get("structuredContent") {
-        Some(structured) if !has_content => format!("{structured:#}"),
+    let structured = written.object().and_then(|result| result.get("structuredContent"));
+    match structured.and_then(|text| serde_json::from_str::<Ordered>(text).ok()) {
+        Some(structured) if !has_content => {
+            serde_json::to_string_pretty(&structured).unwrap_or_default()
+        }
         _ => blocks(&result["content"]),
     }
 }
@@ -103,14 +107,19 @@ mod tests {
 
     #[test]
     fn structured_content_speaks_where_nothing_else_does() {
-        assert_eq!(text(&json!({"content": [], "structuredContent": 5})), "5");
-        let both = json!({"content": [{"type": "text", "text": "five"}], "structuredContent": 5});
-        assert_eq!(text(&both), "five");
+        let text = |written: &str| {
+            let written = Raw::parse(written).unwrap();
+            text(&written.decode().unwrap(), &written)
+        };
+        let structured = r#"{"content":[],"structuredContent":{"z":1,"a":2}}"#;
+        assert_eq!(text(structured), "{\n  \"z\": 1,\n  \"a\": 2\n}");
+        let both = r#"{"content":[{"type":"text","text":"five"}],"structuredContent":5}"#;
+        assert_eq!(text(both), "five");
     }
 
     #[test]
     fn only_an_object_holds_arguments() {
-        assert_eq!(object("{\"a\":1}").unwrap(), json!({"a": 1}));
+        assert_eq!(object("{\"z\":1,\"a\":2}").unwrap().to_string(), "{\"z\":1,\"a\":2}");
         assert!(object("[1]").unwrap_err().to_string().contains("JSON object"));
         assert!(object("{").unwrap_err().to_string().contains("EOF"));
     }
