@@ -1,5 +1,5 @@
-//! A server made with rmcp, which knows 2026-07-28 and the revisions before; it asks only in 2026-07-28, where a call
-//! ends with its questions. It serves on its standard streams.
+//! A server made with rmcp, which knows 2026-07-28 and the revisions before. In 2026-07-28 a call ends with its questions;
+//! in a session it asks while the call waits. It serves on its standard streams.
 //!
 //! `../README.md` describes its tools.
 
@@ -13,8 +13,8 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateMessageRequest,
     CreateMessageRequestParams, ElicitRequest, ElicitRequestParams, ErrorData, Implementation,
     InputRequest, InputRequests, InputRequiredResult, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, SamplingMessage, ServerCapabilities,
-    ServerConfig, SubscriptionFilter, Tool,
+    PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, SamplingMessage,
+    ServerCapabilities, ServerConfig, ServerRequest, SubscriptionFilter, Tool,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
@@ -72,7 +72,16 @@ impl ServerHandler for Tools {
             let value = request.arguments.as_ref().and_then(|given| given.get(name));
             value.and_then(Value::as_str).unwrap_or_default().to_owned()
         };
-        let answer = request.input_responses.as_ref().and_then(|all| all.get("asked"));
+        let answered = request.input_responses.as_ref().and_then(|all| all.get("asked"));
+        let question = match &*request.name {
+            "greet" => Some(form()),
+            "think" => Some(sample()),
+            _ => None,
+        };
+        let answer = match question {
+            Some(question) if shakes_hands(&context) => Some(ask(&context, question).await?),
+            _ => answered.map(|answer| json!(answer)),
+        };
         match &*request.name {
             "echo" => Ok(text(&given("text"))),
             "weather" => {
@@ -101,6 +110,10 @@ impl ServerHandler for Tools {
             }),
             "grow" => {
                 self.grown.send_modify(|grown| *grown += 1);
+                if shakes_hands(&context) {
+                    // Whoever waits for the news notices that it is missing.
+                    let _ = context.peer.notify_tool_list_changed().await;
+                }
                 Ok(text("grown"))
             }
             "wait" => {
@@ -147,6 +160,25 @@ fn tool(name: String, texts: &[&str]) -> Tool {
 
 fn text(said: &str) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(said)]).into()
+}
+
+/// Whether the call was made in a session.
+fn shakes_hands(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version() != Some(ProtocolVersion::V_2026_07_28)
+}
+
+/// Asks while the call waits.
+async fn ask(
+    context: &RequestContext<RoleServer>,
+    question: InputRequest,
+) -> Result<Value, ErrorData> {
+    let request = match question {
+        InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
+        InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
+        _ => return Err(ErrorData::internal_error("nothing else is asked", None)),
+    };
+    let refused = |error: rmcp::ServiceError| ErrorData::internal_error(error.to_string(), None);
+    Ok(json!(context.peer.send_request(request).await.map_err(refused)?))
 }
 
 /// Ends a call with a question.
