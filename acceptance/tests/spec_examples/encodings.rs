@@ -31,33 +31,25 @@ fn every_list_and_every_definition_is_as_each_revision_asks() {
             ("resources/templates/list", ListKind::Templates),
             ("prompts/list", ListKind::Prompts),
         ] {
-            let page = Page {
-                excluded: Vec::new(),
-                kind,
-                items: items(kind).into_iter().map(Arc::new).collect(),
-                next: Some("next".to_owned()),
-                cache: CacheHints { ttl_ms: 1000, public: true },
-            };
-            stage.answer(method, json!({}), Outcome::Complete(Payload::Page(page)));
+            stage.answer(method, json!({}), Outcome::Complete(Payload::Page(page(kind))));
         }
     }
+}
+
+const CACHE: CacheHints = CacheHints { ttl_ms: 1000, public: true };
+
+fn page(kind: ListKind) -> Page {
+    let items = items(kind).into_iter().map(Arc::new).collect();
+    Page { kind, items, excluded: Vec::new(), next: Some("next".to_owned()), cache: CACHE }
 }
 
 #[test]
 fn skills_and_directories_are_as_their_extension_asks() {
     let stages = Stage::of_each_revision().into_iter();
     for mut stage in stages.filter(|stage| stage.era() == Era::Stateless) {
-        let cache = CacheHints { ttl_ms: 1000, public: true };
-        let page = |kind: ListKind| Page {
-            excluded: Vec::new(),
-            kind,
-            items: items(kind).into_iter().map(Arc::new).collect(),
-            next: Some("next".to_owned()),
-            cache,
-        };
         let list = Payload::Page(page(ListKind::Skills));
         stage.answer("skills/list", json!({}), Outcome::Complete(list));
-        let one = Payload::Skill(Arc::new((&skill()).into()), cache);
+        let one = Payload::Skill(Arc::new((&skill()).into()), CACHE);
         stage.answer("skills/get", json!({"uri": "skill://a/b/SKILL.md"}), Outcome::Complete(one));
         let directory = Payload::Directory(page(ListKind::Resources));
         stage.answer(
