@@ -115,14 +115,58 @@ impl Held {
         self.bytes = bytes;
         Ok(())
     }
+
+    /// Gives back what is more than this.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let less = self.bytes.saturating_sub(bytes);
+        if less > 0 {
+            self.bytes -= less;
+            self.budget.0.used.fetch_sub(less, Ordering::Relaxed);
+            self.budget.0.shares[self.share].fetch_sub(less, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.budget.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
-            self.budget.0.shares[self.share].fetch_sub(self.bytes, Ordering::Relaxed);
+        self.shrink_to(0);
+    }
+}
+
+/// The part of a budget that a buffer holds. One that is small holds nothing.
+pub(crate) struct Room<F> {
+    hold: Option<F>,
+    held: Option<Held>,
+}
+
+impl<F: FnOnce() -> Held> Room<F> {
+    /// Nothing at first; the first time that a buffer is not small, `hold` says for whom it is.
+    pub(crate) fn new(hold: F) -> Self {
+        Self { hold: Some(hold), held: None }
+    }
+
+    /// Holds as much as a buffer of this size needs, if that is more than before.
+    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), NoRoom> {
+        if bytes <= SMALL {
+            return Ok(());
         }
+        if let Some(hold) = self.hold.take() {
+            self.held = Some(hold());
+        }
+        self.held.as_mut().map_or(Ok(()), |held| held.grow_to(bytes))
+    }
+
+    /// Holds as much as a buffer of this size needs.
+    pub(crate) fn fit(&mut self, bytes: usize) -> Result<(), NoRoom> {
+        if let Some(held) = &mut self.held {
+            held.shrink_to(if bytes <= SMALL { 0 } else { bytes });
+        }
+        self.grow_to(bytes)
+    }
+
+    /// What is held, if anything ever was.
+    pub(crate) fn into_held(self) -> Option<Held> {
+        self.held
     }
 }
 
@@ -159,6 +203,25 @@ mod tests {
         drop(first);
         assert_eq!((budget.used(), second.grow_to(700)), (300, Ok(())));
         drop(second);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_buffer_holds_what_it_needs_once_it_is_not_small() {
+        let budget = Budget::new(4 * SMALL);
+        let mut room = Room::new(|| budget.hold(0));
+        for (bytes, expected) in [
+            (SMALL, 0),
+            (SMALL + 1, SMALL + 1),
+            (3 * SMALL, 3 * SMALL),
+            (2 * SMALL, 2 * SMALL),
+            (1, 0),
+        ] {
+            assert_eq!((room.fit(bytes), budget.used()), (Ok(()), expected));
+        }
+        assert_eq!((room.fit(4 * SMALL), budget.used()), (Err(NoRoom), 0));
+        assert_eq!((room.grow_to(2 * SMALL), room.grow_to(1)), (Ok(()), Ok(())));
+        drop(room.into_held());
         assert_eq!(budget.used(), 0);
     }
 

@@ -14,6 +14,8 @@ mod encrypted;
 mod hearing;
 #[path = "client/http.rs"]
 mod http;
+#[path = "client/memory.rs"]
+mod memory;
 #[path = "client/mending.rs"]
 mod mending;
 #[path = "client/orphans.rs"]

@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::link::{Carrier, Inbox, LARGE, Link, Transport};
+use crate::budget::{Budget, Held, NoRoom, Room};
 use crate::chain::BoxFuture;
 use crate::process::{Child, ChildInput, ChildOutput, Exit, Program, Tail, unavailable};
 use crate::transport::{Sink, Source};
@@ -48,6 +49,7 @@ pub struct LineServer<I, O> {
     output: O,
     child: Option<Child>,
     longest: usize,
+    budget: Budget,
     /// What was read of it before.
     unread: Vec<u8>,
 }
@@ -59,13 +61,28 @@ impl<I: Source + 'static, O: Sink + 'static> LineServer<I, O> {
     /// The server that is called `name`, writes what `input` reads and reads what `output` writes.
     pub fn new(name: impl Into<String>, input: I, output: O) -> Self {
         let (name, unread) = (name.into(), Vec::new());
-        Self { name, input, output, child: None, longest: LONGEST, unread }
+        Self {
+            name,
+            input,
+            output,
+            child: None,
+            longest: LONGEST,
+            budget: Budget::of_process(),
+            unread,
+        }
     }
 
     /// The same server; longer messages of it are dropped, and the calls that they answer fail.
     #[must_use]
     pub fn longest_message(mut self, bytes: usize) -> Self {
         self.longest = bytes;
+        self
+    }
+
+    /// The same server; messages of it take memory of this budget while they are buffered.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
         self
     }
 }
@@ -115,6 +132,8 @@ impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
             inbox: inbox.clone(),
             input: self.input,
             lines: Lines::new(self.longest),
+            longest: self.longest,
+            room: Room::new(hold(self.budget, Arc::clone(&name))),
             unread: self.unread,
         };
         let exited = self.child.as_ref().map(Child::exited);
@@ -270,8 +289,18 @@ struct Reader<I> {
     inbox: Inbox,
     input: I,
     lines: Lines,
+    longest: usize,
+    /// The memory for a message that came in part.
+    room: Room<Hold>,
     /// What was read before.
     unread: Vec<u8>,
+}
+
+/// Says for whom memory is held.
+type Hold = Box<dyn FnOnce() -> Held + Send>;
+
+fn hold(budget: Budget, name: Arc<str>) -> Hold {
+    Box::new(move || budget.hold(&*name))
 }
 
 impl<I: Source> Reader<I> {
@@ -318,8 +347,24 @@ impl<I: Source> Reader<I> {
         }
     }
 
+    /// Holds memory for a message that came in part, of which there is more now. Without memory it is one that is too
+    /// long.
+    fn make_room(&mut self, more: usize) {
+        let buffered = self.lines.buffered();
+        let needed = if buffered == 0 { 0 } else { buffered + more };
+        let limit = match self.room.fit(needed) {
+            Ok(()) => self.longest,
+            Err(NoRoom) => {
+                tracing::warn!(upstream = %self.name, "there is no memory left for a message; it is dropped");
+                buffered.max(CHUNK).min(self.longest)
+            }
+        };
+        self.lines.set_limit(limit);
+    }
+
     /// Hands on the messages that end in these bytes.
     fn take(&mut self, mut rest: &[u8]) {
+        self.make_room(rest.len());
         while let Some(line) = self.lines.next(&mut rest) {
             match line {
                 Line::Complete(line) if line.len() < LARGE => self.inbox.received(line, None),

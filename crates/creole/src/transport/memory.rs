@@ -2,6 +2,7 @@
 
 use std::io;
 
+use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::{Sink, Source};
@@ -45,7 +46,8 @@ impl Memory {
 
     /// The two directions apart.
     pub fn split(self) -> (MemorySource, MemorySink) {
-        (MemorySource { receiver: self.receiver }, MemorySink { sender: self.sender })
+        let source = MemorySource { receiver: self.receiver, rest: Bytes::new() };
+        (source, MemorySink { sender: self.sender })
     }
 }
 
@@ -53,6 +55,8 @@ impl Memory {
 #[derive(Debug)]
 pub struct MemorySource {
     receiver: mpsc::Receiver<Vec<u8>>,
+    /// What was sent at once and did not fit into one read.
+    rest: Bytes,
 }
 
 /// The writing half.
@@ -62,8 +66,11 @@ pub struct MemorySink {
 }
 
 impl Source for MemorySource {
-    async fn read(&mut self, buffer: &mut Vec<u8>, _: usize) -> io::Result<usize> {
-        let chunk = self.receiver.recv().await.unwrap_or_default();
+    async fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+        if self.rest.is_empty() {
+            self.rest = self.receiver.recv().await.unwrap_or_default().into();
+        }
+        let chunk = self.rest.split_to(self.rest.len().min(most));
         buffer.extend_from_slice(&chunk);
         Ok(chunk.len())
     }

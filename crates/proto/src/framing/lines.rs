@@ -93,6 +93,16 @@ impl Lines {
         })
     }
 
+    /// How much memory the line takes that has not ended.
+    pub fn buffered(&self) -> usize {
+        if self.spent || self.pending.is_empty() { 0 } else { self.pending.capacity() }
+    }
+
+    /// From now on a line may have `limit` bytes.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// Calls `on_line` for each line that ends in `chunk`.
     pub fn feed(&mut self, mut chunk: &[u8], mut on_line: impl FnMut(Line<'_>)) {
         while let Some(line) = self.next(&mut chunk) {

@@ -145,6 +145,11 @@ impl SseDecoder {
         }
     }
 
+    /// How much memory the event takes that has not ended.
+    pub fn buffered(&self) -> usize {
+        self.pending.capacity() + self.event.data.capacity()
+    }
+
     /// Calls `on_event` for each event that ends in `chunk`.
     pub fn feed(&mut self, mut chunk: &[u8], mut on_event: impl FnMut(Result<Event, SseError>)) {
         while let Some(event) = self.next(&mut chunk) {

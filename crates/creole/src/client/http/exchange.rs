@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::answer::{Body, Head, Kind};
 use super::head::{LAST_EVENT_NAME, SESSION_NAME};
 use super::request::Request;
-use super::wire::{self, Events, Unread};
+use super::wire::{self, Events, Missed, Unread};
 use super::{Inner, fault};
 use crate::client::link::LARGE;
 
@@ -109,9 +109,12 @@ fn speaks_for_itself(status: StatusCode) -> bool {
 /// Takes an answer that is one document. In the stateless era errors have their own status as well.
 async fn answer(inner: &Arc<Inner>, call: CallKey, head: &Head, body: Body) -> Result<(), Fault> {
     let name = inner.target.name();
-    match wire::document(body, inner.target.longest()).await {
-        Ok(document) if document.len() < LARGE => inner.inbox.received(&document, Some(call)),
-        Ok(document) => inner.inbox.received_large(document, Some(call)),
+    match wire::document(body, inner.target.longest(), inner.target.hold()).await {
+        Ok(document) if document.bytes.len() < LARGE => {
+            inner.inbox.received(&document.bytes, Some(call));
+        }
+        Ok(document) => inner.inbox.received_large(document.into_bytes(), Some(call)),
+        Err(Unread::NoRoom) => return Err(fault::no_room(name)),
         Err(Unread::TooLong) => return Err(fault::no_answer(name, "a message that is too long")),
         Err(Unread::Broken) => return Err(fault::stream_lost(name)),
     }
@@ -221,11 +224,18 @@ impl Place {
 
 /// Brings in the messages of a stream until it ends.
 pub(super) async fn take(inner: &Arc<Inner>, call: Option<CallKey>, body: Body, place: &mut Place) {
-    let mut events = Events::new(body, inner.target.longest());
+    let mut events = Events::new(body, inner.target.longest(), inner.target.hold());
     while let Some(event) = events.next().await {
-        let Ok(event) = event else {
-            inner.inbox.garbled(call);
-            continue;
+        let event = match (event, call) {
+            (Ok(event), _) => event,
+            (Err(Missed::NoRoom), Some(call)) => {
+                return inner.inbox.failed(call, fault::no_room(inner.target.name()));
+            }
+            (Err(Missed::NoRoom), None) => return inner.inbox.garbled(None),
+            (Err(Missed::Garbled), call) => {
+                inner.inbox.garbled(call);
+                continue;
+            }
         };
         place.moved = true;
         if let Some(id) = &event.id {

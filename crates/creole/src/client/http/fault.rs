@@ -124,6 +124,12 @@ pub(super) fn session_lost(name: &str) -> Fault {
     unavailable(name, format!("`{name}` has forgotten the session"), "session_lost")
 }
 
+/// The answer needs more memory than there is for answers now.
+pub(super) fn no_room(name: &str) -> Fault {
+    let detail = format!("there is no memory left for what `{name}` answers; try again later");
+    unavailable(name, detail, "no_memory")
+}
+
 /// The server answered with something that holds no answer.
 pub(super) fn no_answer(name: &str, what: &str) -> Fault {
     unavailable(name, format!("`{name}` answered with {what}"), "no_answer")

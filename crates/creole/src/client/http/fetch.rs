@@ -22,6 +22,7 @@ use super::route::Route;
 use super::screen::{NotPublic, Screen};
 use super::target::resolve;
 use super::wire::{self, IDLE, Payload, Trust, Unread};
+use crate::budget::Budget;
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 5;
@@ -172,8 +173,13 @@ fn redirect(answer: &Response<Incoming>, from: &Uri) -> Option<Uri> {
 
 async fn whole(answer: Response<Incoming>, longest: usize) -> Result<Response<Bytes>, Unfetched> {
     let (head, body) = answer.into_parts();
-    match wire::document(Body::Beside(body), longest).await {
-        Ok(body) => Ok(Response::from_parts(head, body.into())),
+    let hold = || Budget::of_process().hold("a service");
+    match wire::document(Body::Beside(body), longest, hold).await {
+        Ok(body) => Ok(Response::from_parts(head, body.into_bytes().into())),
+        Err(Unread::NoRoom) => {
+            let why = "there is no memory left for the answer; try again later";
+            Err(Unfetched::Unreachable(why.to_owned()))
+        }
         Err(Unread::TooLong) => Err(Unfetched::TooLong),
         Err(Unread::Broken) => Err(Unfetched::Unreachable("the answer broke off".to_owned())),
     }

@@ -121,7 +121,7 @@ async fn converse(
     if head.kind != Kind::Events {
         return Err(fault::no_answer(target.name(), "something else than a stream"));
     }
-    let mut events = Events::new(body, target.longest());
+    let mut events = Events::new(body, target.longest(), target.hold());
     let posting = timeout(ENDPOINT, endpoint(target, &mut events)).await;
     let posting = posting.unwrap_or_else(|_| Err(no_endpoint(target)))?;
     tokio::select! {

@@ -39,8 +39,11 @@ impl Target {
         let fault = fault::refused(self.name(), &head);
         let read = async {
             match head.kind {
-                Kind::Events => first_message(Events::new(body, longest)).await,
-                _ => wire::document(body, longest).await.unwrap_or_default().into(),
+                Kind::Events => first_message(Events::new(body, longest, self.hold())).await,
+                _ => {
+                    let read = wire::document(body, longest, self.hold()).await;
+                    read.unwrap_or_default().into_bytes().into()
+                }
             }
         };
         let body = timeout(BODY, read).await.unwrap_or_default();

@@ -15,6 +15,7 @@ use super::pool::{Answer, Pool};
 use super::proxy::Proxies;
 use super::request::{Forwarded, Headers, Request, Start};
 use super::wire::{self, Trust};
+use crate::budget::{Budget, Held};
 use crate::client::credentials::{self, Credentials, Keyring};
 use crate::process::unavailable;
 
@@ -39,6 +40,7 @@ pub struct Target {
     /// Where a proxy forwards the requests: what it is told.
     forwarded: Option<Arc<Forwarded>>,
     longest: usize,
+    budget: Budget,
     has_streams: bool,
 }
 
@@ -110,6 +112,7 @@ impl Target {
             headers: Headers::default(),
             keyring: None,
             longest: LONGEST,
+            budget: Budget::of_process(),
             has_streams: true,
         })
     }
@@ -143,6 +146,19 @@ impl Target {
     pub fn longest_message(mut self, bytes: usize) -> Self {
         self.longest = bytes;
         self
+    }
+
+    /// The same target; what it answers takes memory of this budget while it is buffered.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Says for whom memory is held that an answer takes.
+    pub(super) fn hold(&self) -> impl FnOnce() -> Held + Send + use<> {
+        let (budget, name) = (self.budget.clone(), Arc::clone(&self.name));
+        move || budget.hold(&*name)
     }
 
     /// The same target; whether its sessions may have a stream of what belongs to no call, which is asked for then.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole_proto::framing::sse::{Event, SseDecoder, SseError};
+use creole_proto::framing::sse::{Event, SseDecoder};
 use http_body::{Frame, SizeHint};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -16,6 +16,7 @@ use hyper_util::client::legacy::connect::dns::GaiResolver;
 use super::answer::Body;
 use super::proxy::Proxies;
 use super::route::Route;
+use crate::budget::{Held, NoRoom, Room};
 pub(super) use crate::client::encrypt::{Trust, tls};
 use crate::client::link::LARGE;
 
@@ -99,25 +100,55 @@ impl http_body::Body for Payload {
 pub(super) enum Unread {
     TooLong,
     Broken,
+    /// Other bodies take the memory that there is for them.
+    NoRoom,
+}
+
+impl From<NoRoom> for Unread {
+    fn from(_: NoRoom) -> Self {
+        Self::NoRoom
+    }
+}
+
+/// A whole body, which holds its part of the memory for bodies for as long as it is there.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    pub(super) bytes: Vec<u8>,
+    held: Option<Held>,
+}
+
+impl Document {
+    /// Its bytes, for somebody who keeps them.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        drop(self.held);
+        self.bytes
+    }
 }
 
 /// Room for what may be written before a large document when it is passed on.
 const SPARE: usize = 512;
 
-/// Reads a whole body.
-pub(super) async fn document(mut body: Body, longest: usize) -> Result<Vec<u8>, Unread> {
+/// Reads a whole body. What it holds of the memory for bodies, once it is not small, is of `hold`.
+pub(super) async fn document(
+    mut body: Body,
+    longest: usize,
+    hold: impl FnOnce() -> Held,
+) -> Result<Document, Unread> {
     let told = body.length().unwrap_or(0);
     if told > longest as u64 {
         return Err(Unread::TooLong);
     }
     let spare = if told < LARGE as u64 { 0 } else { SPARE };
+    let mut room = Room::new(hold);
+    room.grow_to(told as usize + spare)?;
     let mut whole = Vec::with_capacity(told as usize + spare);
     while more(&mut body, &mut whole).await.map_err(|()| Unread::Broken)? {
         if whole.len() > longest {
             return Err(Unread::TooLong);
         }
+        room.grow_to(whole.capacity())?;
     }
-    Ok(whole)
+    Ok(Document { bytes: whole, held: room.into_held() })
 }
 
 /// Puts the next piece of a body down; tells whether there was one. Cancel-safe.
@@ -125,28 +156,57 @@ async fn more(body: &mut Body, into: &mut Vec<u8>) -> Result<bool, ()> {
     poll_fn(|context| body.poll_more(context, into)).await
 }
 
+/// Why an event is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missed {
+    /// It is too long, or no text.
+    Garbled,
+    /// Other bodies take the memory that there is for them. Nothing more comes.
+    NoRoom,
+}
+
+/// What holds memory for the events of a server.
+type Hold = Box<dyn FnOnce() -> Held + Send>;
+
 /// A body that is a stream of events.
 pub(super) struct Events {
     body: Body,
+    room: Room<Hold>,
     decoder: SseDecoder,
     chunk: Vec<u8>,
     /// How much of the chunk was decoded.
     taken: usize,
+    /// Whether nothing more is read.
+    is_over: bool,
 }
 
 impl Events {
-    pub(super) fn new(body: Body, longest: usize) -> Self {
-        Self { body, decoder: SseDecoder::new(longest), chunk: Vec::new(), taken: 0 }
+    /// The events in a body. What they hold of the memory for bodies, once they are not small, is of `hold`.
+    pub(super) fn new(
+        body: Body,
+        longest: usize,
+        hold: impl FnOnce() -> Held + Send + 'static,
+    ) -> Self {
+        let hold: Hold = Box::new(hold);
+        let (decoder, chunk) = (SseDecoder::new(longest), Vec::new());
+        Self { body, room: Room::new(hold), decoder, chunk, taken: 0, is_over: false }
     }
 
     /// The next event, or why one was dropped; nothing at the end, of whatever kind it is. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Result<Event, SseError>> {
+    pub(super) async fn next(&mut self) -> Option<Result<Event, Missed>> {
         loop {
             let mut rest = &self.chunk[self.taken..];
             let event = self.decoder.next(&mut rest);
             self.taken = self.chunk.len() - rest.len();
             if event.is_some() {
-                return event;
+                return event.map(|event| event.map_err(|_| Missed::Garbled));
+            }
+            if self.is_over {
+                return None;
+            }
+            if let Err(NoRoom) = self.room.fit(self.chunk.capacity() + self.decoder.buffered()) {
+                self.is_over = true;
+                return Some(Err(Missed::NoRoom));
             }
             self.chunk.clear();
             self.taken = 0;

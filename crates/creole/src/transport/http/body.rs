@@ -13,7 +13,7 @@ use http_body::Body;
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::Refusal;
-use crate::budget::{Budget, Held, NoRoom, SMALL};
+use crate::budget::{Budget, Held, NoRoom, Room};
 
 /// How large a body may be, and how long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ where
         return Err(Unread::TooLarge(limits.size));
     }
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limits.size);
-    let mut room = Room { hold: Some(hold), held: None };
+    let mut room = Room::new(hold);
     let mut start = None;
     let mut first = Bytes::new();
     let mut whole = Vec::new();
@@ -127,7 +127,7 @@ where
             return Err(Unread::TooLarge(limits.size));
         }
         if received == 0 {
-            room.grow_to(piece.len())?;
+            room.grow_to(piece.len()).map_err(|NoRoom| Unread::NoRoom)?;
             first = piece;
             continue;
         }
@@ -135,32 +135,13 @@ where
         if whole.capacity() < needed {
             // Room is made for what came, never for what was only announced.
             let capacity = needed.max((received * 2).min(announced));
-            room.grow_to(capacity)?;
+            room.grow_to(capacity).map_err(|NoRoom| Unread::NoRoom)?;
             whole.reserve_exact(capacity - whole.len());
         }
         whole.extend_from_slice(&std::mem::take(&mut first));
         whole.extend_from_slice(&piece);
     }
-    Ok((if whole.is_empty() { first } else { whole.into() }, room.held))
-}
-
-/// The part of a budget that a body holds, once it is not small.
-struct Room<F> {
-    hold: Option<F>,
-    held: Option<Held>,
-}
-
-impl<F: FnOnce() -> Held> Room<F> {
-    fn grow_to(&mut self, bytes: usize) -> Result<(), Unread> {
-        if bytes <= SMALL {
-            return Ok(());
-        }
-        if let Some(hold) = self.hold.take() {
-            self.held = Some(hold());
-        }
-        let grown = self.held.as_mut().map_or(Ok(()), |held| held.grow_to(bytes));
-        grown.map_err(|NoRoom| Unread::NoRoom)
-    }
+    Ok((if whole.is_empty() { first } else { whole.into() }, room.into_held()))
 }
 
 /// The next piece of data; nothing at the end.
