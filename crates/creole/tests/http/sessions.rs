@@ -65,6 +65,25 @@ async fn a_call_goes_on_without_its_client_and_its_answer_can_be_fetched() {
     assert!(again.contains(r#""progress":1"#) && again.contains("told"), "{again}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_an_idle_session_is_forgotten_in_time() {
+    let (endpoint, watch) = endpoint();
+    let session = open(&endpoint).await;
+    let mut response = endpoint.answer(call(&session, 1, "tell")).await;
+    let opening = part(response.body_mut()).await.unwrap();
+    let primed = opening.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
+    watch.go_on.notify_one();
+    drop(text(response).await);
+    sleep(Duration::from_secs(50)).await;
+    let again = text(endpoint.answer(resume(&session, &primed)).await).await;
+    assert!(again.contains("told"), "{again}");
+    // Nothing is asked of the session meanwhile.
+    sleep(Duration::from_secs(25)).await;
+    let mut gone = endpoint.answer(resume(&session, &primed)).await;
+    let first = part(gone.body_mut()).await.unwrap();
+    assert!(!first.contains("told") && !first.contains("progress"), "{first}");
+}
+
 #[tokio::test]
 async fn a_cancelled_call_ends_its_stream_without_an_answer() {
     let (endpoint, watch) = endpoint();

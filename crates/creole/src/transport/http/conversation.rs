@@ -143,6 +143,11 @@ impl Conversation {
         key
     }
 
+    /// Forgets streams that nobody can read again.
+    pub(super) fn forget_streams(&self) {
+        self.lock().forget_streams();
+    }
+
     /// Whether a call has a stream that can be read, or read again.
     pub(super) fn has_streams(&self) -> bool {
         let mut inner = self.lock();

@@ -176,6 +176,8 @@ impl Sessions {
             self.write().remove(session.id());
             session.close();
         }
+        // Whoever is idle is not to keep for longer what others forget with their next request.
+        self.read().all().for_each(|session| session.conversation().forget_streams());
         if self.peers.is_some() {
             self.read().all().for_each(|session| session.hide_if_empty());
         }

@@ -20,6 +20,9 @@ const KEPT_AFTER_ANSWER: Duration = Duration::from_secs(60);
 /// Streams that are kept after their answers.
 const MOST_STREAMS: usize = 32;
 
+/// The bytes of all streams that are kept after their answers.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
 /// What is under the lock.
 pub(super) struct Inner {
     pub(super) machine: Machine,
@@ -175,7 +178,13 @@ impl Inner {
         };
         self.streams.retain(|(_, stream)| !is_old(stream));
         let is_over = |(_, stream): &(StreamKey, Stream)| stream.over_since().is_some();
-        while self.streams.iter().filter(|entry| is_over(entry)).count() >= MOST_STREAMS {
+        loop {
+            let over = self.streams.iter().filter(|entry| is_over(entry));
+            let (count, bytes) =
+                over.fold((0, 0), |(count, bytes), (_, stream)| (count + 1, bytes + stream.size()));
+            if count < MOST_STREAMS && bytes <= MOST_BYTES {
+                return;
+            }
             let Some(oldest) = self.streams.iter().position(is_over) else { return };
             self.streams.remove(oldest);
         }
