@@ -54,6 +54,9 @@ pub struct HttpLimitsTable {
     pub max_buffered: Option<Within<1_048_576, 1_099_511_627_776>>,
     /// How many connections are open at once; further ones wait. Default: 12000.
     pub max_connections: Option<Within<1, 1_000_000>>,
+    /// How many of them one address may have; further ones are closed. The address of the machine itself and those of
+    /// trusted proxies may have all. Default: half of them.
+    pub max_connections_per_address: Option<Within<1, 1_000_000>>,
     /// How many sessions are open at once; beyond them, whoever has the most loses one to whoever has fewer, unused ones
     /// first. Default: 10000.
     pub max_sessions: Option<Within<1, 1_000_000>>,

@@ -59,6 +59,8 @@ pub struct HttpLimits {
     pub buffered: Option<usize>,
     /// How many connections are open at once.
     pub connections: usize,
+    /// How many of them one address may have.
+    pub connections_per_address: usize,
     /// How many sessions are open at once.
     pub sessions: usize,
     /// How long a session may be unused.
@@ -220,10 +222,14 @@ fn tls(table: &TlsTable) -> Result<TlsPlan, Problem> {
 }
 
 fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimits {
+    let connections = table.max_connections.map_or(12_000, |most| count(most.get()));
     HttpLimits {
         body: table.max_body.map_or(max_message, |bytes| count(bytes.get())),
         buffered: table.max_buffered.map(|bytes| count(bytes.get())),
-        connections: table.max_connections.map_or(12_000, |most| count(most.get())),
+        connections,
+        connections_per_address: table
+            .max_connections_per_address
+            .map_or(connections.div_ceil(2), |most| count(most.get())),
         sessions: table.max_sessions.map_or(10_000, |most| count(most.get())),
         session_timeout: time(table.session_timeout_seconds, 1800),
         header_timeout: time(table.header_timeout_seconds, 10),

@@ -79,6 +79,7 @@ pub(crate) const FULL: &str = r#"
         max_body = 1024
         max_buffered = 1048576
         max_connections = 1
+        max_connections_per_address = 1
         max_sessions = 1
         session_timeout_seconds = 1
         header_timeout_seconds = 1

@@ -78,6 +78,7 @@ fn limits(reached: &HttpPlan) -> Limits {
     let limits = &reached.limits;
     Limits {
         connections: limits.connections,
+        connections_per_address: limits.connections_per_address,
         header_timeout: limits.header_timeout,
         idle_timeout: limits.idle_timeout,
         write_timeout: limits.write_timeout,

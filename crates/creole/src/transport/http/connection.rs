@@ -10,7 +10,6 @@ use http::{Request, Response, StatusCode};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 
 use super::answer::{Answer, Peer, Refusal};
@@ -20,6 +19,7 @@ use super::incoming::Incoming;
 use super::opening::{Opening, Version};
 use super::outgoing::Outgoing;
 use super::pace::{InFlight, Pace};
+use super::places::Place;
 use super::plain::{End, plain};
 use super::request::Head;
 use super::router::Router;
@@ -37,7 +37,7 @@ pub(super) struct Served<A> {
     pub(super) pace: Arc<Pace>,
     pub(super) watch: Watch,
     /// Its place among the connections that there may be.
-    pub(super) place: OwnedSemaphorePermit,
+    pub(super) place: Place,
 }
 
 /// Serves one connection until it ends, takes too long, or the server does.

@@ -13,7 +13,6 @@ use bytes::Bytes;
 use http::{Response, Version};
 use http_body::Body;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep_until};
 
 use super::answer::BoxError;
@@ -21,6 +20,7 @@ use super::drain::{Stage, Watch};
 use super::limits::LINGER_BYTES;
 use super::outgoing::Outgoing;
 use super::pace::{Overdue, Pace};
+use super::places::Place;
 use super::prober::Prober;
 use super::sending::Sending;
 use super::wire::Wire;
@@ -62,7 +62,7 @@ where
     /// Writes it to its end, unless the client or the server ends before.
     ///
     /// It is boxed, because a future holds what it is given twice, and this one waits for long.
-    pub(super) async fn run(mut self: Box<Self>, watch: Watch, _place: OwnedSemaphorePermit) {
+    pub(super) async fn run(mut self: Box<Self>, watch: Watch, _place: Place) {
         tokio::select! {
             ended = poll_fn(|context| self.poll(context)) => {
                 if let Err(error) = ended {

@@ -7,6 +7,9 @@ use std::time::Duration;
 pub struct Limits {
     /// How many connections are open at once; further ones wait to be accepted.
     pub connections: usize,
+    /// How many of them one address may have; further ones are closed. Of IPv6 a network of 64 bits counts. The address of
+    /// this machine and those of trusted proxies may have all.
+    pub connections_per_address: usize,
     /// How long a request's head may take, and a TLS handshake, and a new connection to say anything.
     pub header_timeout: Duration,
     /// How long a connection may stay open without a request.
@@ -21,6 +24,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 12_000,
+            connections_per_address: 6_000,
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),

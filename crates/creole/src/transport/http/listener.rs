@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::answer::{Answer, Peer};
@@ -14,6 +13,7 @@ use super::connection::{self, Served};
 use super::drain::{Drain, Stage, Watch};
 use super::limits::{ACCEPT_PAUSE, GOODBYE, LAST_CALL, Limits};
 use super::pace::Pace;
+use super::places::{Place, Places};
 use super::router::Router;
 use super::socket::Socket;
 use super::tls::Certificates;
@@ -76,7 +76,7 @@ struct Host<A> {
 
 /// Accepts until the server drains. What the system has accepted by then is served too.
 async fn accept_all<A: Answer>(socket: TcpListener, host: &Arc<Host<A>>, drain: &Drain) {
-    let places = Arc::new(Semaphore::new(host.limits.connections));
+    let places = Places::new(&host.limits);
     let serving = async {
         loop {
             accept(&socket, &places, host, drain).await;
@@ -88,8 +88,10 @@ async fn accept_all<A: Answer>(socket: TcpListener, host: &Arc<Host<A>>, drain: 
     }
     let queued = async {
         while let Ok(Ok((stream, address))) = timeout(Duration::ZERO, socket.accept()).await {
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { return };
-            spawn(stream, address, place, host, drain.watch());
+            let Some(place) = places.free() else { return };
+            if let Some(place) = host.place(&places, place, address) {
+                spawn(stream, address, place, host, drain.watch());
+            }
         }
     };
     // A client that never stops to connect must not hold up the end.
@@ -99,14 +101,17 @@ async fn accept_all<A: Answer>(socket: TcpListener, host: &Arc<Host<A>>, drain: 
 /// Waits for a place, then for a connection.
 async fn accept<A: Answer>(
     socket: &TcpListener,
-    places: &Arc<Semaphore>,
+    places: &Places,
     host: &Arc<Host<A>>,
     drain: &Drain,
 ) {
-    // The semaphore is never closed.
-    let Ok(place) = Arc::clone(places).acquire_owned().await else { return };
+    let Some(place) = places.wait().await else { return };
     match socket.accept().await {
-        Ok((stream, address)) => spawn(stream, address, place, host, drain.watch()),
+        Ok((stream, address)) => {
+            if let Some(place) = host.place(places, place, address) {
+                spawn(stream, address, place, host, drain.watch());
+            }
+        }
         Err(error) if is_of_one_connection(&error) => {}
         Err(error) => {
             // Typically no more file descriptors: connections that end give some back.
@@ -125,7 +130,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 fn spawn<A: Answer>(
     stream: TcpStream,
     address: SocketAddr,
-    place: OwnedSemaphorePermit,
+    place: Place,
     host: &Arc<Host<A>>,
     watch: Watch,
 ) {
@@ -144,6 +149,15 @@ fn spawn<A: Answer>(
 }
 
 impl<A: Answer> Host<A> {
+    /// The place for a connection from this address, unless that has too many.
+    fn place(&self, places: &Places, place: Place, from: SocketAddr) -> Option<Place> {
+        let place = places.of(place, from.ip(), self.router.trusts(from.ip()));
+        if place.is_none() {
+            tracing::debug!(target: "creole::http", peer = %from.ip(), "an address has too many connections");
+        }
+        place
+    }
+
     async fn encrypted(&self, socket: Socket, served: Served<A>) {
         let Some(certificates) = &self.certificates else { return };
         // A handshake has more on its mind than a connection that rests.

@@ -28,6 +28,7 @@ mod old_sse;
 mod opening;
 mod outgoing;
 mod pace;
+mod places;
 mod plain;
 mod prober;
 mod reply;

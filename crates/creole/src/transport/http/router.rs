@@ -3,7 +3,7 @@
 //! The order is part of the contract: who may not speak to the server learns nothing about its paths, and
 //! nobody's body is read before the caller is known.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use http::header::{ALLOW, AUTHORIZATION, CONNECTION, FORWARDED, HOST, ORIGIN};
@@ -148,6 +148,11 @@ impl<A: Answer> Router<A> {
         let origin = self.guard.origin(origins, port).map_err(forbidden)?;
         let origin = origin.and_then(|_| headers.get(ORIGIN.as_str()));
         Ok(origin.and_then(|origin| HeaderValue::from_bytes(origin).ok()))
+    }
+
+    /// Whether this is the address of a trusted proxy.
+    pub(super) fn trusts(&self, address: IpAddr) -> bool {
+        self.proxies.trusts(address)
     }
 
     /// Where a request comes from: its connection, or what a trusted proxy tells of it.

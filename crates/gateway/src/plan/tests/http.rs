@@ -26,7 +26,7 @@ fn without_the_table_there_is_no_http_and_an_empty_one_is_the_usual() {
     assert!(usual.is_private() && usual.tls.is_none());
     assert_eq!(usual.legacy_sse.as_deref(), Some("/sse"));
     assert_eq!((usual.limits.connections, usual.limits.sessions), (12_000, 10_000));
-    assert_eq!(usual.limits.buffered, None);
+    assert_eq!((usual.limits.connections_per_address, usual.limits.buffered), (6_000, None));
     assert!(!usual.proxies.trusts("127.0.0.1".parse().unwrap()));
     let waits = [
         usual.limits.header_timeout,
@@ -50,7 +50,7 @@ fn everything_that_is_written_about_http_is_in_the_plan() {
         origins = ["https://app.example.com"]
         trusted_proxies = ["10.0.0.0/8", "::1"]
         tls = { certificate = "/etc/a.pem", key = "b.pem" }
-        limits = { max_body = 2048, max_buffered = 2097152, max_connections = 3, max_sessions = 4, header_timeout_seconds = 5, body_timeout_seconds = 6, idle_timeout_seconds = 7, write_timeout_seconds = 8, drain_timeout_seconds = 9 }
+        limits = { max_body = 2048, max_buffered = 2097152, max_connections = 3, max_connections_per_address = 1, max_sessions = 4, header_timeout_seconds = 5, body_timeout_seconds = 6, idle_timeout_seconds = 7, write_timeout_seconds = 8, drain_timeout_seconds = 9 }
         "#,
     );
     assert_eq!(plan.listen, "192.0.2.7:443".parse().unwrap());
@@ -65,7 +65,7 @@ fn everything_that_is_written_about_http_is_in_the_plan() {
         assert_eq!(plan.proxies.trusts(address.parse().unwrap()), expected, "{address}");
     }
     let limits = plan.limits;
-    assert_eq!(limits.buffered, Some(2_097_152));
+    assert_eq!((limits.connections_per_address, limits.buffered), (1, Some(2_097_152)));
     assert_eq!((limits.body, limits.connections, limits.sessions), (2048, 3, 4));
     assert_eq!(limits.header_timeout, Duration::from_secs(5));
     assert_eq!(limits.body_timeout, Duration::from_secs(6));
@@ -137,7 +137,7 @@ fn each_refusal_of_http_names_the_place_and_what_is_wrong_there() {
         ("origins = [\"https://a.example/\"]", "3:12 `https://a.example/` is not an origin"),
         (
             "trusted_proxies = [\"10.0.0.0/8\", \"10.0.0.1/8\"]",
-            "3:36 `10.0.0.1/8` is neither an address nor a network",
+            "3:34 `10.0.0.1/8` is neither an address nor a network",
         ),
         ("trusted_proxies = [\"proxy\"]", "3:20 `proxy` is neither an address nor a network"),
         (

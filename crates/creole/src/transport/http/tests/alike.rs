@@ -95,7 +95,7 @@ async fn outcome(bytes: &[u8], by_hyper: bool, step: usize) -> (String, Vec<Stri
         peer: Peer(SocketAddr::from((Ipv4Addr::LOCALHOST, 1))),
         pace: Pace::new(limits),
         watch: drain.watch(),
-        place: Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap(),
+        place: Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap().into(),
     };
     let serving = tokio::spawn(connection::serve(server, served));
     let (mut reader, mut writer) = split(client);

@@ -194,7 +194,7 @@ async fn what_waits_for_long_is_small() {
             peer: Peer(server.address),
             pace,
             watch: drain.watch(),
-            place: Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap(),
+            place: Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap().into(),
         },
     );
     let sizes = (size_of_val(&task), size_of::<Lasting<Socket, Body>>());
