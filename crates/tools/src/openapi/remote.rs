@@ -51,8 +51,9 @@ async fn text(url: &str, reach: Reach) -> Result<String, NoDocument> {
     let sent = Sent { method: Method::GET, url, headers, body: Bytes::new() };
     let longest = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
     let answer = fetcher.fetch(&sent, longest).await.map_err(|why| match why {
-        Unfetched::Unreachable(why) => NoDocument::Unfetched(why),
-        why => NoDocument::Unusable(why.to_string()),
+        // Asking again would not help.
+        why @ (Unfetched::NotPublic | Unfetched::TooLong) => NoDocument::Unusable(why.to_string()),
+        why => NoDocument::Unfetched(why.to_string()),
     })?;
     match answer.status().is_success() {
         true => utf_8(answer.into_body().into()).map_err(NoDocument::Unusable),
