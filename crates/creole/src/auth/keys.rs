@@ -15,6 +15,7 @@ use super::error::AuthError;
 use super::expiry::Expiry;
 use super::file::{self, Entry, Proof};
 use super::principal::Principal;
+use super::reason::Reason;
 use super::secret::{Lent, Secret};
 use super::{Digest, random};
 use crate::seal::digest;
@@ -118,16 +119,19 @@ impl Keys {
         self.keys.len()
     }
 
-    /// Whose key it is. Every key is compared, so that the time tells nothing.
-    pub(super) fn find(&self, key: Lent<'_>) -> Option<&Principal> {
+    /// Whose key it is, or why it is nobody's. Every key is compared, so that the time tells nothing.
+    pub(super) fn find(&self, key: Lent<'_>) -> Result<&Principal, Reason> {
         let given = digest(key.0);
         let mut found = u64::MAX;
         for (index, (known, ..)) in (0..).zip(&self.keys) {
             found.conditional_assign(&index, known.ct_eq(&given));
         }
-        let (_, end, principal) = self.keys.get(usize::try_from(found).ok()?)?;
-        let expired = end.is_some_and(|end| end.has_passed(SystemTime::now()));
-        (!expired).then_some(principal)
+        let found = usize::try_from(found).ok().and_then(|found| self.keys.get(found));
+        let (_, end, principal) = found.ok_or(Reason::UnknownKey)?;
+        match end.is_some_and(|end| end.has_passed(SystemTime::now())) {
+            true => Err(Reason::ExpiredKey),
+            false => Ok(principal),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod limiter;
 pub mod password;
 mod pool;
 mod principal;
+mod reason;
 mod recent;
 mod secret;
 mod users;
@@ -50,6 +51,7 @@ use header::Offer;
 use keys::Keys;
 use limiter::Limiter;
 use pool::Pool;
+use reason::{Reason, Refusal};
 use recent::Recent;
 use users::Users;
 
@@ -171,19 +173,21 @@ impl Authenticator {
             return verdict;
         }
         let known = self.shared.known.load_full();
-        let refused = || Err(Challenge::unauthorized(known.schemes(), false));
+        let refused = |reason| Err((Challenge::unauthorized(known.schemes(), false), reason));
         let found = match (Offer::read(authorization), &known.users) {
             (Offer::Basic { name, password }, Some(users)) => {
                 let seen = Seen::new(&self.shared.fingerprints, authorization, &name, peer);
                 match self.basic(&known, users, password, &seen).await {
                     Checked::Right(principal) => Ok(principal),
-                    Checked::Wrong => refused(),
-                    Checked::Wait(wait) => Err(Challenge::too_many(wait)),
-                    Checked::Busy => Err(Challenge::busy()),
+                    Checked::Wrong => refused(Reason::WrongPassword),
+                    Checked::Wait(wait) => {
+                        Err((Challenge::too_many(wait), Reason::TooManyAttempts))
+                    }
+                    Checked::Busy => Err((Challenge::busy(), Reason::Busy)),
                 }
             }
             // The files were read again in between.
-            _ => refused(),
+            _ => refused(Reason::OtherScheme),
         };
         known.verdict(found, peer)
     }
@@ -195,15 +199,21 @@ impl Authenticator {
         peer: Option<IpAddr>,
     ) -> Option<Verdict> {
         let known = self.shared.known.load();
-        let refused = |bearer_given| Err(Challenge::unauthorized(known.schemes(), bearer_given));
+        let refused = |bearer_given, reason| {
+            Err((Challenge::unauthorized(known.schemes(), bearer_given), reason))
+        };
         let found = match (Offer::read(authorization), &known.users, &known.keys) {
             (Offer::Basic { .. }, Some(_), _) => return None,
             (Offer::Bearer(key), _, Some(keys)) => match keys.find(key) {
-                Some(principal) => Ok(principal.clone()),
-                None => self.wrong_key(peer).map_or_else(Err, |()| refused(true)),
+                Ok(principal) => Ok(principal.clone()),
+                Err(reason) => match self.wrong_key(peer) {
+                    Ok(()) => refused(true, reason),
+                    Err(challenge) => Err((challenge, Reason::TooManyAttempts)),
+                },
             },
-            (Offer::Bearer(_), ..) => refused(true),
-            (Offer::Basic { .. } | Offer::Nothing, ..) => refused(false),
+            (Offer::Bearer(_), ..) => refused(true, Reason::OtherScheme),
+            (Offer::Basic { .. }, ..) => refused(false, Reason::OtherScheme),
+            (Offer::Nothing, ..) => refused(false, Reason::NoCredentials),
         };
         Some(known.verdict(found, peer))
     }
@@ -290,14 +300,19 @@ impl Known {
     }
 
     /// What is said to whom was found, or to whom nobody knows.
-    fn verdict(&self, found: Result<Principal, Challenge>, peer: Option<IpAddr>) -> Verdict {
-        let allowed = found
-            .and_then(|principal| self.settings.requirement.check(&principal).map(|()| principal));
+    fn verdict(&self, found: Result<Principal, Refusal>, peer: Option<IpAddr>) -> Verdict {
+        let lacks = |challenge| (challenge, Reason::MissingRole);
+        let allowed = found.and_then(|principal| {
+            let checked = self.settings.requirement.check(&principal);
+            checked.map(|()| principal).map_err(lacks)
+        });
         match allowed {
             Ok(principal) => Verdict::Granted(principal),
-            Err(challenge) => {
+            Err((challenge, reason)) => {
                 // Neither the name nor the key: people type passwords where names belong.
-                tracing::info!(status = challenge.status.as_u16(), peer = ?peer, "a caller was refused");
+                let (status, reason) = (challenge.status.as_u16(), reason.words());
+                let peer = peer.map(tracing::field::display);
+                tracing::warn!(status, reason, peer, "a caller was refused");
                 Verdict::Refused(challenge)
             }
         }
