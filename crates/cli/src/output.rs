@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use creole::proto::wire::is_control;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use crate::failure::Failure;
 use crate::layout::{Layout, can_move, cut};
@@ -35,11 +37,42 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
+/// Whether each line on stderr is a JSON object.
+static AS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Has each line on stderr be a JSON object from now on, as those of the log are.
+pub(crate) fn talk_json() {
+    AS_JSON.store(true, Ordering::Relaxed);
+}
+
 /// Says a line to the person at stderr.
 pub(crate) fn talk(text: &str) {
     erase_status();
+    let line = match AS_JSON.load(Ordering::Relaxed) {
+        true => json_line(text),
+        false => format!("{text}\n"),
+    };
     // Where nobody listens there is nobody to tell.
-    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// A line as the log in JSON has it.
+fn json_line(text: &str) -> String {
+    let (level, message) = match text.split_once(": ") {
+        Some(("error", message)) => ("ERROR", message),
+        Some(("warning", message)) => ("WARN", message),
+        Some(("creole", message)) => ("INFO", message),
+        _ => ("INFO", text),
+    };
+    let mut timestamp = String::new();
+    // A clock that cannot be read is an empty text.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
+    let line = serde_json::json!({
+        "timestamp": timestamp,
+        "level": level,
+        "fields": { "message": message },
+    });
+    format!("{line}\n")
 }
 
 /// Says lines to the person at stderr, each with the name of this program.
@@ -51,8 +84,10 @@ pub(crate) fn talk_each(lines: &[String]) {
 pub(crate) fn failure(failure: &Failure) {
     let text = failure.to_string();
     match text.strip_prefix("error:") {
-        Some(rest) => talk(&format!("{}{rest}", Layout::of_stderr().bad("error:"))),
-        None => talk(&text),
+        Some(rest) if !AS_JSON.load(Ordering::Relaxed) => {
+            talk(&format!("{}{rest}", Layout::of_stderr().bad("error:")));
+        }
+        _ => talk(&text),
     }
 }
 
@@ -107,6 +142,19 @@ pub(crate) fn usage(notice: &clap::Error) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn talk_as_json_is_one_line_with_its_level() {
+        let line = json_line("error: a\n --> b");
+        assert_eq!(line.matches('\n').count(), 1);
+        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            (&read["level"], &read["fields"]["message"]),
+            (&"ERROR".into(), &"a\n --> b".into())
+        );
+        assert!(read["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
+        assert!(json_line("creole: `a` listens").contains("INFO"));
+    }
 
     #[test]
     fn a_terminal_is_not_told_what_to_do() {

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use crate::config::error::ConfigError;
+use crate::config::words::LogFormat;
 use crate::presets;
 
 /// The largest configuration file that is read, in bytes.
@@ -36,6 +37,17 @@ impl Source<'_> {
         match self {
             Self::File(path) => path.parent().unwrap_or(Path::new("")),
             Self::Preset(_) | Self::Default => Path::new(""),
+        }
+    }
+
+    /// How the file says that the log is written, as far as it can be read; presets leave that to others.
+    pub fn log_format(&self) -> Option<LogFormat> {
+        let Self::File(_) = self else { return None };
+        let document: toml::Table = self.text().ok()?.parse().ok()?;
+        match document.get("log")?.get("format")?.as_str()? {
+            "json" => Some(LogFormat::Json),
+            "text" => Some(LogFormat::Text),
+            _ => None,
         }
     }
 

@@ -13,16 +13,21 @@ pub(crate) use served::Served;
 pub(crate) use stdio::ended_with;
 
 use creole_gateway::Plan;
-use creole_gateway::config::words::LogLevel;
+use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::plan::{HttpPlan, LogPlan};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::log;
+use crate::{log, output};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
+    // What is wrong with the configuration is told in the form that it asks for, as far as that can be read.
+    let wanted = args.log.map(LogFormat::from).or_else(|| args.chosen.source().log_format());
+    if wanted == Some(LogFormat::Json) {
+        output::talk_json();
+    }
     let plan = planned(args)?;
     log::start(log_of(&plan, args));
     match http_of(&plan, args) {
