@@ -5,6 +5,8 @@
 mod checked;
 mod dead;
 mod inside;
+mod lines;
+mod messages;
 
 use std::fs;
 use std::path::Path;

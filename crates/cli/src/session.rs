@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use crate::args::PeerArgs;
 use crate::commands::serve::runtime;
 use crate::failure::Failure;
+use crate::hints::Given;
 use crate::questions::Person;
 use crate::session::inside::{Running, Upstreams};
 use crate::target::Place;
@@ -93,6 +94,14 @@ impl Ready {
         })
     }
 
+    /// The URL that was given, if one was.
+    fn given(&self, peer: &PeerArgs) -> Option<Given> {
+        let Self::There(way) = self else { return None };
+        let Way::Http(target) = &**way else { return None };
+        let has_credentials = !peer.target.headers.is_empty();
+        Some(Given { url: target.url().to_string(), has_credentials })
+    }
+
     /// The log of the configuration file, or the usual one.
     fn log(&self) -> LogPlan {
         let own = match self {
@@ -109,6 +118,7 @@ async fn connect(
     peer: &PeerArgs,
     prefers: Era,
 ) -> Result<(Session, Option<JoinHandle<()>>), Failure> {
+    let given = place.given(peer);
     let (connected, serving, upstreams) = match place {
         Ready::Here(inside) => {
             let Running { dialect, transport, serving, upstreams } = inside.start().await?;
@@ -124,7 +134,13 @@ async fn connect(
             upstreams.report_missing();
             upstreams.answered().and_then(|()| Err(failed(name, &fault)))
         }
-        (Err(fault), None) => Err(failed(name, &fault)),
+        (Err(fault), None) => Err(failed(
+            name,
+            &match given {
+                Some(given) => given.explained(fault),
+                None => fault,
+            },
+        )),
     }
 }
 
@@ -250,6 +266,7 @@ pub(crate) fn failed(name: &str, fault: &Fault) -> Failure {
         false => format!("`{name}`: {detail}{code}"),
     };
     Failure::Call(match fault.trace.as_deref().map(last_words) {
+        Some(words) if said.ends_with("MCP answer") => format!("{said}; it wrote:\n{words}"),
         Some(words) => format!("{said}; its last words on stderr:\n{words}"),
         None => said,
     })

@@ -108,6 +108,12 @@ pub(crate) fn place<'a>(
 
 fn nowhere(word: Option<&str>) -> Failure {
     let what = match word {
+        Some(word) if is_address(word) => {
+            return Failure::Usage(format!(
+                "`{word}` is no URL: did you mean `{}://{word}`?",
+                usual_scheme(word)
+            ));
+        }
         Some(word) => format!("`{word}` is no URL, and no other server is named"),
         None => "no server is named".to_owned(),
     };
@@ -115,6 +121,21 @@ fn nowhere(word: Option<&str>) -> Failure {
         "{what}: write a URL such as `https://example.com/mcp`, `--config FILE`, `--preset NAME`, or `-- COMMAND ARGS` \
          at the end"
     ))
+}
+
+/// Whether a word is a host with a port or a path, and only lacks the scheme.
+fn is_address(word: &str) -> bool {
+    let (host, _) = word.split_once('/').unwrap_or((word, ""));
+    let port = host.rsplit_once(':').map(|(_, port)| port);
+    let has_port = port.is_some_and(|port| port.parse::<u16>().is_ok());
+    let has_path = word.contains('/') && host.contains('.') && !host.starts_with('.');
+    has_port || has_path || host == "localhost"
+}
+
+/// How most servers at an address are reached: those of this machine without TLS.
+fn usual_scheme(word: &str) -> &'static str {
+    let is_here = ["localhost", "127.", "[::1]", "0.0.0.0"].iter().any(|it| word.starts_with(it));
+    if is_here { "http" } else { "https" }
 }
 
 /// An entry of the environment: `NAME=VALUE`, or `NAME` for the one that is set here.
@@ -201,6 +222,18 @@ mod tests {
     fn a_server_is_called_by_its_host() {
         assert_eq!(host("https://example.com:8443/mcp?key=secret"), "example.com:8443");
         assert_eq!(host("http://[::1]:80"), "[::1]:80");
+    }
+
+    #[test]
+    fn an_address_without_a_scheme_is_proposed_with_one() {
+        let said = |word: &str| nowhere(Some(word)).to_string();
+        let local =
+            "error: `localhost:3901/mcp` is no URL: did you mean `http://localhost:3901/mcp`?";
+        assert_eq!(said("localhost:3901/mcp"), local);
+        assert!(said("example.com/mcp").ends_with("did you mean `https://example.com/mcp`?"));
+        for word in ["tools", "./creole.toml", "add"] {
+            assert!(said(word).contains("no other server is named"), "{word}");
+        }
     }
 
     #[test]

@@ -168,6 +168,9 @@ impl Plan {
         known_packs: &[&str],
         lookup: Lookup<'_>,
     ) -> Result<Self, ConfigError> {
+        if text.trim_start().starts_with('{') {
+            return Err(ConfigError::json(name));
+        }
         let plan = Self::read(text, folder, known_packs, lookup)
             .map_err(|problem| problem.shown_in(name, text))?;
         Ok(plan.within(folder))

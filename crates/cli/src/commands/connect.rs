@@ -8,7 +8,7 @@ use creole_gateway::Plan;
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
-use creole_gateway::upstream::{self, Affinity, Settings, Speak};
+use creole_gateway::upstream::{self, Affinity, Settings, Speak, UpstreamState};
 use tokio::runtime::Builder;
 
 use super::serve::{ended_with, runtime};
@@ -37,7 +37,12 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
         federation.begin(vec![settings], &service.registry(), false);
         let ended = service.serve_stdio().await;
         drop(service);
-        ended_with(ended, federation.close()).await
+        let state = federation.status().into_iter().next().map(|upstream| upstream.state);
+        ended_with(ended, federation.close()).await?;
+        match state {
+            Some(UpstreamState::Failed(why)) => Err(Failure::Call(why)),
+            _ => Ok(()),
+        }
     })
 }
 

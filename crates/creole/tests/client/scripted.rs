@@ -192,7 +192,7 @@ async fn a_status_becomes_a_named_fault_without_secrets() {
         (
             "rate_limited",
             |_| status("429 Slow", "Retry-After: 30\r\n"),
-            "`web` is asked too often (status 429); try again after 30 s",
+            "`web` says that the rate limit is reached (status 429); try again in 30 s",
         ),
         (
             "unavailable",

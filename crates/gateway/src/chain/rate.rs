@@ -113,7 +113,7 @@ impl Middleware for RateLimit {
             Err((wait, whose)) => {
                 let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
                 let detail = format!(
-                    "{whose} no calls left; the next one is there in {} s",
+                    "rate limit reached: {whose} no calls left; try again in {} s",
                     wait_ms.div_ceil(1000)
                 );
                 let data = Raw::of(&json!({ "retryAfterMs": wait_ms }));
@@ -143,7 +143,10 @@ mod tests {
         }
         let refused = fault(call(&service, "a", "wait", "{}").await);
         assert_eq!(refused.kind, FaultKind::Busy);
-        assert_eq!(refused.detail, "this caller has no calls left; the next one is there in 31 s");
+        assert_eq!(
+            refused.detail,
+            "rate limit reached: this caller has no calls left; try again in 31 s"
+        );
         assert_eq!(refused.data.unwrap().as_str(), r#"{"retryAfterMs":30001}"#);
         tokio::time::advance(Duration::from_secs(31)).await;
         assert_eq!(text(&call(&service, "a", "wait", "{}").await), "waited");
@@ -159,7 +162,11 @@ mod tests {
         }
         text(&call(&service, "b", "wait", "{}").await);
         let refused = fault(call(&service, "c", "wait", "{}").await);
-        assert!(refused.detail.starts_with("all callers together have"), "{}", refused.detail);
+        assert!(
+            refused.detail.starts_with("rate limit reached: all callers together have"),
+            "{}",
+            refused.detail
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -168,6 +168,12 @@ impl Place {
 }
 
 impl ConfigError {
+    /// That the file is JSON, as the configurations of clients are.
+    pub(crate) fn json(file: &str) -> Self {
+        let help = format!("`creole import {file}` makes a configuration of it");
+        Self::general(format!("`{file}` is JSON, and a configuration is TOML"), Some(help))
+    }
+
     /// An error that has no place in a file.
     pub(crate) fn general(what: impl Into<String>, help: Option<String>) -> Self {
         Self { file: None, place: None, what: what.into(), help }

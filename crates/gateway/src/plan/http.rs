@@ -117,8 +117,12 @@ impl HttpPlan {
     }
 }
 
-/// An address with a port, as a person writes it: `127.0.0.1:8080`, `[::1]:8080` or `localhost:8080`.
+/// An address with a port, as a person writes it: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, or only the port,
+/// which is one of this machine alone.
 pub fn address(text: &str) -> Option<SocketAddr> {
+    if let Ok(port) = text.parse() {
+        return Some(SocketAddr::new(LISTEN.ip(), port));
+    }
     match text.strip_prefix("localhost:") {
         Some(port) => Some(SocketAddr::new(LISTEN.ip(), port.parse().ok()?)),
         None => text.parse().ok(),

@@ -33,7 +33,7 @@ pub(super) fn why_unreached(
 ) -> (String, &'static str) {
     match deepest(error) {
         Depth::Proxy(why) => (format!("cannot be reached: {why}"), "proxy"),
-        Depth::Tls(why) => (format!("cannot be trusted: {why}"), "tls"),
+        Depth::Tls(why) => (why, "tls"),
         Depth::Io(kind) if is_connect => (io_words(kind).to_owned(), "connect"),
         _ if is_connect => ("cannot be found or reached".to_owned(), "connect"),
         Depth::Io(std::io::ErrorKind::TimedOut) => {
@@ -57,7 +57,7 @@ fn deepest(error: &(dyn Error + 'static)) -> Depth {
             return Depth::Proxy(proxy.to_string());
         }
         if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-            return Depth::Tls(tls.to_string());
+            return Depth::Tls(tls_words(tls));
         }
         next = error.source();
         if let Some(io) = error.downcast_ref::<std::io::Error>() {
@@ -69,6 +69,27 @@ fn deepest(error: &(dyn Error + 'static)) -> Depth {
         }
     }
     found
+}
+
+/// What is wrong with the encryption, and what to do.
+fn tls_words(error: &rustls::Error) -> String {
+    use rustls::{CertificateError, Error};
+
+    let why = error.to_string();
+    match error {
+        Error::InvalidMessage(_) => "does not speak TLS; try `http://`".to_owned(),
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "cannot be trusted: the issuer of its certificate is unknown; trust its authority with \
+             `--cacert FILE`, `ca_file` or SSL_CERT_FILE"
+                .to_owned()
+        }
+        Error::InvalidCertificate(_) if why.contains("CaUsedAsEndEntity") => {
+            "cannot be trusted: its certificate is that of an authority (CA) and not of a server; give the \
+             server a certificate that the authority signed"
+                .to_owned()
+        }
+        _ => format!("cannot be trusted: {why}"),
+    }
 }
 
 fn io_words(kind: std::io::ErrorKind) -> &'static str {
@@ -85,10 +106,10 @@ pub(super) fn refused(name: &str, head: &Head) -> Fault {
     let (what, reason) = match status {
         401 => ("wants other credentials", "unauthorized"),
         403 => ("does not allow this", "forbidden"),
-        404 | 405 => ("has nothing at this place", "not_found"),
+        404 | 405 => ("has no MCP endpoint at this path, which is often `/mcp`", "not_found"),
         407 => ("is behind a proxy that wants other credentials", "proxy"),
         413 => ("refuses a message of this size", "too_large"),
-        429 => ("is asked too often", "rate_limited"),
+        429 => ("says that the rate limit is reached", "rate_limited"),
         300..=399 => ("points elsewhere, which is not followed", "redirected"),
         500..=599 => ("is not available", "unavailable"),
         _ => ("refuses the request", "refused"),
@@ -97,7 +118,7 @@ pub(super) fn refused(name: &str, head: &Head) -> Fault {
     let mut detail = format!("`{name}` {what} (status {status})");
     if let Some(seconds) = head.retry_after {
         data["retryAfter"] = json!(seconds);
-        detail.push_str(&format!("; try again after {seconds} s"));
+        detail.push_str(&format!("; try again in {seconds} s"));
     }
     let fault = Fault::new(FaultKind::BackendUnavailable, detail);
     fault.about(name).with_data(Raw::of(&data))
@@ -145,7 +166,10 @@ mod tests {
         let headers = [("Retry-After", &b"7"[..])];
         let head = Head::new(StatusCode::TOO_MANY_REQUESTS, headers.into_iter());
         let fault = refused("files", &head);
-        assert_eq!(fault.detail, "`files` is asked too often (status 429); try again after 7 s");
+        assert_eq!(
+            fault.detail,
+            "`files` says that the rate limit is reached (status 429); try again in 7 s"
+        );
         assert!(fault.data.unwrap().as_str().contains(r#""retryAfter":7"#));
         let fault = refused("files", &Head::new(StatusCode::FOUND, [].into_iter()));
         assert!(fault.detail.contains("not followed"));

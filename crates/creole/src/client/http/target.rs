@@ -53,6 +53,11 @@ impl Target {
         Self::trusting(name, url, None)
     }
 
+    /// The URL, which may hold a secret.
+    pub fn url(&self) -> &Uri {
+        &self.url
+    }
+
     /// The same, where the server's certificate is vouched for by these alone, in the PEM form, and not by those
     /// that the system trusts.
     ///

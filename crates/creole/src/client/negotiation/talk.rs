@@ -48,6 +48,10 @@ pub(super) struct Talk<'a> {
     asked: Vec<Asked>,
 }
 
+/// How many lines of a process that gave no answer are shown, and how much of each.
+const MOST_SHOWN: usize = 5;
+const LONGEST_SHOWN: usize = 200;
+
 /// An opening request that was sent.
 struct Asked {
     era: Era,
@@ -133,9 +137,19 @@ impl<'a> Talk<'a> {
 
     /// The fault of a process that ended, with its last words.
     pub(super) async fn fail(self, era: Era) -> Result<Agreed, Fault> {
+        let wrote = self.wrote();
         let (transport, setup) = self.into_parts(era);
-        let connection = Connection::open(transport, Setup { heard: None, ..setup }).await?;
+        let opened = Connection::open(transport, Setup { heard: None, ..setup }).await;
+        let connection = opened.map_err(|fault| unanswered(fault, &wrote))?;
         Ok(Agreed { connection, lacks: None })
+    }
+
+    /// The first lines that it wrote and that are no answers.
+    fn wrote(&self) -> String {
+        let cut = |line: &Vec<u8>| {
+            String::from_utf8_lossy(line).chars().take(LONGEST_SHOWN).collect::<String>()
+        };
+        self.kept.iter().take(MOST_SHOWN).map(cut).collect::<Vec<_>>().join("\n")
     }
 
     fn into_parts(self, era: Era) -> (Box<ChildServer>, Setup) {
@@ -285,6 +299,17 @@ enum Said {
 
 fn memchr(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == b'\n')
+}
+
+/// The fault of a process that ended before it answered. What it wrote is for whoever runs it, as its last words are.
+fn unanswered(mut fault: Fault, wrote: &str) -> Fault {
+    if fault.kind == FaultKind::BackendUnavailable && !fault.detail.contains("MCP") {
+        fault.detail.push_str(" without an MCP answer");
+        let told = [wrote, fault.trace.as_deref().unwrap_or_default()];
+        let told: Vec<&str> = told.into_iter().filter(|text| !text.is_empty()).collect();
+        fault.trace = Some(told.join("\n")).filter(|text| !text.is_empty());
+    }
+    fault
 }
 
 /// Whether a fault says nothing about the era.

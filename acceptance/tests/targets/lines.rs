@@ -1,0 +1,106 @@
+//! What a server writes to stderr: JSON where that is asked for, and why callers are refused.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use creole_acceptance::http::server::Listening;
+use creole_acceptance::stage::stdio::binary;
+use serde_json::Value;
+
+use super::Place;
+
+/// The level of each line, which must be a JSON object with a message.
+#[track_caller]
+fn levels(log: &str) -> Vec<String> {
+    let level = |line: &str| {
+        let read: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+        assert!(read["fields"]["message"].is_string() && read["timestamp"].is_string(), "{line}");
+        read["level"].as_str().unwrap_or_default().to_owned()
+    };
+    log.lines().map(level).collect()
+}
+
+#[test]
+fn every_line_is_json_where_the_log_is() {
+    let text = "[server]\npacks = [\"echo\"]\n[log]\nformat = \"json\"\n";
+    let place = Place::with(text);
+    let file = place.path().join("creole.toml").display().to_string();
+    let mut listening = Listening::start(&[&file]).unwrap();
+    place.write("creole.toml", &text.replace("\"echo\"", "\"echo\", \"hello\""));
+    listening.until_said("was read again; changed: tools");
+    place.write("creole.toml", &text.replace("\"echo\"", "\"ehco\""));
+    listening.until_said("nothing changed");
+    listening.stop().unwrap();
+    listening.until_said("ends when its calls have");
+    let log = listening.log();
+    let levels = levels(&log);
+    assert!(levels.contains(&"ERROR".to_owned()) && levels.len() >= 4, "{log}");
+}
+
+#[test]
+fn an_error_at_the_start_is_json_too() {
+    let place = Place::with("[server]\npakcs = []\n[log]\nformat = \"json\"\n");
+    let ran = place.run(&["serve", "creole.toml"]);
+    assert_eq!((ran.code, levels(&ran.stderr)), (Some(2), vec!["ERROR".to_owned()]), "{ran:?}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ran = place.run(&["serve", "--log", "json", "--http", &address]);
+    assert_eq!((ran.code, levels(&ran.stderr)), (Some(1), vec!["ERROR".to_owned()]), "{ran:?}");
+}
+
+#[test]
+fn a_refused_caller_is_logged_with_the_reason_and_without_the_secret() {
+    let place = Place::with("");
+    let key = |name: &str, words: &[&str]| {
+        let ran = place.run(&[&["passwd", "keys.txt", "--key", name], words].concat());
+        ran.stdout.trim().to_owned()
+    };
+    let (old, poor) = (key("old", &["--expires", "2099-01-31"]), key("poor", &[]));
+    let keys = std::fs::read_to_string(place.path().join("keys.txt")).unwrap();
+    place.write("keys.txt", &keys.replace("2099-", "2020-"));
+    let text = "[server]\npacks = [\"echo\"]\n[auth]\nkeys_file = \"keys.txt\"\nrole = \"mcp\"\n";
+    place.write("creole.toml", text);
+    let file = place.path().join("creole.toml").display().to_string();
+    let listening = Listening::start(&[&file]).unwrap();
+    for (sent, reason) in [
+        (Some("hunter2-unknown"), "unknown key"),
+        (Some(old.as_str()), "expired key"),
+        (Some(poor.as_str()), "missing role"),
+        (None, "no credentials"),
+    ] {
+        let header = sent.map(|key| format!("Authorization: Bearer {key}"));
+        let mut words = vec!["list", "tools"];
+        let url = listening.url();
+        words.insert(1, &url);
+        words.extend(header.iter().flat_map(|header| ["--header", header]));
+        let ran = place.run(&words);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        listening.until_said(&format!("reason=\"{reason}\""));
+        let told = match (sent, reason) {
+            (None, _) => "asks for credentials (status 401): send them with --header",
+            (_, "missing role") => "does not allow this (status 403)",
+            _ => "refused these credentials (status 401)",
+        };
+        assert!(ran.stderr.contains(told), "{ran:?}");
+    }
+    let log = listening.log();
+    assert!(!log.contains("hunter2") && !log.contains(&old) && !log.contains(&poor), "{log}");
+}
+
+#[test]
+fn connect_to_a_dead_port_fails_after_its_client_left() {
+    let mut child = Command::new(binary().unwrap())
+        .args(["connect", "http://127.0.0.1:1/mcp"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let hello = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\
+                 \"capabilities\":{},\"clientInfo\":{\"name\":\"c\",\"version\":\"1\"}}}\n";
+    child.stdin.take().unwrap().write_all(hello.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("error: `127.0.0.1:1` refuses connections"), "{said}");
+}

@@ -1,0 +1,110 @@
+//! What people are told who mistyped something or met the wrong server.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use creole_acceptance::http::server::Listening;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+
+use super::{Place, Ran};
+
+/// The address of a server that answers every connection with these bytes.
+fn answering(bytes: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let _ = stream.write_all(bytes);
+        }
+    });
+    address
+}
+
+#[track_caller]
+fn assert_says(ran: &Ran, code: i32, what: &str) {
+    assert_eq!(ran.code, Some(code), "{ran:?}");
+    assert!(ran.stderr.contains(what), "{what}\n{}", ran.stderr);
+}
+
+#[test]
+fn a_wrong_place_is_answered_with_the_likely_right_one() {
+    let place = Place::with("");
+    let listening = Listening::start(&["--preset", "default"]).unwrap();
+    let address = listening.address().to_string();
+    let root = place.run(&["list", &format!("http://{address}/")]);
+    assert_says(&root, 1, "answers 404 at `/`; MCP endpoints are often at `/mcp`");
+    let bare = place.run(&["list", &format!("{address}/mcp")]);
+    assert_says(&bare, 2, &format!("did you mean `http://{address}/mcp`?"));
+    let encrypted = place.run(&["list", &format!("https://{address}/mcp")]);
+    assert_says(&encrypted, 1, "does not speak TLS; try `http://`");
+}
+
+#[test]
+fn a_port_that_speaks_tls_is_supposed() {
+    // The alert that a server of TLS sends when it is spoken to in plain HTTP.
+    let address = answering(&[21, 3, 3, 0, 2, 2, 10]);
+    let ran = Place::with("").run(&["list", &format!("http://{address}/mcp")]);
+    assert_says(&ran, 1, "it may be a TLS port: try `https://`");
+}
+
+#[test]
+fn a_rate_limit_says_when_to_come_back() {
+    let address = answering(
+        b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    );
+    let ran = Place::with("").run(&["list", &format!("http://{address}/mcp")]);
+    assert_says(&ran, 1, "the rate limit is reached (status 429); try again in 1 s");
+    let limited = "[server]\npacks = [\"echo\"]\nchain = [{ kind = \"rate-limit\", overall_calls = 1, seconds = 3600 }]\n\
+                   [tools.x]\ndescription = \"x\"\ncommand = [\"true\"]\n";
+    assert_eq!(Place::with(limited).run(&["config", "check", "creole.toml"]).code, Some(0));
+}
+
+#[test]
+fn a_certificate_that_cannot_be_trusted_is_explained() {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).unwrap().pem();
+    let place = Place::with(
+        "[server]\npacks = [\"echo\"]\n[http.tls]\ncertificate = \"ca.pem\"\nkey = \"key.pem\"\n",
+    );
+    place.write("ca.pem", &authority);
+    place.write("key.pem", &key.serialize_pem());
+    let file = place.path().join("creole.toml").display().to_string();
+    let listening = Listening::start(&[&file]).unwrap();
+    let url = format!("https://localhost:{}/mcp", listening.address().port());
+    let ran = place.run(&["list", &url, "--cacert", "ca.pem"]);
+    assert_says(&ran, 1, "its certificate is that of an authority (CA) and not of a server");
+}
+
+#[test]
+fn a_program_that_is_no_server_is_shown_with_what_it_wrote() {
+    let place = Place::with("");
+    let ran = place.run(&["list", "--", "echo", "hello", "world"]);
+    assert_says(
+        &ran,
+        1,
+        "`echo` ended with code 0 without an MCP answer; it wrote:\n  hello world",
+    );
+}
+
+#[test]
+fn json_is_not_taken_for_a_configuration() {
+    let place = Place::with("{ \"mcpServers\": {} }\n");
+    for words in [&["serve", "creole.toml"][..], &["list", "--config", "creole.toml"]] {
+        let ran = place.run(words);
+        assert_says(&ran, 2, "is JSON, and a configuration is TOML");
+        assert_says(&ran, 2, "`creole import creole.toml` makes a configuration of it");
+    }
+}
+
+#[test]
+fn a_port_alone_is_one_of_this_machine() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let ran = Place::with("").run(&["serve", "--http", &port]);
+    assert_says(&ran, 1, &format!("127.0.0.1:{port} cannot be listened on"));
+}

@@ -1,0 +1,91 @@
+//! What a person can do about a server that cannot be spoken to.
+
+use creole::proto::fault::Fault;
+use serde_json::Value;
+
+/// The URL that a person gave, and whether credentials were given with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    pub(crate) url: String,
+    pub(crate) has_credentials: bool,
+}
+
+impl Given {
+    /// The fault in words for whoever typed the URL.
+    pub(crate) fn explained(&self, mut fault: Fault) -> Fault {
+        let data: Value = match &fault.data {
+            Some(data) => data.decode().unwrap_or_default(),
+            None => return fault,
+        };
+        let name = data["upstream"].as_str().unwrap_or_default();
+        match (data["reason"].as_str().unwrap_or_default(), data["status"].as_u64()) {
+            ("unauthorized", _) if self.has_credentials => {
+                fault.detail = format!("`{name}` refused these credentials (status 401)");
+            }
+            ("unauthorized", _) => {
+                fault.detail = format!(
+                    "`{name}` asks for credentials (status 401): send them with \
+                     --header 'Authorization: Bearer ${{TOKEN}}'"
+                );
+            }
+            ("not_found", Some(status)) => {
+                let path = path(&self.url);
+                fault.detail = format!("`{name}` answers {status} at `{path}`");
+                if path != "/mcp" {
+                    fault.detail.push_str("; MCP endpoints are often at `/mcp`");
+                }
+            }
+            ("connection_lost" | "no_answer", None) if self.url.starts_with("http://") => {
+                fault.detail.push_str("; it may be a TLS port: try `https://`");
+            }
+            _ => {}
+        }
+        fault
+    }
+}
+
+/// The path of a URL, without its query.
+fn path(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = rest.find('/').map_or("/", |at| &rest[at..]);
+    path.split(['?', '#']).next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use creole::proto::fault::FaultKind;
+    use creole::proto::wire::Raw;
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(url: &str, has_credentials: bool, data: Value) -> String {
+        let given = Given { url: url.to_owned(), has_credentials };
+        let fault = Fault::new(FaultKind::BackendUnavailable, "it broke");
+        given.explained(fault.with_data(Raw::of(&data))).detail
+    }
+
+    #[test]
+    fn a_status_is_explained_by_what_was_typed() {
+        let data = |reason: &str, status: u16| json!({"reason": reason, "upstream": "h", "status": status});
+        let nothing = "`h` answers 404 at `/`; MCP endpoints are often at `/mcp`";
+        assert_eq!(said("http://h?key=1", false, data("not_found", 404)), nothing);
+        assert_eq!(
+            said("http://h/mcp", false, data("not_found", 404)),
+            "`h` answers 404 at `/mcp`"
+        );
+        let refused = "`h` refused these credentials (status 401)";
+        assert_eq!(said("http://h/", true, data("unauthorized", 401)), refused);
+        assert!(
+            said("http://h/", false, data("unauthorized", 401)).contains("--header 'Authorization")
+        );
+    }
+
+    #[test]
+    fn a_connection_that_breaks_off_may_be_a_tls_port() {
+        let lost = json!({"reason": "connection_lost", "upstream": "h"});
+        let told = "it broke; it may be a TLS port: try `https://`";
+        assert_eq!(said("http://h/mcp", false, lost.clone()), told);
+        assert_eq!(said("https://h/mcp", false, lost), "it broke");
+    }
+}
