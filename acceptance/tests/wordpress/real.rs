@@ -22,10 +22,13 @@ pub(crate) fn site(variables: &[(&str, &str)]) -> Option<RunningSite> {
     Some(site)
 }
 
+fn guide() -> String {
+    std::fs::read_to_string(repository().join("docs/guides/wordpress.md")).unwrap()
+}
+
 /// The plugin of the guide, with which a site checks Application Passwords early.
 pub(crate) fn early_auth() -> String {
-    let guide = repository().join("docs/guides/wordpress.md");
-    let guide = std::fs::read_to_string(guide).unwrap();
+    let guide = guide();
     let (_, rest) = guide.split_once("```php\n").unwrap();
     rest.split_once("```").unwrap().0.to_owned()
 }
@@ -120,6 +123,12 @@ fn the_inspector_lists_and_calls_with_a_password_of_the_site() {
     let header = format!("Authorization: {}", header_of(&site, "admin"));
     let told = peers::inspect_at(Mode::Legacy, &steps, &url, &header).unwrap();
     assert_eq!(told["errors"], json!([]), "{told}");
+    // The guide names the version that was tried.
+    let version = told["version"].as_str().unwrap();
+    assert!(
+        guide().contains(&format!("npx @modelcontextprotocol/inspector@{version} ")),
+        "{version}"
+    );
     assert_eq!(told["server"]["name"], "buddyboss-mcp-server");
     assert_eq!(told["tools"].as_array().unwrap().len(), 42, "{told}");
     assert_eq!(told["call"]["content"][1]["text"], "Page 1 of 9, 25 in total.");
