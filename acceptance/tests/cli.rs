@@ -384,6 +384,7 @@ creole.toml is right.
   packs    echo, tasks
   limits   20 entries a page, 1048576 bytes a message, 10 calls at once,
            5 s for a silent call, 600 s for any call, 600 s for a question,
+           2 s for the first lists of slow upstreams,
            1000 tasks, 100 of one caller, kept for 900 s, or up to 86400 s
   log      text, info, with arguments and results
 ";
