@@ -14,7 +14,7 @@ use super::super::session::Session;
 use crate::auth::{LOCAL, network};
 
 /// How long a session may be unused from its beginning before somebody else may take its place, who has as many.
-const GRACE: Duration = Duration::from_secs(30);
+const GRACE: Duration = Duration::from_secs(120);
 
 /// How many ids of sessions that are gone or in use a queue may hold beyond those that it is for.
 const STALE: usize = 64;
