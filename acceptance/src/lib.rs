@@ -11,3 +11,4 @@ pub mod process_under_test;
 pub mod referee;
 pub mod stage;
 pub mod transcript;
+pub mod zoo;

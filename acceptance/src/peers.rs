@@ -26,6 +26,7 @@ mod release;
 mod servers;
 #[cfg(unix)]
 pub mod wordpress;
+pub mod zoo;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -306,6 +306,14 @@ impl Server {
         }
     }
 
+    /// Sends it a signal, by its name.
+    #[cfg(unix)]
+    pub fn signal(&self, name: &str) {
+        let script = format!("kill -s {name} {}", self.id());
+        let status = Command::new("sh").args(["-c", &script]).status();
+        assert!(status.is_ok_and(|status| status.success()), "{script}");
+    }
+
     /// Ends its input; it may still answer.
     pub fn end_input(&mut self) {
         self.input = None;
@@ -316,6 +324,13 @@ impl Server {
     #[must_use]
     pub fn finish(mut self) -> Ended {
         self.end_input();
+        self.end()
+    }
+
+    /// Waits until it has ended, with its input still open.
+    #[track_caller]
+    #[must_use]
+    pub fn until_ended(mut self) -> Ended {
         self.end()
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::servers::Behind;
-use super::{Peer, Release, process};
+use super::{Peer, Release, process, zoo};
 
 /// How long one installation may take.
 const INSTALLATION: Duration = Duration::from_secs(900);
@@ -103,6 +103,9 @@ pub fn install_all() -> Result<(), String> {
     let suites = Suite::ALL.into_iter();
     jobs.extend(suites.map(|suite| job(suite.name(), move || installed_suite(suite).map(drop))));
     jobs.push(job("mcp-remote", || bridge("").map(drop)));
+    jobs.push(job("zoo", || zoo::npm("").map(drop)));
+    let environments = zoo::ENVIRONMENTS.into_iter();
+    jobs.extend(environments.map(|name| job(name, move || zoo::installed(name).map(drop))));
     // One after the other: packages of the system are installed by one at a time.
     #[cfg(unix)]
     jobs.push(job("postgres, wordpress", || {

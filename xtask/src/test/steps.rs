@@ -25,7 +25,11 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "format", about: "rustfmt changes nothing", run: format },
     Step { name: "lint", about: "clippy finds nothing", run: lint },
     Step { name: "build", about: "the binary that the tests start", run: build },
-    Step { name: "peers", about: "clients that others wrote are installed", run: peers },
+    Step {
+        name: "peers",
+        about: "clients and servers that others wrote are installed",
+        run: peers,
+    },
     Step { name: "fuzz", about: "a short run of every fuzz target", run: fuzz },
     Step { name: "doctests", about: "examples in the documentation run", run: doctests },
     Step { name: "tests", about: "unit, property, transcript and peer tests", run: tests },

@@ -1,0 +1,259 @@
+//! A client of either era that shows all that it sees.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::wire::Wire;
+use super::{Folder, answers};
+
+/// The newest revision with a handshake.
+pub(super) const HANDSHAKE: &str = "2025-11-25";
+
+/// The stateless revision.
+const STATELESS: &str = "2026-07-28";
+
+/// How long the client waits for anything: only a server that hangs takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The most often that one call may be answered with questions.
+const ROUNDS: usize = 8;
+
+const PREFIX: &str = "io.modelcontextprotocol/";
+
+/// How a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era {
+    /// By `initialize`, of 2025-11-25.
+    Handshake,
+    /// Without a session, of 2026-07-28.
+    Stateless,
+}
+
+/// A client in a conversation with one server.
+pub struct Client {
+    wire: Wire,
+    era: Era,
+    folder: Folder,
+    last_id: u64,
+    level: Option<String>,
+    heard: Vec<Value>,
+}
+
+/// The answer to a request, and what came before it.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// The result or the error.
+    pub(super) answer: Value,
+    /// What the server asked meanwhile: objects with `method` and `params`.
+    pub(super) asked: Vec<Value>,
+    /// The progress that it told, without its token.
+    pub(super) progress: Vec<Value>,
+}
+
+impl Client {
+    /// A client at this end of a connection.
+    #[must_use]
+    pub fn new(wire: Wire, era: Era, folder: Folder) -> Self {
+        Self { wire, era, folder, last_id: 0, level: None, heard: Vec::new() }
+    }
+
+    /// The era of the client.
+    #[must_use]
+    pub fn era(&self) -> Era {
+        self.era
+    }
+
+    /// The folder of the conversation.
+    #[must_use]
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Connects, and gives what the server says of itself: `server`, `capabilities`, `instructions`.
+    pub fn connect(&mut self) -> Result<Value, String> {
+        let stated = |found: &Value, server: &Value| {
+            let (capabilities, instructions) = (&found["capabilities"], &found["instructions"]);
+            json!({"server": server, "capabilities": capabilities, "instructions": instructions})
+        };
+        match self.era {
+            Era::Handshake => {
+                let params = json!({
+                    "protocolVersion": HANDSHAKE,
+                    "capabilities": answers::capabilities(),
+                    "clientInfo": {"name": "zoo", "version": "1"},
+                });
+                let welcome = self.result("initialize", params)?;
+                self.tell("notifications/initialized")?;
+                Ok(stated(&welcome, &welcome["serverInfo"]))
+            }
+            Era::Stateless => {
+                let found = self.result("server/discover", json!({}))?;
+                // A server without changes may refuse: then none are heard.
+                let _ = self.listen(json!({
+                    "toolsListChanged": true, "resourcesListChanged": true,
+                    "promptsListChanged": true,
+                }));
+                Ok(stated(&found, &found["_meta"][format!("{PREFIX}serverInfo")]))
+            }
+        }
+    }
+
+    /// Wants log messages from this level on.
+    pub(super) fn set_level(&mut self, level: &str) -> Result<(), String> {
+        if self.era == Era::Handshake {
+            self.result("logging/setLevel", json!({"level": level}))?;
+        }
+        self.level = Some(level.to_owned());
+        Ok(())
+    }
+
+    /// Wants to hear when a resource changes.
+    pub(super) fn subscribe(&mut self, uri: &str) -> Result<(), String> {
+        match self.era {
+            Era::Handshake => self.result("resources/subscribe", json!({"uri": uri})).map(drop),
+            Era::Stateless => self.listen(json!({"resourceSubscriptions": [uri]})),
+        }
+    }
+
+    /// Tells that the roots have changed; the stateless era has no such notification.
+    pub(super) fn change_roots(&mut self) -> Result<(), String> {
+        match self.era {
+            Era::Handshake => self.tell("notifications/roots/list_changed"),
+            Era::Stateless => Ok(()),
+        }
+    }
+
+    /// Waits until a notification of this method came that belongs to no request, and takes it.
+    pub(super) fn hear(&mut self, method: &str, within: Duration) -> Option<Value> {
+        let end = Instant::now() + within;
+        loop {
+            if let Some(place) = self.heard.iter().position(|told| told["method"] == method) {
+                return Some(self.heard.remove(place));
+            }
+            let wait = end.checked_duration_since(Instant::now())?;
+            let message = self.wire.receive(wait)?;
+            // What belongs to a request that has ended is of no interest.
+            self.take(message, &mut Vec::new(), &mut Vec::new()).ok()?;
+        }
+    }
+
+    /// Sends a request and answers what is asked until it is done.
+    pub(super) fn request(&mut self, method: &str, params: Value) -> Result<Answered, String> {
+        let mut all = Answered { answer: Value::Null, asked: Vec::new(), progress: Vec::new() };
+        let mut next = params.clone();
+        for _ in 0..ROUNDS {
+            let last = self.exchange(method, next)?;
+            all.asked.extend(last.asked);
+            all.progress.extend(last.progress);
+            if last.answer["result"]["resultType"] != "input_required" {
+                all.answer = last.answer;
+                return Ok(all);
+            }
+            let result = &last.answer["result"];
+            let mut responses = Map::new();
+            for (key, question) in result["inputRequests"].as_object().into_iter().flatten() {
+                let method = question["method"].as_str().unwrap_or_default();
+                all.asked.push(json!({"method": method, "params": question["params"]}));
+                let answer = answers::answer(method, &question["params"], &self.folder);
+                responses.insert(key.clone(), answer.unwrap_or_default());
+            }
+            next = params.clone();
+            next["inputResponses"] = Value::Object(responses);
+            next["requestState"] = result["requestState"].clone();
+        }
+        Err(format!("{method} was answered {ROUNDS} times with questions"))
+    }
+
+    /// The result of a request, or its error as text.
+    fn result(&mut self, method: &str, params: Value) -> Result<Value, String> {
+        let answer = self.request(method, params)?.answer;
+        answer.get("result").cloned().ok_or_else(|| format!("{method}: {answer}"))
+    }
+
+    /// Opens a stream of changes and waits until it stands.
+    fn listen(&mut self, notifications: Value) -> Result<(), String> {
+        let id = self.send("subscriptions/listen", json!({"notifications": notifications}))?;
+        let end = Instant::now() + PATIENCE;
+        while let Some(wait) = end.checked_duration_since(Instant::now()) {
+            let Some(message) = self.wire.receive(wait) else { break };
+            if message["method"] == "notifications/subscriptions/acknowledged" {
+                return Ok(());
+            }
+            if message["id"] == id && message.get("method").is_none() {
+                return Err(format!("subscriptions/listen: {message}"));
+            }
+            self.take(message, &mut Vec::new(), &mut Vec::new())?;
+        }
+        Err("subscriptions/listen was not acknowledged".to_owned())
+    }
+
+    /// Sends a request and waits for its answer.
+    fn exchange(&mut self, method: &str, params: Value) -> Result<Answered, String> {
+        let id = self.send(method, params)?;
+        let (mut asked, mut progress) = (Vec::new(), Vec::new());
+        let end = Instant::now() + PATIENCE;
+        while let Some(wait) = end.checked_duration_since(Instant::now()) {
+            let Some(message) = self.wire.receive(wait) else { break };
+            if message["id"] == id && message.get("method").is_none() {
+                return Ok(Answered { answer: message, asked, progress });
+            }
+            self.take(message, &mut asked, &mut progress)?;
+        }
+        Err(format!("{method} was not answered:\n{}", self.wire.notes()))
+    }
+
+    /// Takes a message that is no answer: answers what is asked, keeps what is told.
+    fn take(
+        &mut self,
+        message: Value,
+        asked: &mut Vec<Value>,
+        progress: &mut Vec<Value>,
+    ) -> Result<(), String> {
+        let Some(method) = message["method"].as_str().map(str::to_owned) else {
+            self.heard.push(message);
+            return Ok(());
+        };
+        let params = message["params"].clone();
+        if let Some(id) = message.get("id") {
+            let answer = match answers::answer(&method, &params, &self.folder) {
+                Some(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+                None => {
+                    let error = json!({"code": -32601, "message": "Method not found"});
+                    json!({"jsonrpc": "2.0", "id": id, "error": error})
+                }
+            };
+            asked.push(json!({"method": method, "params": params}));
+            return self.wire.send(&answer);
+        }
+        if method == "notifications/progress" {
+            progress.push(params);
+        } else {
+            self.heard.push(message);
+        }
+        Ok(())
+    }
+
+    /// Sends a request and gives its id. Each asks for its progress.
+    fn send(&mut self, method: &str, mut params: Value) -> Result<Value, String> {
+        self.last_id += 1;
+        let id = json!(self.last_id);
+        let mut meta = json!({"progressToken": format!("progress-{}", self.last_id)});
+        if self.era == Era::Stateless {
+            meta[format!("{PREFIX}protocolVersion")] = json!(STATELESS);
+            meta[format!("{PREFIX}clientInfo")] = json!({"name": "zoo", "version": "1"});
+            meta[format!("{PREFIX}clientCapabilities")] = answers::capabilities();
+            if let Some(level) = &self.level {
+                meta[format!("{PREFIX}logLevel")] = json!(level);
+            }
+        }
+        params["_meta"] = meta;
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.wire.send(&request)?;
+        Ok(id)
+    }
+
+    fn tell(&mut self, method: &str) -> Result<(), String> {
+        self.wire.send(&json!({"jsonrpc": "2.0", "method": method}))
+    }
+}

@@ -1,0 +1,182 @@
+//! What a client does in a conversation, and the record of what it sees.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::client::{Answered, Client};
+
+/// How long a client waits for what a server tells by itself.
+const WHILE: Duration = Duration::from_secs(20);
+
+/// The pause between two looks at a list that is not complete yet.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The most pages of a list.
+const PAGES: usize = 50;
+
+/// One thing that a client does. `{folder}` in a string stands for the folder of the conversation.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Lists tools, resources, templates and prompts.
+    Lists,
+    /// Lists tools until this one is among them.
+    ListsUntil(&'static str),
+    /// Calls a tool.
+    Call(&'static str, Value),
+    /// Reads a resource.
+    Read(&'static str),
+    /// Gets a prompt.
+    Prompt(&'static str, Value),
+    /// Completes an argument: the reference, and the argument.
+    Complete(Value, Value),
+    /// Subscribes to a resource.
+    Subscribe(&'static str),
+    /// Wants log messages from this level on.
+    Level(&'static str),
+    /// Tells that the roots have changed.
+    ChangeRoots,
+    /// Waits for a notification of this method that belongs to no request.
+    Hear(&'static str),
+}
+
+/// What was seen at one step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The step.
+    pub name: String,
+    /// What was seen.
+    pub seen: Value,
+}
+
+/// All that was seen in a conversation, in order.
+pub type Record = Vec<Entry>;
+
+/// The lists that a client asks for: the method, and the member with the items.
+const LISTS: [(&str, &str); 4] = [
+    ("tools/list", "tools"),
+    ("resources/list", "resources"),
+    ("resources/templates/list", "resourceTemplates"),
+    ("prompts/list", "prompts"),
+];
+
+/// Connects and performs the steps.
+pub fn perform(client: &mut Client, steps: &[Step]) -> Record {
+    let mut record = Record::new();
+    match client.connect() {
+        Ok(server) => note(client, &mut record, "connect".to_owned(), &server),
+        Err(problem) => {
+            note(client, &mut record, "connect".to_owned(), &json!({"failed": problem}));
+            return record;
+        }
+    }
+    for step in steps {
+        step.perform(client, &mut record);
+    }
+    record
+}
+
+fn note(client: &Client, record: &mut Record, name: String, seen: &Value) {
+    record.push(Entry { name, seen: client.folder().hide(seen) });
+}
+
+impl Step {
+    fn perform(&self, client: &mut Client, record: &mut Record) {
+        match self {
+            Self::Lists => {
+                for (method, member) in LISTS {
+                    let listed = list(client, method, member);
+                    note(client, record, method.to_owned(), &listed);
+                }
+            }
+            Self::ListsUntil(tool) => {
+                let end = Instant::now() + WHILE;
+                let has = |listed: &Value| {
+                    let tools = listed["items"].as_array();
+                    tools.is_some_and(|tools| tools.iter().any(|one| one["name"] == *tool))
+                };
+                let mut listed = list(client, "tools/list", "tools");
+                while !has(&listed) && Instant::now() < end {
+                    std::thread::sleep(PAUSE);
+                    listed = list(client, "tools/list", "tools");
+                }
+                note(client, record, format!("tools/list with {tool}"), &listed);
+            }
+            Self::Call(tool, arguments) => {
+                let params = json!({"name": tool, "arguments": client.folder().fill_in(arguments)});
+                ask(client, record, format!("call {tool} {arguments}"), "tools/call", params);
+            }
+            Self::Read(uri) => {
+                let params = json!({"uri": client.folder().fill(uri)});
+                ask(client, record, format!("read {uri}"), "resources/read", params);
+            }
+            Self::Prompt(name, arguments) => {
+                let params = json!({"name": name, "arguments": client.folder().fill_in(arguments)});
+                ask(client, record, format!("prompt {name}"), "prompts/get", params);
+            }
+            Self::Complete(reference, argument) => {
+                let params = json!({"ref": reference, "argument": argument});
+                let name = format!("complete {argument}");
+                ask(client, record, name, "completion/complete", params);
+            }
+            Self::Subscribe(uri) => {
+                let done = client.subscribe(uri);
+                note(client, record, format!("subscribe {uri}"), &outcome(done));
+            }
+            Self::Level(level) => {
+                let done = client.set_level(level);
+                note(client, record, format!("level {level}"), &outcome(done));
+            }
+            Self::ChangeRoots => {
+                let done = client.change_roots();
+                note(client, record, "change roots".to_owned(), &outcome(done));
+            }
+            Self::Hear(method) => {
+                let heard = client.hear(method, WHILE).is_some();
+                note(client, record, format!("hear {method}"), &json!(heard));
+            }
+        }
+    }
+}
+
+fn outcome(done: Result<(), String>) -> Value {
+    done.map_or_else(|problem| json!({"failed": problem}), |()| json!("done"))
+}
+
+/// Sends a request and notes its answer, what was asked meanwhile and the progress that was told.
+fn ask(client: &mut Client, record: &mut Record, name: String, method: &str, params: Value) {
+    let seen = match client.request(method, params) {
+        Ok(Answered { answer, asked, progress }) => {
+            let member = if answer.get("result").is_some() { "result" } else { "error" };
+            json!({member: answer[member], "asked": asked, "progress": progress})
+        }
+        Err(problem) => json!({"failed": problem}),
+    };
+    note(client, record, name, &seen);
+}
+
+/// All items of a list, page by page, and which server the pages name in `_meta`.
+fn list(client: &mut Client, method: &str, member: &str) -> Value {
+    let (mut items, mut params) = (Vec::new(), json!({}));
+    for _ in 0..PAGES {
+        let answer = match client.request(method, params) {
+            Ok(answered) => answered.answer,
+            Err(problem) => return json!({"failed": problem}),
+        };
+        let result = &answer["result"];
+        if let Some(error) = answer.get("error") {
+            return json!({"error": error});
+        }
+        let Some(page) = result[member].as_array() else {
+            // A gateway cannot pass it on as a list, and has to say so.
+            let message = format!("Internal error: the server's list has no `{member}`");
+            return json!({"error": {"code": -32603, "message": message}});
+        };
+        items.extend(page.iter().cloned());
+        let Some(cursor) = result["nextCursor"].as_str() else {
+            return json!({"items": items, "server": result["_meta"][super::compare::SERVER]});
+        };
+        params = json!({"cursor": cursor});
+    }
+    json!({"failed": format!("{method} has more than {PAGES} pages")})
+}

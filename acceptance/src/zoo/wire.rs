@@ -1,0 +1,156 @@
+//! Messages to a server and from it: lines of a process, or HTTP.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::http::{Connection, Events, Request, demanded};
+use crate::stage::Stage;
+use crate::stage::stdio::StdioChild;
+
+/// The client's end of a connection.
+pub enum Wire {
+    /// The standard streams of a process.
+    Lines(StdioChild),
+    /// Streamable HTTP.
+    Http(Http),
+}
+
+/// Streamable HTTP. Each request has a connection and a thread of its own; what comes on any of
+/// them comes out in one place.
+pub struct Http {
+    address: SocketAddr,
+    session: Arc<Mutex<Option<String>>>,
+    heard: Sender<Value>,
+    messages: Receiver<Value>,
+}
+
+impl Wire {
+    /// Sends a message.
+    pub(super) fn send(&mut self, message: &Value) -> Result<(), String> {
+        match self {
+            Self::Lines(process) => {
+                process.send(format!("{message}\n").as_bytes());
+                Ok(())
+            }
+            Self::Http(http) => http.send(message),
+        }
+    }
+
+    /// The next message, if one comes in time.
+    pub(super) fn receive(&mut self, wait: Duration) -> Option<Value> {
+        match self {
+            Self::Lines(process) => {
+                let line = process.receive(wait)?;
+                Some(serde_json::from_str(&line).unwrap_or_else(|_| json!({"noMessage": line})))
+            }
+            Self::Http(http) => http.messages.recv_timeout(wait).ok(),
+        }
+    }
+
+    /// What helps to understand a failure.
+    pub(super) fn notes(&mut self) -> String {
+        match self {
+            Self::Lines(process) => process.notes(),
+            Self::Http(_) => String::new(),
+        }
+    }
+}
+
+impl Http {
+    /// An end that has no session yet.
+    #[must_use]
+    pub fn new(address: SocketAddr) -> Self {
+        let (heard, messages) = channel();
+        Self { address, session: Arc::default(), heard, messages }
+    }
+
+    fn send(&self, message: &Value) -> Result<(), String> {
+        let request = self.addressed(message);
+        if message.get("method").is_none() || message.get("id").is_none() {
+            let response = request.send(self.address)?;
+            if response.head.status != 202 {
+                return Err(format!("{message}: {} {}", response.head.status, response.text()));
+            }
+            if message["method"] == "notifications/initialized" {
+                self.listen();
+            }
+            return Ok(());
+        }
+        self.begin(request, message["id"].clone());
+        Ok(())
+    }
+
+    /// A message with the header fields that it needs.
+    fn addressed(&self, message: &Value) -> Request {
+        let request = Request::post(message.to_string()).with_all(demanded::fields(message));
+        match self.session() {
+            Some(session) => {
+                let request = request.with("Mcp-Session-Id", &session);
+                request.with("MCP-Protocol-Version", super::client::HANDSHAKE)
+            }
+            None => request,
+        }
+    }
+
+    /// Begins to listen to what belongs to no request.
+    fn listen(&self) {
+        let Some(session) = self.session() else { return };
+        let request = Request::get(&session);
+        self.begin(request.with("MCP-Protocol-Version", super::client::HANDSHAKE), Value::Null);
+    }
+
+    /// Sends a request in a thread, and takes the messages of its response.
+    fn begin(&self, request: Request, id: Value) {
+        let (address, heard) = (self.address, self.heard.clone());
+        let session = Arc::clone(&self.session);
+        thread::spawn(move || {
+            if let Err(problem) = exchange(address, &request, &session, &heard) {
+                // A request that nobody can answer ends with what went wrong; nobody may listen.
+                let error = json!({"transport": problem});
+                let _ = heard.send(json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            }
+        });
+    }
+
+    fn session(&self) -> Option<String> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Sends a request and hands on each message of its response.
+fn exchange(
+    address: SocketAddr,
+    request: &Request,
+    session: &Mutex<Option<String>>,
+    heard: &Sender<Value>,
+) -> Result<(), String> {
+    let mut connection = Connection::open(address)?;
+    connection.write(&request.bytes(address))?;
+    let head = connection.head()?;
+    if let Some(named) = head.field("mcp-session-id") {
+        *session.lock().unwrap_or_else(PoisonError::into_inner) = Some(named.to_owned());
+    }
+    let parse = |text: &[u8]| {
+        let shown = || json!({"noMessage": String::from_utf8_lossy(text)});
+        serde_json::from_slice(text).unwrap_or_else(|_| shown())
+    };
+    if !head.is_events() {
+        let mut body = Vec::new();
+        let read = std::io::Read::read_to_end(&mut connection.body(&head), &mut body);
+        read.map_err(|error| error.to_string())?;
+        // Nobody who listens any more needs nothing.
+        let _ = heard.send(parse(&body));
+        return Ok(());
+    }
+    for event in Events::new(connection.body(&head)).filter(|event| !event.data.is_empty()) {
+        if heard.send(parse(event.data.as_bytes())).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! Many published servers behind one gateway: all are listed, and none is left when the gateway ends.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use creole_acceptance::process_under_test::{Server, serve};
+use creole_acceptance::zoo::{Folder, Package, Published};
+use serde_json::{Value, json};
+
+use Package::{Npm, Python};
+
+/// How long the whole crowd may take to start or to end.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The entry of the environment by which the processes of a crowd are found.
+const MARK: &str = "ZOO_CROWD";
+
+/// The servers, each with one of its tools.
+const CROWD: [(&str, Published, &str); 10] = [
+    (
+        "memory",
+        Published::new(Npm("@modelcontextprotocol/server-memory/dist/index.js")),
+        "read_graph",
+    ),
+    (
+        "thinking",
+        Published::new(Npm("@modelcontextprotocol/server-sequential-thinking/dist/index.js")),
+        "sequentialthinking",
+    ),
+    (
+        "postgres",
+        Published::new(Npm("@modelcontextprotocol/server-postgres/dist/index.js"))
+            .with(&["postgres://user@127.0.0.1:9/none"]),
+        "query",
+    ),
+    (
+        "obsidian",
+        Published::new(Npm("mcp-obsidian/dist/index.js")).with(&["{folder}"]),
+        "read_notes",
+    ),
+    ("commands", Published::new(Npm("mcp-server-commands/build/index.js")), "run_command"),
+    ("hello", Published::new(Npm("mcp-hello-world/build/stdio.js")), "echo"),
+    ("terraform", Published::new(Npm("terraform-mcp-server/dist/index.js")), "moduleDetails"),
+    ("calculator", Published::new(Python("python-1", "mcp-server-calculator")), "calculate"),
+    (
+        "sqlite",
+        Published::new(Python("python-1", "mcp-server-sqlite"))
+            .with(&["--db-path", "{folder}/a.db"]),
+        "list_tables",
+    ),
+    (
+        "time",
+        Published::new(Python("python-old", "mcp-server-time")).with(&["--local-timezone", "UTC"]),
+        "convert_time",
+    ),
+];
+
+#[test]
+fn a_gateway_that_is_asked_to_end_leaves_none_of_ten_servers_behind() {
+    let Some((gateway, folder)) = started() else { return };
+    gateway.signal("TERM");
+    let _ = gateway.until_ended();
+    all_gone(folder.path());
+}
+
+#[test]
+fn a_gateway_that_is_killed_leaves_none_of_ten_servers_behind() {
+    let Some((gateway, folder)) = started() else { return };
+    let _ = gateway.kill();
+    all_gone(folder.path());
+}
+
+/// A gateway whose servers have all been listed.
+fn started() -> Option<(Server, Folder)> {
+    let folder = Folder::new().unwrap();
+    let written = configuration(&folder)?;
+    fs::write(folder.path().join("creole.toml"), written).unwrap();
+    let command = serve(folder.path(), &["creole.toml", "--stdio"]);
+    let mut gateway = Server::start_command(command).greeted();
+    let begun = Instant::now();
+    let mut missing = not_listed(&mut gateway);
+    while !missing.is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "not listed: {missing:?}");
+        std::thread::sleep(PAUSE);
+        missing = not_listed(&mut gateway);
+    }
+    let running = marked(folder.path());
+    assert!(running.len() >= CROWD.len(), "{running:?}");
+    Some((gateway, folder))
+}
+
+/// The configuration of all servers; nothing if one cannot be installed here.
+fn configuration(folder: &Folder) -> Option<String> {
+    let mut written = String::new();
+    for (name, server, _) in CROWD {
+        let command = crate::command(&server, folder)?;
+        let words: Vec<_> = command.iter().map(|word| json!(word.to_str().unwrap())).collect();
+        let mark = folder.path().display();
+        let _ = writeln!(written, "[upstreams.{name}]\ncommand = {}", json!(words));
+        let _ = writeln!(written, "env = {{ {MARK} = \"{mark}\" }}\n");
+    }
+    Some(written)
+}
+
+/// The servers of which no tool is listed yet.
+fn not_listed(gateway: &mut Server) -> Vec<&'static str> {
+    gateway.write(format!("{}\n", json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})));
+    // Changes of the list are told in between.
+    let mut listed = gateway.answer();
+    while listed.get("id").is_none() {
+        listed = gateway.answer();
+    }
+    let tools = listed["result"]["tools"].as_array().cloned().unwrap_or_default();
+    let has = |name: &str| tools.iter().any(|tool: &Value| tool["name"] == name);
+    let missing = CROWD.iter().filter(|(name, _, tool)| !has(&format!("{name}__{tool}")));
+    missing.map(|(name, ..)| *name).collect()
+}
+
+/// Waits until no process of the crowd is left.
+#[track_caller]
+fn all_gone(folder: &Path) {
+    let begun = Instant::now();
+    loop {
+        let left = marked(folder);
+        if left.is_empty() {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "left behind: {left:?}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The processes that have the mark of this folder, by their command lines. One that has ended has no
+/// environment any more.
+fn marked(folder: &Path) -> Vec<String> {
+    let mark = format!("{MARK}={}\0", folder.display());
+    let has_mark = |process: &Path| {
+        let environment = fs::read(process.join("environ")).unwrap_or_default();
+        environment.windows(mark.len()).any(|part| part == mark.as_bytes())
+    };
+    let shown = |process: &Path| {
+        let words = fs::read(process.join("cmdline")).unwrap_or_default();
+        format!("{}: {}", process.display(), String::from_utf8_lossy(&words).replace('\0', " "))
+    };
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|entry| entry.path());
+    processes.filter(|process| has_mark(process)).map(|process| shown(&process)).collect()
+}

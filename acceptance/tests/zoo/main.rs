@@ -1,0 +1,65 @@
+//! Published servers do the same through Creole as without it, for clients of both eras.
+//!
+//! Each test starts one server of `acceptance/peers/zoo` or `acceptance/peers/reference` without Creole,
+//! behind `creole connect` and behind `creole serve --http`, and compares what clients see. What may
+//! differ is written in `acceptance/src/zoo/compare.rs`.
+//! A server that cannot be installed is told of on stderr and left out; where `CI=true` that is a failure.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
+
+#[cfg(target_os = "linux")]
+mod crowd;
+mod npm;
+mod pypi;
+mod reference;
+
+use std::env;
+use std::ffi::OsString;
+
+use creole_acceptance::zoo::{Era, Folder, Place, Published, Record, Step, differences, perform};
+
+/// Compares what a client of each era sees on each way with what one sees that starts the server itself.
+#[track_caller]
+fn same(server: &Published, steps: &[Step]) {
+    if command(server, &server.folder().unwrap()).is_none() {
+        return;
+    }
+    let handshake = (talk(Place::Direct, server, Era::Handshake, steps), Era::Handshake);
+    let stateless = server
+        .has_both_eras
+        .then(|| (talk(Place::Direct, server, Era::Stateless, steps), Era::Stateless));
+    let mut found = Vec::new();
+    for place in [Place::Connect, Place::Serve] {
+        for era in [Era::Handshake, Era::Stateless] {
+            let direct = stateless.as_ref().filter(|_| era == Era::Stateless).unwrap_or(&handshake);
+            let through = talk(place, server, era, steps);
+            let differences = differences((&direct.0, direct.1), (&through, era));
+            found.extend(differences.into_iter().map(|it| format!("{place:?}, {era:?}: {it}")));
+        }
+    }
+    assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
+}
+
+/// The words that start a server; the test says aloud that it cannot be installed, and fails where nobody listens.
+#[track_caller]
+fn command(server: &Published, folder: &Folder) -> Option<Vec<OsString>> {
+    let command = server.command(folder);
+    command
+        .map_err(|missing| {
+            assert!(env::var("CI").as_deref() != Ok("true"), "{missing}");
+            eprintln!("NOT TESTED: {missing}");
+        })
+        .ok()
+}
+
+/// Has one conversation; one without Creole has to succeed, or there is nothing to compare with.
+#[track_caller]
+fn talk(place: Place, server: &Published, era: Era, steps: &[Step]) -> Record {
+    let (mut client, _listening) = place.open(server, era).unwrap();
+    let record = perform(&mut client, steps);
+    let failed = record.iter().find(|entry| entry.seen.get("failed").is_some());
+    assert!(place != Place::Direct || failed.is_none(), "without Creole: {failed:?}");
+    record
+}

@@ -1,0 +1,75 @@
+//! The servers that are published for tests: one shows every feature, the other follows the roots.
+
+use creole_acceptance::zoo::{Package, Published, Step};
+use serde_json::json;
+
+use Step::{Call, ChangeRoots, Complete, Lists, Prompt, Read};
+
+use crate::same;
+
+const EVERYTHING: Published =
+    Published::new(Package::Reference("@modelcontextprotocol/server-everything/dist/index.js"));
+
+#[test]
+fn server_everything_answers_the_same() {
+    same(&EVERYTHING, &results());
+}
+
+#[test]
+fn server_everything_asks_the_same() {
+    same(&EVERYTHING, &questions());
+}
+
+#[test]
+fn server_filesystem_is_the_same() {
+    let script = "@modelcontextprotocol/server-filesystem/dist/index.js";
+    // What it may read is the one root of the client, so that it does not matter which of both it takes.
+    let server = Published::new(Package::Reference(script)).with(&["{folder}/below"]);
+    let steps = [
+        Lists,
+        Call("list_allowed_directories", json!({})),
+        Call("read_text_file", json!({"path": "{folder}/below/third.md"})),
+        Call("read_text_file", json!({"path": "{folder}/first.md"})),
+        Call("write_file", json!({"path": "{folder}/below/new.md", "content": "new"})),
+        Call("list_directory", json!({"path": "{folder}/below"})),
+        Call("read_text_file", json!({"path": 5})),
+    ];
+    same(&server, &steps);
+}
+
+/// Results of every shape.
+fn results() -> Vec<Step> {
+    let dynamic =
+        json!({"type": "ref/resource", "uri": "demo://resource/dynamic/text/{resourceId}"});
+    let completable = json!({"type": "ref/prompt", "name": "completable-prompt"});
+    vec![
+        Call("echo", json!({"message": "Gr\u{fc}\u{df}e, \u{4e16}\u{754c} \u{1f980}"})),
+        Call("get-sum", json!({"a": 2, "b": 3.5})),
+        Call("get-sum", json!({"a": "two"})),
+        Call("get-tiny-image", json!({})),
+        Call("get-structured-content", json!({"location": "Chicago"})),
+        Call("get-annotated-message", json!({"messageType": "error", "includeImage": true})),
+        Call("get-resource-links", json!({"count": 2})),
+        Call("trigger-long-running-operation", json!({"duration": 0.4, "steps": 4})),
+        Read("demo://resource/static/document/architecture.md"),
+        Read("demo://resource/no-such-thing"),
+        Prompt("simple-prompt", json!({})),
+        Prompt("args-prompt", json!({"city": "Berlin"})),
+        Prompt("args-prompt", json!({})),
+        Complete(dynamic, json!({"name": "resourceId", "value": "1"})),
+        Complete(completable, json!({"name": "department", "value": "E"})),
+    ]
+}
+
+/// What the server asks the client.
+fn questions() -> Vec<Step> {
+    let url = json!({"url": "https://example.com/", "elicitationId": "one"});
+    vec![
+        Call("get-roots-list", json!({})),
+        Call("trigger-elicitation-request", json!({})),
+        Call("trigger-url-elicitation", url),
+        Call("trigger-sampling-request", json!({"prompt": "Think.", "maxTokens": 10})),
+        ChangeRoots,
+        Call("get-roots-list", json!({})),
+    ]
+}
