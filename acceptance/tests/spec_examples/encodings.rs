@@ -40,7 +40,7 @@ const CACHE: CacheHints = CacheHints { ttl_ms: 1000, public: true };
 
 fn page(kind: ListKind) -> Page {
     let items = items(kind).into_iter().map(Arc::new).collect();
-    Page { kind, items, excluded: Vec::new(), next: Some("next".to_owned()), cache: CACHE }
+    Page { kind, items, excluded: Box::default(), next: Some("next".to_owned()), cache: CACHE }
 }
 
 #[test]

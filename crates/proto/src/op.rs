@@ -1,5 +1,6 @@
 //! The era-neutral model: what is asked, by whom, what comes of it, and what happens meanwhile.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -364,7 +365,7 @@ pub struct Page {
     /// The items.
     pub items: Items,
     /// Items of another server that are not among them, because they break the rules.
-    pub excluded: Vec<ExcludedItem>,
+    pub excluded: Box<[ExcludedItem]>,
     /// The cursor of the next page.
     pub next: Option<String>,
     /// How long it may be kept.

@@ -287,7 +287,7 @@ impl Client {
                 return Err(internal("the server's answer is no page of a list"));
             };
             items.extend(page.items.iter().cloned());
-            excluded.extend(page.excluded);
+            excluded.extend(page.excluded.into_vec());
             if page.next.is_none() {
                 self.excluded.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, excluded);
                 return Ok(items);

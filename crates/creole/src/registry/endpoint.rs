@@ -169,7 +169,7 @@ impl Registry {
             (ListKind::Skills, _) => state.shelf.skills.page(after, size, rules, viewer),
         };
         let next = next.map(|position| position.seal(sealer, principal, list));
-        Ok(Page { kind, items, excluded: Vec::new(), next, cache: settings.cache })
+        Ok(Page { kind, items, excluded: Box::default(), next, cache: settings.cache })
     }
 
     /// Where a cursor says that the page before ended.

@@ -60,7 +60,7 @@ impl Registry {
             position.seal(&settings.sealer, context.principal(), &list)
         });
         let items = items[start..end].iter().cloned().collect();
-        let (kind, excluded) = (ListKind::Resources, Vec::new());
+        let (kind, excluded) = (ListKind::Resources, Box::default());
         Ok(Page { kind, items, excluded, next, cache: settings.cache })
     }
 }

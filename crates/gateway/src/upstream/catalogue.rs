@@ -55,7 +55,7 @@ pub(super) async fn fetch(asker: &mut Asker<'_>, kind: ListKind) -> Result<Liste
             _ => return Err(super::broken("a list was answered with something else")),
         };
         listed.items.extend(page.items.iter().cloned());
-        listed.excluded.extend(page.excluded);
+        listed.excluded.extend(page.excluded.into_vec());
         listed.cache.ttl_ms = listed.cache.ttl_ms.min(page.cache.ttl_ms);
         listed.cache.public &= page.cache.public;
         let count = listed.items.len() + listed.excluded.len();

@@ -26,7 +26,7 @@ pub(super) fn read_page(kind: ListKind, result: Object<'_>, rules: &Rules) -> Re
     Ok(Page {
         kind,
         items: found.into_iter().collect(),
-        excluded,
+        excluded: excluded.into(),
         next: result.string("nextCursor").ok().flatten().map(Cow::into_owned),
         cache: CacheHints::read(result, rules),
     })

@@ -45,9 +45,9 @@ pub(super) enum Shape {
     /// An object with these members and any others.
     Members(&'static [MemberRule]),
     /// An array of such values.
-    Array(&'static Shape),
+    Array(&'static Self),
     /// An object whose values are all such.
-    Map(&'static Shape),
+    Map(&'static Self),
     /// A JSON Schema: an object or a boolean.
     Schema,
 }

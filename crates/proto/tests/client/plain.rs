@@ -37,7 +37,7 @@ pub(crate) fn endpoint(operation: &Operation, _: &Caller) -> Outcome {
             let tool = Definition::relayed(ListKind::Tools, tool, None).unwrap();
             let items = [Arc::new(tool)].into_iter().collect();
             let cache = CacheHints { ttl_ms: 7, public: true };
-            let (next, excluded) = (Some("n".into()), Vec::new());
+            let (next, excluded) = (Some("n".into()), Box::default());
             Payload::Page(Page { kind: ListKind::Tools, items, excluded, next, cache })
         }
         Operation::CallTool { name, arguments } => match name.as_str() {

@@ -245,7 +245,7 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
         Just(Payload::Page(Page {
             kind: ListKind::Tools,
             items: Items::default(),
-            excluded: Vec::new(),
+            excluded: Box::default(),
             next: Some("n".to_owned()),
             cache: CacheHints::NONE,
         })),
