@@ -28,7 +28,7 @@ const PIECE: usize = 512;
 /// Starts the log. Where nothing is to be logged, nothing is started.
 pub(crate) fn start(plan: LogPlan) {
     if plan.format == LogFormat::Json {
-        crate::output::talk_json();
+        output::talk_json();
     }
     let make = match plan.format {
         LogFormat::Off => return,
