@@ -173,7 +173,8 @@ impl Authenticator {
             return verdict;
         }
         let known = self.shared.known.load_full();
-        let refused = |reason| Err((Challenge::unauthorized(known.schemes(), false), reason));
+        let refused =
+            |reason| Err(Box::new((Challenge::unauthorized(known.schemes(), false), reason)));
         let found = match (Offer::read(authorization), &known.users) {
             (Offer::Basic { name, password }, Some(users)) => {
                 let seen = Seen::new(&self.shared.fingerprints, authorization, &name, peer);
@@ -181,9 +182,9 @@ impl Authenticator {
                     Checked::Right(principal) => Ok(principal),
                     Checked::Wrong => refused(Reason::WrongPassword),
                     Checked::Wait(wait) => {
-                        Err((Challenge::too_many(wait), Reason::TooManyAttempts))
+                        Err(Box::new((Challenge::too_many(wait), Reason::TooManyAttempts)))
                     }
-                    Checked::Busy => Err((Challenge::busy(), Reason::Busy)),
+                    Checked::Busy => Err(Box::new((Challenge::busy(), Reason::Busy))),
                 }
             }
             // The files were read again in between.
@@ -200,7 +201,7 @@ impl Authenticator {
     ) -> Option<Verdict> {
         let known = self.shared.known.load();
         let refused = |bearer_given, reason| {
-            Err((Challenge::unauthorized(known.schemes(), bearer_given), reason))
+            Err(Box::new((Challenge::unauthorized(known.schemes(), bearer_given), reason)))
         };
         let found = match (Offer::read(authorization), &known.users, &known.keys) {
             (Offer::Basic { .. }, Some(_), _) => return None,
@@ -208,7 +209,7 @@ impl Authenticator {
                 Ok(principal) => Ok(principal.clone()),
                 Err(reason) => match self.wrong_key(peer) {
                     Ok(()) => refused(true, reason),
-                    Err(challenge) => Err((challenge, Reason::TooManyAttempts)),
+                    Err(challenge) => Err(Box::new((challenge, Reason::TooManyAttempts))),
                 },
             },
             (Offer::Bearer(_), ..) => refused(true, Reason::OtherScheme),
@@ -301,14 +302,15 @@ impl Known {
 
     /// What is said to whom was found, or to whom nobody knows.
     fn verdict(&self, found: Result<Principal, Refusal>, peer: Option<IpAddr>) -> Verdict {
-        let lacks = |challenge| (challenge, Reason::MissingRole);
+        let lacks = |challenge| Box::new((challenge, Reason::MissingRole));
         let allowed = found.and_then(|principal| {
             let checked = self.settings.requirement.check(&principal);
             checked.map(|()| principal).map_err(lacks)
         });
         match allowed {
             Ok(principal) => Verdict::Granted(principal),
-            Err((challenge, reason)) => {
+            Err(refusal) => {
+                let (challenge, reason) = *refusal;
                 // Neither the name nor the key: people type passwords where names belong.
                 let (status, reason) = (challenge.status.as_u16(), reason.words());
                 let peer = peer.map(tracing::field::display);

@@ -40,4 +40,4 @@ impl Reason {
 }
 
 /// What a caller is answered, and why.
-pub(super) type Refusal = (Challenge, Reason);
+pub(super) type Refusal = Box<(Challenge, Reason)>;
