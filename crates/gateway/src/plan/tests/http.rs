@@ -98,7 +98,8 @@ fn an_address_is_written_as_people_write_it() {
         ("localhost:0", Some("127.0.0.1:0")),
         ("[::1]:80", Some("[::1]:80")),
         ("0.0.0.0:80", Some("0.0.0.0:80")),
-        ("8080", None),
+        ("8080", Some("127.0.0.1:8080")),
+        ("99999", None),
         (":8080", None),
         ("localhost", None),
         ("localhost:99999", None),
@@ -116,7 +117,7 @@ fn an_address_is_written_as_people_write_it() {
 #[test]
 fn each_refusal_of_http_names_the_place_and_what_is_wrong_there() {
     let cases = [
-        ("listen = \"8080\"", "3:10 `8080` is not an address with a port"),
+        ("listen = \":8080\"", "3:10 `:8080` is not an address with a port"),
         ("listen = 8080", "3:10 expected a string, found the number `8080`"),
         ("port = 8080", "3:1 unknown key `port`"),
         ("path = \"mcp\"", "3:8 `path` is `mcp`, which is not a plain path"),
