@@ -32,6 +32,8 @@ pub struct Unlisted {
     pub name: String,
     /// Whether the caller's session lists it. Otherwise the server may still have it.
     pub is_listed: bool,
+    /// Whether the server may have it and it is kept from callers: then nobody else is asked for it either.
+    pub is_refused: bool,
 }
 
 /// Session lists by the ranks of their servers.
@@ -87,6 +89,9 @@ impl Registry {
             let Some(found) = sessions.and_then(|it| it.find(kind, name, context)) else {
                 continue;
             };
+            if found.is_refused {
+                return None;
+            }
             if found.is_listed {
                 return Some((endpoint, found.name));
             }

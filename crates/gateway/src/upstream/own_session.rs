@@ -242,12 +242,11 @@ impl SessionLists for Upstream {
         }
         let there = self.settings.naming.there(name)?;
         // What is kept out of lists is not called either.
-        if self.left_out.has(kind, there) || self.left_out.has(kind, name) {
-            return None;
-        }
+        let is_left_out = self.left_out.has(kind, there) || self.left_out.has(kind, name);
         let list = self.list(kind, context);
         let is_listed = list.is_some_and(|list| list.iter().any(|item| item.name() == name));
         let may_pass = is_listed || self.settings.chain.admits_unlisted(kind, there);
-        may_pass.then(|| Unlisted { name: there.to_owned(), is_listed })
+        let is_refused = is_left_out || !may_pass;
+        Some(Unlisted { name: there.to_owned(), is_listed, is_refused })
     }
 }

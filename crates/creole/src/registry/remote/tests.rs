@@ -351,7 +351,7 @@ impl SessionLists for ForForms {
     fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<Unlisted> {
         let there = name.strip_prefix(self.prefix)?;
         let is_listed = self.list(kind, context)?.iter().any(|item| item.name() == name);
-        Some(Unlisted { name: there.to_owned(), is_listed })
+        Some(Unlisted { name: there.to_owned(), is_listed, is_refused: false })
     }
 }
 
