@@ -1,11 +1,11 @@
 //! The servers that are published for tests: one shows every feature, the other follows the roots.
 
-use creole_acceptance::zoo::{Package, Published, Step};
+use creole_acceptance::zoo::{Era, Package, Published, Step};
 use serde_json::json;
 
-use Step::{Call, ChangeRoots, Complete, Lists, Prompt, Read};
+use Step::{Call, ChangeRoots, Complete, Hear, Level, Lists, ListsUntil, Prompt, Read, Subscribe};
 
-use crate::same;
+use crate::{same, same_in};
 
 const EVERYTHING: Published =
     Published::new(Package::Reference("@modelcontextprotocol/server-everything/dist/index.js"));
@@ -18,6 +18,18 @@ fn server_everything_answers_the_same() {
 #[test]
 fn server_everything_asks_the_same() {
     same(&EVERYTHING, &questions());
+}
+
+#[test]
+fn server_everything_lists_the_same() {
+    // Tools for what the client can answer are added after the handshake.
+    let steps = [ListsUntil("simulate-research-query"), Lists, Call("no-such-tool", json!({}))];
+    same(&EVERYTHING, &steps);
+}
+
+#[test]
+fn server_everything_tells_sessions_the_same() {
+    same_in(&[Era::Handshake], &EVERYTHING, &changes());
 }
 
 #[test]
@@ -71,5 +83,27 @@ fn questions() -> Vec<Step> {
         Call("trigger-sampling-request", json!({"prompt": "Think.", "maxTokens": 10})),
         ChangeRoots,
         Call("get-roots-list", json!({})),
+    ]
+}
+
+/// What the server tells by itself.
+fn changes() -> Vec<Step> {
+    let gzip =
+        json!({"name": "a.gz", "data": "data:text/plain,hello", "outputType": "resourceLink"});
+    vec![
+        Call("gzip-file-as-resource", gzip),
+        Hear("notifications/resources/list_changed"),
+        Lists,
+        Read("demo://resource/session/a.gz"),
+        Subscribe("demo://resource/static/document/features.md"),
+        Call("toggle-subscriber-updates", json!({})),
+        Hear("notifications/resources/updated"),
+        Call("toggle-subscriber-updates", json!({})),
+        Level("debug"),
+        Call("toggle-simulated-logging", json!({})),
+        Hear("notifications/message"),
+        // The second one comes five seconds after the call.
+        Hear("notifications/message"),
+        Call("toggle-simulated-logging", json!({})),
     ]
 }
