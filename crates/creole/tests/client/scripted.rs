@@ -197,7 +197,7 @@ async fn a_status_becomes_a_named_fault_without_secrets() {
         (
             "unavailable",
             |_| status("503 Down", "Retry-After: 5\r\n"),
-            "`web` is not available (status 503); try again after 5 s",
+            "`web` is not available (status 503); try again in 5 s",
         ),
         (
             "redirected",
