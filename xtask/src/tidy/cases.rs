@@ -55,8 +55,9 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
 fn row(line: &str) -> Option<(&str, &str)> {
     let cells: Vec<_> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
     let [case, _, shown, ..] = cells[..] else { return None };
-    let is_case = case.strip_prefix('C').unwrap_or(case).chars().all(|it| it.is_ascii_digit());
-    (is_case && !case.is_empty()).then_some((case, shown))
+    let number = case.trim_start_matches(|it: char| it.is_ascii_uppercase());
+    let is_case = !number.is_empty() && number.chars().all(|it| it.is_ascii_digit());
+    is_case.then_some((case, shown))
 }
 
 /// Whether there is such a transcript, or such a function in such a file.
@@ -75,6 +76,7 @@ mod tests {
     fn a_row_names_its_case_and_what_shows_it() {
         assert_eq!(row("| 7 | what | `a.rs::b` |"), Some(("7", "`a.rs::b`")));
         assert_eq!(row("| C07 | what | missing |"), Some(("C07", "missing")));
+        assert_eq!(row("| UA1 | what | missing |"), Some(("UA1", "missing")));
         for other in ["| Case | What | Shown |", "|---|---|---|", "text"] {
             assert_eq!(row(other), None);
         }
