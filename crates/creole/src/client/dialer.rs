@@ -177,6 +177,15 @@ impl Dialer {
         }
     }
 
+    /// The era that a caller of this era is served in, where the server need not be asked first.
+    fn decided(&self, caller: Era) -> Option<Era> {
+        match self.only() {
+            Some(Era::Stateless) if self.spoken(Era::Stateless).is_none() => None,
+            Some(only) => Some(only),
+            None => self.support().era_for(caller),
+        }
+    }
+
     /// Starts a program and opens a connection to it.
     async fn start(
         &self,
@@ -203,16 +212,17 @@ impl Dialer {
 
     /// Opens a connection over HTTP.
     async fn call(&self, target: &Target, caller: Era, offer: &Offer) -> Result<Connection, Fault> {
-        let era = self.only().or(self.support().era_for(caller));
+        let era = self.decided(caller);
+        // A dialect decides the era and not the revision: that is settled with the server.
+        let may_ask = self.pinned.is_none() && self.only() != Some(Era::Handshake);
         if let Some(era) = era {
             match self.open(self.spoken(era).unwrap_or(self.newest(era)), offer).await {
-                Err(fault) if self.only().is_none() && contradicts(&fault) => {
-                    self.memory().forget(era);
-                }
+                Err(fault) if may_ask && contradicts(&fault) => self.memory().forget(era),
                 opened => return opened,
             }
         }
-        if caller == Era::Handshake && era != Some(Era::Handshake) {
+        let may_shake_hands = self.only() != Some(Era::Stateless);
+        if may_shake_hands && caller == Era::Handshake && era != Some(Era::Handshake) {
             match self.open(Found::Handshake, offer).await {
                 Err(fault) if contradicts(&fault) => {
                     // Where that leads nowhere either, what the server said first says more.
