@@ -3,9 +3,11 @@
 //! Which callers share a conversation is a matter of security: what a server keeps in a session, and what it
 //! asks there, is nobody else's.
 
+mod key;
 mod slots;
 
-use std::hash::{Hash, Hasher};
+pub(super) use key::{Asks, Key, Owner};
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,80 +44,6 @@ const CHANGES: usize = 256;
 
 /// How long all conversations may take to end.
 const FAREWELL: Duration = Duration::from_secs(20);
-
-/// Whose a conversation is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Owner {
-    /// The gateway's own, or everybody's where that was declared to be safe.
-    Gateway,
-    /// The gateway's own, to see what is listed for a kind of client.
-    Lists,
-    /// Somebody's.
-    Principal(Arc<str>),
-    /// That of one connection or session of a client.
-    Conversation { principal: Arc<str>, name: Arc<str> },
-}
-
-impl Owner {
-    /// Who has it, unless it is the gateway's own.
-    fn principal(&self) -> Option<&str> {
-        match self {
-            Self::Principal(principal) | Self::Conversation { principal, .. } => Some(principal),
-            Self::Gateway | Self::Lists => None,
-        }
-    }
-
-    /// Whom its conversations are counted for.
-    fn holder(&self) -> Self {
-        match self {
-            Self::Conversation { principal, .. } => Self::Principal(Arc::clone(principal)),
-            other => other.clone(),
-        }
-    }
-}
-
-/// What a conversation is for; calls with the same key may share one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) owner: Owner,
-    /// The era of the callers that it is for. Where the server lacks it, the conversation is of the other one.
-    pub(super) era: Era,
-    /// What the server was told that it may ask for.
-    pub(super) asks: Asks,
-    /// Whether one call at a time has it: otherwise nobody could tell which call a question belongs to.
-    pub(super) exclusive: bool,
-    /// Which of several such conversations it is.
-    pub(super) lane: usize,
-}
-
-impl Hash for Key {
-    /// Callers differ by who they are; the rest, which is mostly alike, is only compared.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.owner.hash(state);
-    }
-}
-
-/// What a server may ask for, as a key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asks {
-    form: bool,
-    url: bool,
-    sampling: bool,
-    roots: bool,
-    raw: Option<String>,
-}
-
-impl Asks {
-    pub(super) fn of(capabilities: &ClientCapabilities) -> Self {
-        Self {
-            form: capabilities.elicitation_form,
-            url: capabilities.elicitation_url,
-            sampling: capabilities.sampling,
-            roots: capabilities.roots,
-            raw: capabilities.raw.as_ref().map(|raw| raw.as_str().to_owned()),
-        }
-    }
-}
 
 /// The conversations with one server.
 pub(super) struct Pool {

@@ -1,0 +1,81 @@
+//! The key of an upstream session: who owns it, its era, and what the server may ask there.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use creole::proto::model::ClientCapabilities;
+use creole::proto::revision::Era;
+
+/// Whose a conversation is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::upstream) enum Owner {
+    /// The gateway's own, or everybody's where that was declared to be safe.
+    Gateway,
+    /// The gateway's own, to see what is listed for a kind of client.
+    Lists,
+    /// Somebody's.
+    Principal(Arc<str>),
+    /// That of one connection or session of a client.
+    Conversation { principal: Arc<str>, name: Arc<str> },
+}
+
+impl Owner {
+    /// Who has it, unless it is the gateway's own.
+    pub(super) fn principal(&self) -> Option<&str> {
+        match self {
+            Self::Principal(principal) | Self::Conversation { principal, .. } => Some(principal),
+            Self::Gateway | Self::Lists => None,
+        }
+    }
+
+    /// Whom its conversations are counted for.
+    pub(super) fn holder(&self) -> Self {
+        match self {
+            Self::Conversation { principal, .. } => Self::Principal(Arc::clone(principal)),
+            other => other.clone(),
+        }
+    }
+}
+
+/// What a conversation is for; calls with the same key may share one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::upstream) struct Key {
+    pub(in crate::upstream) owner: Owner,
+    /// The era of the callers that it is for. Where the server lacks it, the conversation is of the other one.
+    pub(in crate::upstream) era: Era,
+    /// What the server was told that it may ask for.
+    pub(in crate::upstream) asks: Asks,
+    /// Whether one call at a time has it: otherwise nobody could tell which call a question belongs to.
+    pub(in crate::upstream) exclusive: bool,
+    /// Which of several such conversations it is.
+    pub(in crate::upstream) lane: usize,
+}
+
+impl Hash for Key {
+    /// Callers differ by who they are; the rest, which is mostly alike, is only compared.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.owner.hash(state);
+    }
+}
+
+/// What a server may ask for, as a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::upstream) struct Asks {
+    pub(super) form: bool,
+    pub(super) url: bool,
+    pub(super) sampling: bool,
+    pub(super) roots: bool,
+    pub(super) raw: Option<String>,
+}
+
+impl Asks {
+    pub(in crate::upstream) fn of(capabilities: &ClientCapabilities) -> Self {
+        Self {
+            form: capabilities.elicitation_form,
+            url: capabilities.elicitation_url,
+            sampling: capabilities.sampling,
+            roots: capabilities.roots,
+            raw: capabilities.raw.as_ref().map(|raw| raw.as_str().to_owned()),
+        }
+    }
+}
