@@ -98,7 +98,7 @@ fn how_long_a_server_wants_to_be_left_alone_is_told_in_both_eras() {
             assert_eq!(error["code"], -32603, "{error}");
             assert_eq!(error["data"]["status"], code, "{error}");
             assert_eq!(error["data"]["retryAfter"], 7, "{error}");
-            assert!(error["message"].as_str().unwrap().contains("after 7 s"), "{error}");
+            assert!(error["message"].as_str().unwrap().contains("in 7 s"), "{error}");
         }
     }
 }
