@@ -19,7 +19,11 @@ pub(super) fn offline(plan: &Plan) -> Result<(), Failure> {
     let missing = plan.upstreams.iter().filter_map(|upstream| {
         let program = upstream.missing_program()?;
         let name = &upstream.name;
-        Some(format!("the program `{program}` of the upstream `{name}` is not in PATH; install it, or write its whole path"))
+        let advice = match program.contains('/') {
+            true => "does not exist, or is not executable",
+            false => "is not in PATH; install it, or write its whole path",
+        };
+        Some(format!("the program `{program}` of the upstream `{name}` {advice}"))
     });
     refused(missing.collect())?;
     // A server that writes files would begin to write them.
