@@ -207,6 +207,7 @@ pub(crate) const FULL: &str = r#"
         [upstreams.asked]
         url = "https://example.com/mcp"
         token_command = ["gh", "auth", "token"]
+        ca_file = "authority.pem"
         [upstreams.inside]
         preset = "default"
         [log]
@@ -226,6 +227,7 @@ pub(crate) const FULL: &str = r#"
         output_schema = { type = "object" }
         timeout_seconds = 1
         output_limit_bytes = 1
+        dangerously_let_callers_write_scripts = false
         command = ["git", ["-n", "{count}"], { when = "all", words = ["--all"] }, "--", "{word}", "{list}"]
         stdin = "x"
         env = { A = "b" }
@@ -389,11 +391,27 @@ components:
     other_basic: *basic
 ";
 
+/// A certificate that signs itself; only its form matters.
+const AUTHORITY: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBjzCCATWgAwIBAgIUEO/tObp71bKpZ5W4n0agjL96/P8wCgYIKoZIzj0EAwIw
+HDEaMBgGA1UEAwwRYXV0aG9yaXR5LmV4YW1wbGUwIBcNMjYxMTE3MTkzMDM1WhgP
+MjEyNjEwMjQxOTMwMzVaMBwxGjAYBgNVBAMMEWF1dGhvcml0eS5leGFtcGxlMFkw
+EwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEuwDJsa0fjO9CWQtG2yQV2fZSldmeVBYW
+28kPY8EOeDj5ICh+veimBa/9w7zWORgi8B9z6KVRPUiQqZigDc9246NTMFEwHQYD
+VR0OBBYEFIq+xrTBUo4914hqwB8fHs4SGw+BMB8GA1UdIwQYMBaAFIq+xrTBUo49
+14hqwB8fHs4SGw+BMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSAAwRQIh
+AMlbMFyv5oT8wbJ0LX97CMZ4wfwlk9gVWSgI8zVW0wplAiA5Ku+ooYOtAO2HYoaY
+HUT1JeEcvq0GE9jgVBeAzYf5YA==
+-----END CERTIFICATE-----
+";
+
 /// A folder with what it names.
 pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("api.yaml"), DOCUMENT).unwrap();
     fs::write(folder.path().join("key.txt"), "x").unwrap();
+    fs::write(folder.path().join("authority.pem"), AUTHORITY).unwrap();
     fs::write(folder.path().join("front.js"), "function request(call, next) { return next(call) }")
         .unwrap();
     fs::write(folder.path().join("slug.js"), "function tool() { return 'x' }").unwrap();
