@@ -201,7 +201,7 @@ fn rooted(owner: Owner, context: &Context) -> Owner {
         Owner::Principal(principal) => {
             let client = context.caller().client.as_ref().map_or("", Raw::as_str);
             let digest = hex(&seal::digest(client.as_bytes())[..16]);
-            Owner::Conversation { principal, name: format!("client {digest}").into() }
+            Owner::Conversation { principal, name: format!("{CLIENT}{digest}").into() }
         }
         other => other,
     }
@@ -234,7 +234,15 @@ fn named(context: &Context) -> Result<Option<Cow<'_, str>>, Fault> {
 }
 
 /// The prefix of the names of sessions that calls give.
-pub(super) const NAMED: &str = "named ";
+const NAMED: &str = "named ";
+
+/// The prefix of the names of sessions that belong to one client whose requests stand alone.
+const CLIENT: &str = "client ";
+
+/// Whether a session of this name belongs to a principal and to no connection or session of a client.
+pub(super) fn has_no_connection(name: &str) -> bool {
+    name.starts_with(NAMED) || name.starts_with(CLIENT)
+}
 
 /// Has a session send the messages that its caller wants to hear; more harm nobody.
 pub(super) async fn set_level(lease: &Lease, context: &Context) {

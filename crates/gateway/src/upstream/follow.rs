@@ -13,7 +13,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Upstream;
-use super::affinity::NAMED;
+use super::affinity::has_no_connection;
 use super::catalogue::LISTS;
 use super::keeper::PAUSE;
 use super::pool::{Owner, SessionChange};
@@ -109,8 +109,8 @@ pub(super) fn recipients(owner: &Owner) -> Recipients {
     match owner {
         Owner::Gateway | Owner::Lists => Recipients::Everybody,
         Owner::Principal(principal) => Recipients::Principal(Arc::clone(principal)),
-        // A session that calls name belongs to no connection.
-        Owner::Conversation { principal, name } if name.starts_with(NAMED) => {
+        // Its callers say with each request who they are. They listen in another request than they call in.
+        Owner::Conversation { principal, name } if has_no_connection(name) => {
             Recipients::Principal(Arc::clone(principal))
         }
         Owner::Conversation { name, .. } => Recipients::Session(Arc::clone(name)),

@@ -63,6 +63,12 @@ impl OwnSession {
     pub(super) fn has_session(&self) -> bool {
         !self.is_stateless
     }
+
+    /// Whether only a call of the caller opens the session. A server asks for roots when a session is opened. Who is
+    /// only asked in answers to its calls could not answer otherwise, and the session would do without.
+    pub(super) fn opens_with_calls(&self, context: &Context) -> bool {
+        self.capabilities.roots && context.caller().rules.era == Era::Stateless
+    }
 }
 
 impl Upstream {
@@ -98,9 +104,7 @@ impl Upstream {
         if own.key.asks == Asks::default() {
             return None;
         }
-        // A server asks for roots when a session is opened. Who is only asked in answers to its calls could not answer
-        // yet, and the session would do without.
-        if own.capabilities.roots && context.caller().rules.era == Era::Stateless {
+        if own.opens_with_calls(context) {
             let capabilities = Arc::new(ClientCapabilities {
                 raw: None,
                 tasks: false,
@@ -214,6 +218,7 @@ impl Upstream {
         if self.affinity(context) == Affinity::Request {
             lease.spoil();
         }
+        self.watch_in_new(&lease).await;
         Ok(Some(lease))
     }
 

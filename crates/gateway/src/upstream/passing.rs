@@ -128,6 +128,9 @@ impl Upstream {
         }
         self.hear_logs(&lease, context);
         affinity::set_level(&lease, context).await;
+        if lease.new_key().is_some() {
+            Box::pin(self.watch_in_new(&lease)).await;
+        }
         let (connection, lane) = (lease.connection.clone(), lease.lane);
         // Not before: what the server has may have been learned while the conversation was opened.
         let known = self.callable();

@@ -112,6 +112,11 @@ impl Lease {
         self.slot.key.as_ref().is_some_and(|key| key.owner == Owner::Gateway)
     }
 
+    /// The key of the session, if it was opened for this call.
+    pub(super) fn new_key(&self) -> Option<&Key> {
+        self.slot.key.as_ref().filter(|_| self.is_new)
+    }
+
     /// Makes this the last call in the conversation.
     pub(super) fn spoil(&self) {
         if let Ok(mut connection) = self.slot.connection.try_lock() {

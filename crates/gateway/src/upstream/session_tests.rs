@@ -31,6 +31,7 @@ struct Session {
     capabilities: Value,
     tools: Vec<&'static str>,
     subscriptions: Vec<Value>,
+    is_over: bool,
 }
 
 impl Session {
@@ -64,6 +65,7 @@ impl Session {
                 self.tools.push("added");
                 self.tell("notifications/tools/list_changed", json!({})).await;
             }
+            "end" => self.is_over = true,
             "update" => {
                 for uri in self.subscriptions.clone() {
                     self.tell("notifications/resources/updated", json!({"uri": uri})).await;
@@ -123,6 +125,7 @@ async fn stateful(client: Memory) {
         capabilities: Value::Null,
         tools: vec!["whoami", "add", "update", "log"],
         subscriptions: Vec::new(),
+        is_over: false,
     };
     let mut rest = Vec::new();
     while let Some(bytes) = session.client.receive().await {
@@ -131,6 +134,9 @@ async fn stateful(client: Memory) {
             let line: Vec<u8> = rest.drain(..=end).collect();
             let message: Value = serde_json::from_slice(&line).unwrap();
             session.take(&message).await;
+        }
+        if session.is_over {
+            return;
         }
     }
 }
@@ -240,11 +246,14 @@ const SHARED: [&str; 4] = ["whoami", "add", "update", "log"];
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_a_session_gets_is_listed_and_called_there_and_nowhere_else() {
-    for era in [Era::Handshake, Era::Stateless] {
+    // What a server asks of a client with roots belongs into a session of that client.
+    let kinds = [json!({}), json!({"roots": {}})];
+    let eras = [Era::Handshake, Era::Stateless];
+    for (era, able) in eras.into_iter().flat_map(|era| kinds.iter().map(move |it| (era, it))) {
         let federation = Federation::default();
         let service = gateway(&federation, settings("sessions_adding"));
-        let ann = Client::new(&service, "ann", era, &json!({}));
-        let bob = Client::new(&service, "bob", era, &json!({}));
+        let ann = Client::new(&service, "ann", era, able);
+        let bob = Client::new(&service, "bob", era, able);
         assert_eq!(ann.tools().await, SHARED);
         let added = ann.call("add").await.unwrap();
         bob.call("whoami").await.unwrap();
@@ -349,12 +358,16 @@ async fn a_prefix_says_which_upstream_has_an_unlisted_tool_and_without_one_nobod
 #[tokio::test(start_paused = true)]
 async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
     let able = json!({"elicitation": {}});
+    let rooted = json!({"elicitation": {}, "roots": {}});
     for (era, capabilities, affinity) in [
         (Era::Handshake, json!({}), Affinity::Principal),
         (Era::Handshake, able.clone(), Affinity::Principal),
         (Era::Stateless, json!({}), Affinity::Principal),
         (Era::Stateless, able.clone(), Affinity::Single),
         (Era::Handshake, able, Affinity::Single),
+        (Era::Stateless, rooted.clone(), Affinity::Principal),
+        (Era::Stateless, rooted.clone(), Affinity::Single),
+        (Era::Handshake, rooted, Affinity::Principal),
     ] {
         let federation = Federation::default();
         let settings = Settings { affinity, ..settings("sessions_watched") };
@@ -373,6 +386,35 @@ async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
             ann.call("update").await.unwrap();
             assert_eq!((ann.told().await, bob.told().await), (vec![updated.clone()], vec![]));
         }
+        service.registry().release("a://b", ann.outlet.connection_id());
+        sleep(2 * LINGER).await;
+        ann.call("update").await.unwrap();
+        assert_eq!(ann.told().await, [], "nobody watches any more");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_moves_to_the_session_that_a_call_opens() {
+    for affinity in [Affinity::Principal, Affinity::Single] {
+        let federation = Federation::default();
+        let settings = Settings { affinity, ..settings("sessions_moving") };
+        let service = gateway(&federation, settings);
+        // Such a caller tells its roots in answers to its calls, so nothing but a call opens its session.
+        let ann = Client::new(&service, "ann", Era::Stateless, &json!({"roots": {}}));
+        ann.tools().await;
+        let before = SESSIONS.load(Ordering::Relaxed);
+        let subscribed = ann.ask(Operation::Subscribe { uri: "a://b".to_owned() }).await;
+        assert!(matches!(subscribed, Outcome::Complete(_)), "{subscribed:?}");
+        assert_eq!(SESSIONS.load(Ordering::Relaxed), before, "no session is opened");
+        let updated = Change::Resource("a://b".to_owned());
+        ann.call("update").await.unwrap();
+        assert_eq!(ann.told().await, std::slice::from_ref(&updated), "{affinity:?}");
+
+        ann.call("end").await.unwrap();
+        sleep(Duration::from_secs(60)).await;
+        assert!(ann.told().await.contains(&updated), "it may have changed: {affinity:?}");
+        ann.call("update").await.unwrap();
+        assert_eq!(ann.told().await, std::slice::from_ref(&updated), "in the next session");
         service.registry().release("a://b", ann.outlet.connection_id());
         sleep(2 * LINGER).await;
         ann.call("update").await.unwrap();

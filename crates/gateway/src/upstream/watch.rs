@@ -156,6 +156,12 @@ impl Watching {
         }
     }
 
+    /// The same, but the server may take only so long.
+    pub(super) async fn restore_in_time(&self, connection: &Connection) {
+        // Who does not answer may tell all the same.
+        _ = timeout(ANSWER, self.restore(connection)).await;
+    }
+
     /// Resolves when a stream of notifications ended by itself.
     pub(super) fn lost(&self) -> watch::Receiver<u64> {
         self.lost.subscribe()
@@ -213,7 +219,8 @@ impl Watching {
         }
     }
 
-    fn add(&self, uri: &str) -> Result<bool, Fault> {
+    /// Counts one more who watches a resource. Returns whether it is the first.
+    pub(super) fn add(&self, uri: &str) -> Result<bool, Fault> {
         let mut counts = self.lock();
         if counts.len() >= MOST && !counts.contains_key(uri) {
             let detail = format!("{MOST} resources are watched, the most allowed");

@@ -1,6 +1,7 @@
 //! Resources that callers watch, each in the session that the caller's calls use: a server tells of changes there.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use creole::call::{ConnectionId, Context};
@@ -12,7 +13,8 @@ use tokio::time::sleep;
 
 use super::follow::recipients;
 use super::keeper::PAUSE;
-use super::pool::{Hold, Key};
+use super::own_session::OwnSession;
+use super::pool::{Hold, Key, Lease, Owner};
 use super::watch::Watching;
 use super::{Affinity, LINGER, Upstream};
 
@@ -23,28 +25,42 @@ pub(super) struct WatchedSessions(Mutex<Inner>);
 #[derive(Default)]
 struct Inner {
     sessions: HashMap<Key, Arc<WatchedSession>>,
-    /// The sessions in which connections of clients watch a resource: nothing for the gateway's own. One connection
-    /// may watch a resource twice.
-    watchers: HashMap<(ConnectionId, String), Vec<Option<Key>>>,
+    /// Where connections of clients watch a resource. One connection may watch a resource twice.
+    watchers: HashMap<(ConnectionId, String), Vec<Watcher>>,
+}
+
+/// Where a connection of a client watches a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Watcher {
+    /// The session of the caller, which need not be open; nothing for a caller that has none.
+    key: Option<Key>,
+    /// Whether it watches in the gateway's own session: instead, or until its session is open.
+    is_in_main: bool,
 }
 
 struct WatchedSession {
     watching: Watching,
     /// Keeps the session open while something is watched in it.
     hold: Mutex<Option<Hold>>,
+    /// Whether only a call of its caller opens the session.
+    opens_with_calls: bool,
+    /// Whether a task opens the session again when it ends, or looks for another place to watch in.
+    is_kept: AtomicBool,
 }
 
 impl WatchedSessions {
-    /// The session of this key, and whether it is new.
-    fn session(&self, key: &Key) -> (Arc<WatchedSession>, bool) {
+    /// The session of this key.
+    fn session(&self, key: &Key, opens_with_calls: bool) -> Arc<WatchedSession> {
         let sessions = &mut self.lock().sessions;
-        if let Some(session) = sessions.get(key) {
-            return (Arc::clone(session), false);
-        }
-        let session =
-            Arc::new(WatchedSession { watching: Watching::default(), hold: Mutex::default() });
-        sessions.insert(key.clone(), Arc::clone(&session));
-        (session, true)
+        let session = sessions.entry(key.clone()).or_insert_with(|| {
+            Arc::new(WatchedSession {
+                watching: Watching::default(),
+                hold: Mutex::default(),
+                opens_with_calls,
+                is_kept: AtomicBool::new(false),
+            })
+        });
+        Arc::clone(session)
     }
 
     fn known(&self, key: &Key) -> Option<Arc<WatchedSession>> {
@@ -61,21 +77,33 @@ impl WatchedSessions {
         is_empty
     }
 
-    fn add(&self, connection: ConnectionId, uri: &str, key: Option<Key>) {
+    fn add(&self, connection: ConnectionId, uri: &str, watcher: Watcher) {
         let watchers = &mut self.lock().watchers;
-        watchers.entry((connection, uri.to_owned())).or_default().push(key);
+        watchers.entry((connection, uri.to_owned())).or_default().push(watcher);
     }
 
-    /// Removes one subscription. Returns the session that it was in.
-    fn remove(&self, connection: ConnectionId, uri: &str) -> Option<Option<Key>> {
+    /// Removes one subscription. Returns where it was.
+    fn remove(&self, connection: ConnectionId, uri: &str) -> Option<Watcher> {
         let watchers = &mut self.lock().watchers;
-        let watcher = (connection, uri.to_owned());
-        let keys = watchers.get_mut(&watcher)?;
-        let key = keys.pop();
-        if keys.is_empty() {
-            watchers.remove(&watcher);
+        let connection = (connection, uri.to_owned());
+        let all = watchers.get_mut(&connection)?;
+        let watcher = all.pop();
+        if all.is_empty() {
+            watchers.remove(&connection);
         }
-        key
+        watcher
+    }
+
+    /// Has the callers of a session watch in the gateway's own one too, or no longer. `act` does so for one of them, and
+    /// returns whether it could.
+    fn set_in_main(&self, key: &Key, is_in_main: bool, mut act: impl FnMut(&str) -> bool) {
+        for ((_, uri), all) in &mut self.lock().watchers {
+            for watcher in all.iter_mut().filter(|it| it.key.as_ref() == Some(key)) {
+                if watcher.is_in_main != is_in_main && act(uri) {
+                    watcher.is_in_main = is_in_main;
+                }
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -89,12 +117,19 @@ impl Upstream {
     pub(super) async fn subscribe(&self, uri: &str, context: &Context) -> Outcome {
         let own = self.own_session(context).filter(|own| own.has_session());
         let own = own.filter(|_| self.affinity(context) != Affinity::Request);
+        let mut is_in_main = own.is_none();
         let subscribed = match &own {
             None => self.subscribe_main(uri).await,
             Some(own) => match self.pool.opened(&own.key) {
-                Some(connection) => Ok(self.subscribe_in(own, uri, &connection).await),
+                Some(connection) => Ok(self.subscribe_in(own, uri, &connection, context).await),
+                None if own.opens_with_calls(context) => {
+                    is_in_main = true;
+                    self.subscribe_early(own, uri).await
+                }
                 None => match self.lease_own(own, context).await {
-                    Ok(Some(lease)) => Ok(self.subscribe_in(own, uri, &lease.connection).await),
+                    Ok(Some(lease)) => {
+                        Ok(self.subscribe_in(own, uri, &lease.connection, context).await)
+                    }
                     // It is of the other era, which keeps no sessions.
                     Ok(None) => return Box::pin(self.subscribe(uri, context)).await,
                     Err(fault) => Err(fault),
@@ -103,9 +138,82 @@ impl Upstream {
         };
         let outcome = subscribed.unwrap_or_else(Outcome::Fail);
         if matches!(outcome, Outcome::Complete(_)) {
-            self.watched.add(context.connection_id(), uri, own.map(|own| own.key));
+            let key = own.map(|own| own.key);
+            self.watched.add(
+                context.connection_id(),
+                uri,
+                Watcher { key: key.clone(), is_in_main },
+            );
+            // A call may have opened the session meanwhile.
+            if let Some(key) = key.filter(|_| is_in_main)
+                && let Some(connection) = self.pool.opened(&key)
+            {
+                self.watch_in(&key, &connection).await;
+            }
         }
         outcome
+    }
+
+    /// Watches a resource in the gateway's own session until a call opens that of the caller.
+    async fn subscribe_early(&self, own: &OwnSession, uri: &str) -> Result<Outcome, Fault> {
+        let outcome = self.subscribe_main(uri).await?;
+        if matches!(outcome, Outcome::Complete(_))
+            && let Err(fault) = self.watched.session(&own.key, true).watching.add(uri)
+        {
+            self.leave_main(uri.to_owned());
+            return Err(fault);
+        }
+        Ok(outcome)
+    }
+
+    /// Watches in a session that a call opened what its callers watch.
+    pub(super) async fn watch_in_new(&self, lease: &Lease) {
+        let Some(key) = lease.new_key().filter(|key| key.owner != Owner::Gateway) else { return };
+        // Further sessions of the caller are there while calls wait in the first one.
+        let first = Key { lane: 0, ..key.clone() };
+        match key.lane {
+            0 => self.watch_in(&first, &lease.connection).await,
+            _ => {
+                if let Some(session) = self.watched.known(&first) {
+                    session.watching.restore_in_time(&lease.connection).await;
+                }
+            }
+        }
+    }
+
+    /// Watches in the open session of this key what its callers watch.
+    async fn watch_in(&self, key: &Key, connection: &Connection) {
+        let Some(session) = self.watched.known(key) else { return };
+        session.set_hold(self.pool.hold(key));
+        session.watching.restore_in_time(connection).await;
+        self.watched.set_in_main(key, false, |uri| {
+            self.leave_main(uri.to_owned());
+            true
+        });
+        if session.opens_with_calls {
+            // The task does not open such a session, so it needs no capabilities.
+            self.keep(key, &session, &self.nothing);
+        }
+    }
+
+    /// Watches in the gateway's own session what the callers of a session watch that is over, until a call opens it
+    /// again.
+    async fn watch_in_main(&self, key: &Key, session: &WatchedSession) {
+        self.watched.set_in_main(key, true, |uri| self.watching.add(uri).is_ok());
+        if let Ok(connection) = self.main().await {
+            self.watching.restore_in_time(&connection).await;
+        }
+        for uri in session.watching.all() {
+            self.announce_to(recipients(&key.owner), Change::Resource(uri));
+        }
+    }
+
+    /// Has a task open a session again that ends while something is watched in it.
+    fn keep(&self, key: &Key, session: &Arc<WatchedSession>, asks: &Arc<ClientCapabilities>) {
+        if !session.is_kept.swap(true, Ordering::AcqRel) {
+            let (key, session, asks) = (key.clone(), Arc::clone(session), Arc::clone(asks));
+            tokio::spawn(keep(Weak::clone(&self.this), key, session, asks));
+        }
     }
 
     async fn subscribe_main(&self, uri: &str) -> Result<Outcome, Fault> {
@@ -115,29 +223,34 @@ impl Upstream {
 
     async fn subscribe_in(
         &self,
-        own: &super::own_session::OwnSession,
+        own: &OwnSession,
         uri: &str,
         connection: &Connection,
+        context: &Context,
     ) -> Outcome {
-        let (session, is_new) = self.watched.session(&own.key);
+        let session = self.watched.session(&own.key, own.opens_with_calls(context));
         session.set_hold(self.pool.hold(&own.key));
         let outcome = session.watching.subscribe(uri, connection).await;
-        if is_new {
-            let (key, capabilities) = (own.key.clone(), Arc::clone(&own.capabilities));
-            tokio::spawn(keep(Weak::clone(&self.this), key, capabilities));
-        }
+        self.keep(&own.key, &session, &own.capabilities);
         outcome
     }
 
     /// Ends one subscription of a connection.
     pub(super) fn unwatch(&self, uri: &str, connection: ConnectionId) {
-        let Some(key) = self.watched.remove(connection, uri) else { return };
-        let is_last = match &key {
-            None => self.watching.remove(uri),
-            Some(key) => self.watched.known(key).is_some_and(|it| it.watching.remove(uri)),
-        };
-        if is_last {
-            tokio::spawn(leave(Weak::clone(&self.this), key, uri.to_owned()));
+        let Some(watcher) = self.watched.remove(connection, uri) else { return };
+        if watcher.is_in_main {
+            self.leave_main(uri.to_owned());
+        }
+        let session = watcher.key.as_ref().and_then(|key| self.watched.known(key));
+        if session.is_some_and(|session| session.watching.remove(uri)) {
+            tokio::spawn(leave(Weak::clone(&self.this), watcher.key, uri.to_owned()));
+        }
+    }
+
+    /// Watches a resource for one less in the gateway's own session.
+    fn leave_main(&self, uri: String) {
+        if self.watching.remove(&uri) {
+            tokio::spawn(leave(Weak::clone(&self.this), None, uri));
         }
     }
 
@@ -202,10 +315,18 @@ async fn leave(upstream: Weak<Upstream>, key: Option<Key>, uri: String) {
 }
 
 /// Keeps the subscriptions of a session while there are any, also when the session ends.
-async fn keep(upstream: Weak<Upstream>, key: Key, capabilities: Arc<ClientCapabilities>) {
+async fn keep(
+    upstream: Weak<Upstream>,
+    key: Key,
+    session: Arc<WatchedSession>,
+    asks: Arc<ClientCapabilities>,
+) {
     loop {
         let Some(strong) = upstream.upgrade().filter(|it| !it.pool.is_closed()) else { return };
-        let Some(session) = strong.watched.known(&key) else { return };
+        let known = strong.watched.known(&key);
+        if known.is_none_or(|known| !Arc::ptr_eq(&known, &session)) {
+            return;
+        }
         if session.watching.is_empty() {
             // Whoever left last unsubscribes first.
             drop(strong);
@@ -218,7 +339,12 @@ async fn keep(upstream: Weak<Upstream>, key: Key, capabilities: Arc<ClientCapabi
         }
         let connection = match strong.pool.opened(&key) {
             Some(connection) => connection,
-            None => match strong.watch_again(&key, &session, &capabilities).await {
+            None if session.opens_with_calls => {
+                session.set_hold(None);
+                session.is_kept.store(false, Ordering::Release);
+                return strong.watch_in_main(&key, &session).await;
+            }
+            None => match strong.watch_again(&key, &session, &asks).await {
                 Ok(connection) => connection,
                 Err(_) => {
                     drop(strong);
