@@ -1,6 +1,6 @@
-//! What a client of the handshake era sees and hears of the session that its calls use, over HTTP.
+//! What a client sees and hears of the session that its calls use, over HTTP.
 
-use creole_acceptance::gateway::{Answering, Legacy, Puppet, Show};
+use creole_acceptance::gateway::{Answering, Legacy, Modern, Puppet, Show};
 use serde_json::{Value, json};
 
 use crate::{A_MOMENT, ALICE, BOB, Bridge};
@@ -86,4 +86,67 @@ fn a_resource_is_watched_where_the_calls_go_and_changes_of_lists_are_seen_there(
         }
     }
     assert!(bobs.within(A_MOMENT).is_none(), "it is the session of another principal");
+}
+
+/// What a client of the stateless era hears from now on, of everything that there is.
+fn listen(client: &Modern) -> Answering {
+    let wanted = json!({
+        "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["a://b"],
+    });
+    let params = json!({"notifications": wanted});
+    let mut listening = client.begin(&json!("listen"), "subscriptions/listen", params);
+    let acknowledged = hears(&mut listening, "notifications/subscriptions/acknowledged");
+    assert_eq!(acknowledged["notifications"]["resourceSubscriptions"], json!(["a://b"]));
+    listening
+}
+
+/// Calls the tool for a client of the stateless era, and says which server it came to.
+fn call_alone(bridge: &Bridge, client: &Modern) -> Puppet {
+    let mut call = client.begin_call("ask", json!({}));
+    let called = bridge.puppets.hears("tools/call");
+    called.text("done");
+    assert_eq!(call.answer()["result"]["content"][0]["text"], "done");
+    called.by
+}
+
+#[test]
+fn a_stateless_client_hears_what_is_told_in_the_session_of_its_calls() {
+    let capabilities = json!({
+        "tools": {"listChanged": true}, "resources": {"subscribe": true, "listChanged": true},
+    });
+    let show = Show::new("2025-06-18", capabilities, &["ask"])
+        .answering("resources/list", json!({"resources": [{"uri": "a://b", "name": "b"}]}))
+        .answering("resources/subscribe", json!({}))
+        .answering("resources/unsubscribe", json!({}));
+    let told = [
+        ("notifications/resources/updated", json!({"uri": "a://b"})),
+        ("notifications/resources/list_changed", json!({})),
+        ("notifications/tools/list_changed", json!({})),
+    ];
+    let kinds = [json!({}), json!({"elicitation": {}}), json!({"elicitation": {}, "roots": {}})];
+    for (able, has_keys) in kinds.iter().flat_map(|able| [(able, true), (able, false)]) {
+        let bridge = match has_keys {
+            true => Bridge::with_keys(show.clone()),
+            false => Bridge::new(show.clone()),
+        };
+        let client = bridge.modern().that_can(able.clone());
+        let alice = if has_keys { client.with_key(ALICE) } else { client.clone() };
+        let mut alices = listen(&alice);
+        let server = call_alone(&bridge, &alice);
+        let mut others = has_keys.then(|| {
+            let bob = client.with_key(BOB);
+            let bobs = listen(&bob);
+            assert_ne!(call_alone(&bridge, &bob).pid, server.pid);
+            bobs
+        });
+        for (method, params) in &told {
+            server.tells(method, params);
+            let heard = hears(&mut alices, method);
+            assert_eq!(heard["uri"], params["uri"], "{able}");
+        }
+        if let Some(bobs) = &mut others {
+            let heard = bobs.within(A_MOMENT);
+            assert!(heard.is_none(), "it is the session of another principal: {heard:?}");
+        }
+    }
 }
