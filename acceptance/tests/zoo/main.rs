@@ -23,12 +23,6 @@ use creole_acceptance::zoo::{Era, Folder, Place, Published, Record, Step, differ
 /// Compares what a client of each era sees on each way with what one sees that starts the server itself.
 #[track_caller]
 fn same(server: &Published, steps: &[Step]) {
-    same_in(&[Era::Handshake, Era::Stateless], server, steps);
-}
-
-/// The same for clients of these eras.
-#[track_caller]
-fn same_in(eras: &[Era], server: &Published, steps: &[Step]) {
     if command(server, &server.folder().unwrap()).is_none() {
         return;
     }
@@ -38,7 +32,7 @@ fn same_in(eras: &[Era], server: &Published, steps: &[Step]) {
         .then(|| (talk(Place::Direct, server, Era::Stateless, steps), Era::Stateless));
     let mut found = Vec::new();
     for place in [Place::Connect, Place::Serve] {
-        for &era in eras {
+        for era in [Era::Handshake, Era::Stateless] {
             let direct = stateless.as_ref().filter(|_| era == Era::Stateless).unwrap_or(&handshake);
             let through = talk(place, server, era, steps);
             let differences = differences((&direct.0, direct.1), (&through, era));

@@ -3,7 +3,7 @@
 use creole_acceptance::zoo::{Package, Published, Step};
 use serde_json::json;
 
-use Step::{Call, Lists, Prompt, Read};
+use Step::{Call, Hear, Lists, Prompt, Read, Subscribe};
 
 use crate::same;
 
@@ -18,7 +18,9 @@ fn server_memory_is_the_same() {
     let entity = json!({"name": "Creole", "entityType": "language", "observations": ["mixes"]});
     let steps = [
         Lists,
+        Subscribe("memory://knowledge-graph"),
         Call("create_entities", json!({"entities": [entity]})),
+        Hear("notifications/resources/updated"),
         Call("read_graph", json!({})),
         Call("search_nodes", json!({"query": "mixes"})),
         Read("memory://knowledge-graph"),

@@ -1,11 +1,11 @@
 //! The servers that are published for tests: one shows every feature, the other follows the roots.
 
-use creole_acceptance::zoo::{Era, Package, Published, Step};
+use creole_acceptance::zoo::{Package, Published, Step};
 use serde_json::json;
 
 use Step::{Call, ChangeRoots, Complete, Hear, Level, Lists, ListsUntil, Prompt, Read, Subscribe};
 
-use crate::{same, same_in};
+use crate::same;
 
 const EVERYTHING: Published =
     Published::new(Package::Reference("@modelcontextprotocol/server-everything/dist/index.js"));
@@ -29,7 +29,7 @@ fn server_everything_lists_the_same() {
 
 #[test]
 fn server_everything_tells_sessions_the_same() {
-    same_in(&[Era::Handshake], &EVERYTHING, &changes());
+    same(&EVERYTHING, &changes());
 }
 
 #[test]
