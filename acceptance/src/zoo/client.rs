@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The most often that one call may be answered with questions.
 const ROUNDS: usize = 8;
 
+/// The method of log messages.
+pub(super) const LOG: &str = "notifications/message";
+
 const PREFIX: &str = "io.modelcontextprotocol/";
 
 /// How a client speaks.
@@ -126,9 +129,21 @@ impl Client {
 
     /// Waits until a notification of this method came that belongs to no request, and takes it.
     pub(super) fn hear(&mut self, method: &str, within: Duration) -> Option<Value> {
+        self.hear_one(within, |told| told["method"] == method)
+    }
+
+    /// Waits until a log message came that contains this text, and takes it. Messages before it stay.
+    pub(super) fn hear_log(&mut self, text: &str, within: Duration) -> Option<Value> {
+        self.hear_one(within, |told| {
+            let data = told["params"]["data"].as_str();
+            told["method"] == LOG && data.is_some_and(|data| data.contains(text))
+        })
+    }
+
+    fn hear_one(&mut self, within: Duration, is_it: impl Fn(&Value) -> bool) -> Option<Value> {
         let end = Instant::now() + within;
         loop {
-            if let Some(place) = self.heard.iter().position(|told| told["method"] == method) {
+            if let Some(place) = self.heard.iter().position(&is_it) {
                 return Some(self.heard.remove(place));
             }
             let wait = end.checked_duration_since(Instant::now())?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::client::{Answered, Client};
+use super::client::{Answered, Client, Era, LOG};
 
 /// How long a client waits for what a server tells by itself.
 const WHILE: Duration = Duration::from_secs(20);
@@ -38,6 +38,8 @@ pub enum Step {
     ChangeRoots,
     /// Waits for a notification of this method that belongs to no request.
     Hear(&'static str),
+    /// Waits for a log message that contains this text and belongs to no request. The stateless era has none.
+    HearLog(&'static str),
 }
 
 /// What was seen at one step.
@@ -134,6 +136,11 @@ impl Step {
             Self::Hear(method) => {
                 let heard = client.hear(method, WHILE).is_some();
                 note(client, record, format!("hear {method}"), &json!(heard));
+            }
+            Self::HearLog(text) => {
+                let has_logs = client.era() == Era::Handshake;
+                let heard = has_logs && client.hear_log(text, WHILE).is_some();
+                note(client, record, format!("hear {LOG} {text}"), &json!(heard));
             }
         }
     }
