@@ -97,7 +97,10 @@ impl Talk {
             match action {
                 Action::Start(call) => self.answer(call.key),
                 Action::Cancel(key, _) => self.waiting.retain(|waiting| *waiting != key),
-                Action::Answer(..) | Action::Release(_) | Action::Observe(_) => {}
+                Action::Answer(..)
+                | Action::Release(_)
+                | Action::RootsChanged
+                | Action::Observe(_) => {}
             }
         }
         assert_eq!(self.machine.in_flight(), self.waiting.len());

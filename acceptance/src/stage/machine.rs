@@ -95,7 +95,7 @@ impl MachineStage {
                     _ = waiting.send(answer);
                 }
             }
-            Action::Release(_) | Action::Observe(_) => {}
+            Action::Release(_) | Action::RootsChanged | Action::Observe(_) => {}
         }
     }
 

@@ -24,6 +24,8 @@ pub enum Step {
     ListsUntil(&'static str),
     /// Calls a tool.
     Call(&'static str, Value),
+    /// Calls a tool until its result has this text.
+    CallUntil(&'static str, &'static str),
     /// Reads a resource.
     Read(&'static str),
     /// Gets a prompt.
@@ -107,6 +109,21 @@ impl Step {
             Self::Call(tool, arguments) => {
                 let params = json!({"name": tool, "arguments": client.folder().fill_in(arguments)});
                 ask(client, record, format!("call {tool} {arguments}"), "tools/call", params);
+            }
+            Self::CallUntil(tool, text) => {
+                let end = Instant::now() + WHILE;
+                let text = client.folder().fill(text);
+                let has = |client: &mut Client| {
+                    let called = client.request("tools/call", json!({"name": tool}));
+                    let content = called.map(|it| it.answer["result"]["content"][0].clone());
+                    content.is_ok_and(|it| it["text"].as_str().is_some_and(|it| it.contains(&text)))
+                };
+                let mut found = has(client);
+                while !found && Instant::now() < end {
+                    std::thread::sleep(PAUSE);
+                    found = has(client);
+                }
+                note(client, record, format!("call {tool} until {text}"), &json!(found));
             }
             Self::Read(uri) => {
                 let params = json!({"uri": client.folder().fill(uri)});

@@ -4,7 +4,8 @@ use creole_acceptance::zoo::{Package, Published, Step};
 use serde_json::json;
 
 use Step::{
-    Call, ChangeRoots, Complete, Hear, HearLog, Level, Lists, ListsUntil, Prompt, Read, Subscribe,
+    Call, CallUntil, ChangeRoots, Complete, Hear, HearLog, Level, Lists, ListsUntil, Prompt, Read,
+    Subscribe,
 };
 
 use crate::same;
@@ -37,10 +38,12 @@ fn server_everything_tells_sessions_the_same() {
 #[test]
 fn server_filesystem_is_the_same() {
     let script = "@modelcontextprotocol/server-filesystem/dist/index.js";
-    // What it may read is the one root of the client, so that it does not matter which of both it takes.
-    let server = Published::new(Package::Reference(script)).with(&["{folder}/below"]);
+    // It asks for the roots of the client outside of calls, and then serves them in place of its argument.
+    let server = Published::new(Package::Reference(script)).with(&["{folder}"]);
     let steps = [
         Lists,
+        // Directly the first calls may come before it has applied the roots.
+        CallUntil("list_allowed_directories", "{folder}/below"),
         Call("list_allowed_directories", json!({})),
         Call("read_text_file", json!({"path": "{folder}/below/third.md"})),
         Call("read_text_file", json!({"path": "{folder}/first.md"})),

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use creole_proto::model::{Level, Question, Tasking};
 use creole_proto::op::{Caller, Event, Operation};
-use creole_proto::revision::Era;
+use creole_proto::revision::{Era, Rules};
 use creole_proto::server::{Answer, CallKey};
 use creole_proto::wire::Raw;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot, watch};
 
+use crate::ask::lowered;
 use crate::chain::BoxFuture;
 use crate::tool::ToolError;
 
@@ -61,6 +62,15 @@ pub trait Outlet: Send + Sync {
     /// Sends a log message that belongs to no call, if the client has a session and wants messages of this level. A
     /// slow client misses it.
     fn log(&self, _event: Event) {}
+    /// Asks the client of a session a question that belongs to no call. The answer comes later; nothing comes if the
+    /// client cannot be asked.
+    fn ask_session(&self, _question: Question) -> oneshot::Receiver<Answer> {
+        oneshot::channel().1
+    }
+    /// Changes whenever the client of a session says that its roots changed; nothing where there is no session.
+    fn roots_changes(&self) -> Option<watch::Receiver<()>> {
+        None
+    }
     /// The connection that it belongs to.
     fn connection_id(&self) -> ConnectionId {
         ConnectionId::of(self)
@@ -78,18 +88,40 @@ impl ConnectionId {
     }
 }
 
-/// Where log messages of a client's session go that belong to no call.
+/// The session of a client, for what belongs to no call: log messages and questions.
 #[derive(Clone)]
-pub struct SessionLog {
+pub struct ClientSession {
     name: Arc<str>,
     outlet: Weak<dyn Outlet>,
+    rules: &'static Rules,
 }
 
-impl SessionLog {
-    /// Sends a message. Returns whether the session is still there.
-    pub fn send(&self, event: Event) -> bool {
+impl ClientSession {
+    /// Sends a log message. Returns whether the session is still there.
+    pub fn log(&self, event: Event) -> bool {
         let outlet = self.outlet.upgrade();
         outlet.map(|outlet| outlet.log(event)).is_some()
+    }
+
+    /// Asks the client something. It is refused where the client did not declare that it answers this.
+    ///
+    /// # Errors
+    /// When the client refuses, did not answer in time, or is gone.
+    pub async fn ask(&self, question: Question) -> Answer {
+        let (question, form) = lowered(question, self.rules);
+        // The session is not kept alive meanwhile.
+        let waiting = self.outlet.upgrade().map(|outlet| outlet.ask_session(question));
+        let answered = match waiting {
+            Some(waiting) => waiting.await.ok(),
+            None => None,
+        };
+        let answer = answered.unwrap_or_else(|| Err("the client cannot be asked".to_owned()))?;
+        Ok(form.map_or_else(|| answer.clone(), |form| form.raise(&answer)))
+    }
+
+    /// Changes whenever the client says that its roots changed.
+    pub fn roots_changes(&self) -> Option<watch::Receiver<()>> {
+        self.outlet.upgrade()?.roots_changes()
     }
 
     /// Whether the session is still there.
@@ -103,9 +135,9 @@ impl SessionLog {
     }
 }
 
-impl fmt::Debug for SessionLog {
+impl fmt::Debug for ClientSession {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("SessionLog").field("name", &self.name).finish_non_exhaustive()
+        formatter.debug_struct("ClientSession").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -270,10 +302,11 @@ impl Context {
         self.shared.outlet.connection_id()
     }
 
-    /// Where messages of the caller's session go that belong to no call, if it has one.
-    pub fn session_log(&self) -> Option<SessionLog> {
+    /// The caller's session, for what belongs to no call, if it has one.
+    pub fn client_session(&self) -> Option<ClientSession> {
         let name = self.shared.conversation.as_ref().filter(|_| !self.is_task())?;
-        Some(SessionLog { name: Arc::clone(name), outlet: Arc::downgrade(&self.shared.outlet) })
+        let outlet = Arc::downgrade(&self.shared.outlet);
+        Some(ClientSession { name: Arc::clone(name), outlet, rules: self.shared.caller.rules })
     }
 
     /// Whether nothing else comes the same way as the call, as with requests over HTTP without a session.

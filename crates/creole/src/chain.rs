@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use creole_proto::fault::Fault;
-use creole_proto::model::{Definition, ListKind};
+use creole_proto::model::{Definition, ListKind, Question};
 use creole_proto::op::Outcome;
 
 use crate::call::{Call, ConnectionId};
@@ -51,6 +51,9 @@ pub trait Middleware: Send + Sync {
     /// A resource changed: what was kept of it is old. Told before subscribers are, so that they read what is new.
     fn updated(&self, _uri: &str) {}
 
+    /// Changes a question that belongs to no call, before the client is asked it.
+    fn change_question(&self, _question: &mut Question) {}
+
     /// Names that [`shape`](Self::shape) gave to items may be given to others, because some are gone: all items of
     /// the list are asked for again. Tells whether the layer gives names at all.
     fn anew(&self, _kind: ListKind) -> bool {
@@ -92,6 +95,11 @@ pub fn admits_unlisted(layers: &[Arc<dyn Middleware>], kind: ListKind, name: &st
 /// Whether a layer lets something else be listed than before.
 pub fn has_changed(layers: &[Arc<dyn Middleware>]) -> bool {
     layers.iter().fold(false, |changed, layer| layer.has_changed() | changed)
+}
+
+/// Has every layer change a question that belongs to no call, the innermost one first.
+pub fn change_question(layers: &[Arc<dyn Middleware>], question: &mut Question) {
+    layers.iter().rev().for_each(|layer| layer.change_question(question));
 }
 
 /// Tells every layer that a resource changed, the innermost one first.

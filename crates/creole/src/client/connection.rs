@@ -137,6 +137,11 @@ impl Connection {
         Hub::set_level(&self.hub, level).outcome(drop).await
     }
 
+    /// Tells the server that the client's roots changed, where there is a notification for that.
+    pub fn roots_changed(&self) {
+        self.hub.roots_changed();
+    }
+
     /// What the server tells from now on that belongs to no call.
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
         self.hub.notices()

@@ -156,6 +156,10 @@ impl Hub {
         })
     }
 
+    pub(super) fn roots_changed(&self) {
+        self.work(|state, _| state.machine.roots_changed(&mut state.outbox));
+    }
+
     /// Makes a call, unless the connection is gone or stuck.
     fn enter(
         hub: &Arc<Self>,

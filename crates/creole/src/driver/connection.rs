@@ -13,7 +13,7 @@ use creole_proto::model::Question;
 use creole_proto::op::{Event, Outcome};
 use creole_proto::server::{Action, Answer, AskKey, Call, CallKey, Machine, Outbox};
 use tokio::sync::broadcast::error::TryRecvError;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -35,7 +35,8 @@ const REPORTS: usize = 1024;
 /// What a running call reports.
 pub(super) enum Report {
     Event(CallKey, Event),
-    Ask(CallKey, Question, oneshot::Sender<Answer>),
+    /// A question, and the call that it belongs to: nothing for one of the session.
+    Ask(Option<CallKey>, Question, oneshot::Sender<Answer>),
     Done(CallKey, Outcome),
     /// A log message that belongs to no call.
     Log(Event),
@@ -83,7 +84,7 @@ impl Connection {
             running: HashMap::new(),
             asks: HashMap::new(),
             reports,
-            outlet: Arc::new(Channel { sender }),
+            outlet: Arc::new(Channel { sender, roots: watch::Sender::new(()) }),
             started: Instant::now(),
             drained: None,
         }
@@ -196,7 +197,11 @@ impl Connection {
                 self.machine.event(call, &event, now, &mut self.outbox);
             }
             Some(Report::Ask(call, question, answer)) => {
-                if let Some(ask) = self.machine.ask(call, &question, now, &mut self.outbox) {
+                let ask = match call {
+                    Some(call) => self.machine.ask(call, &question, now, &mut self.outbox),
+                    None => self.machine.ask_session(&question, now, &mut self.outbox),
+                };
+                if let Some(ask) = ask {
                     self.asks.insert(ask, answer);
                 }
             }
@@ -261,6 +266,7 @@ impl Connection {
                 let id = ConnectionId::of(&*self.outlet);
                 uris.iter().for_each(|uri| self.service.registry().release(uri, id));
             }
+            Action::RootsChanged => self.outlet.roots.send_replace(()),
             Action::Observe(observation) => telemetry::observe(&observation),
         }
     }
@@ -315,6 +321,8 @@ impl Drop for Connection {
 /// How calls that run as tasks reach their connection.
 struct Channel {
     sender: mpsc::Sender<Report>,
+    /// Changes whenever the client says that its roots changed.
+    roots: watch::Sender<()>,
 }
 
 impl Outlet for Channel {
@@ -325,9 +333,20 @@ impl Outlet for Channel {
     fn ask(&self, call: CallKey, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let (answer, waiting) = oneshot::channel();
-            _ = self.sender.send(Report::Ask(call, question, answer)).await;
+            _ = self.sender.send(Report::Ask(Some(call), question, answer)).await;
             waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
         })
+    }
+
+    fn ask_session(&self, question: Question) -> oneshot::Receiver<Answer> {
+        let (answer, waiting) = oneshot::channel();
+        // A full queue belongs to a slow client; it is not asked.
+        _ = self.sender.try_send(Report::Ask(None, question, answer));
+        waiting
+    }
+
+    fn roots_changes(&self) -> Option<watch::Receiver<()>> {
+        Some(self.roots.subscribe())
     }
 
     fn log(&self, event: Event) {

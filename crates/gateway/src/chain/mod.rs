@@ -35,7 +35,7 @@ use std::sync::Arc;
 use creole::call::ConnectionId;
 use creole::{BoxFuture, Call, Endpoint, Middleware, Next};
 use creole_proto::fault::Fault;
-use creole_proto::model::{Definition, ListKind};
+use creole_proto::model::{Definition, ListKind, Question};
 use creole_proto::op::Outcome;
 
 pub use audit::{Arguments, Audit, AuditSettings};
@@ -83,6 +83,11 @@ impl Chain {
     /// Tells the layers that a resource of the server changed.
     pub fn updated(&self, uri: &str) {
         creole::chain::updated(&self.0, uri);
+    }
+
+    /// Changes a question that belongs to no call as the layers want it, before a client is asked it.
+    pub fn change_question(&self, question: &mut Question) {
+        creole::chain::change_question(&self.0, question);
     }
 
     /// Lets the layers give the names of a list anew: all of its items are shaped again.

@@ -167,6 +167,12 @@ impl Middleware for Redact {
             outcome
         })
     }
+
+    fn change_question(&self, question: &mut Question) {
+        if self.from != RedactFrom::Arguments {
+            self.redactor.question(question);
+        }
+    }
 }
 
 #[cfg(test)]

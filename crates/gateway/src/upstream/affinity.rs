@@ -36,9 +36,8 @@ impl Upstream {
     /// The gateway's own conversation: for lists and notifications.
     pub(super) async fn main(&self) -> Result<Connection, Fault> {
         let capabilities = self.asks.get().cloned().unwrap_or_default();
-        let lease = self.pool.lease(self.main_key(), &capabilities, None, &self.parking);
-        let lease = Box::pin(lease).await?;
-        Ok(lease.connection.clone())
+        let client = |slot| self.only_client(slot);
+        Box::pin(self.pool.connect(self.main_key(), &capabilities, client)).await
     }
 
     fn main_key(&self) -> Key {

@@ -95,6 +95,9 @@ impl Upstream {
                 false => Arc::default(),
             };
             _ = self.asks.set(capabilities);
+            if let Some(session) = context.client_session() {
+                _ = self.only_session.set(session);
+            }
             _ = self.only_era.set(context.caller().rules.era);
             self.start_now();
         }

@@ -5,10 +5,12 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use creole::call::SessionLog;
+use creole::call::ClientSession;
 use creole::client::{Asked, Offer};
-use creole::proto::model::ClientCapabilities;
+use creole::proto::model::{ClientCapabilities, Question};
 use creole::proto::op::Event;
+
+use super::outside::OnlyClient;
 
 /// Things that may wait to be taken by one call.
 const ASIDES: usize = 64;
@@ -33,7 +35,11 @@ struct Inner {
     /// Whether the server asked something after that, when no call was under way.
     is_astray: bool,
     /// Sessions of clients that called here: they get log messages that belong to no call. Oldest first.
-    logs: Vec<SessionLog>,
+    logs: Vec<ClientSession>,
+    /// The client that the session belongs to, if it belongs to one alone: it is asked what belongs to no call.
+    client: Option<OnlyClient>,
+    /// Whether the server asked for roots and nobody answered.
+    missed_roots: bool,
 }
 
 /// The most sessions of clients that get log messages of one session with a server.
@@ -68,15 +74,31 @@ impl Callers {
     }
 
     /// Sends log messages that belong to no call to this session of a client too.
-    fn add_log(&self, log: SessionLog) {
+    fn add_log(&self, log: ClientSession) {
         let mut inner = self.lock();
-        inner.logs.retain(SessionLog::is_open);
+        inner.logs.retain(ClientSession::is_open);
         if inner.logs.len() >= MAX_LOGS {
             inner.logs.remove(0);
         }
         if !inner.hears(log.name()) {
             inner.logs.push(log);
         }
+    }
+
+    /// The session belongs to this client alone.
+    pub(super) fn set_client(&self, client: OnlyClient) {
+        // Outside of the lock: the one before ends a task.
+        let _before = self.lock().client.replace(client);
+    }
+
+    /// The client that the session belongs to alone, as long as that client is there.
+    pub(super) fn client(&self) -> Option<OnlyClient> {
+        self.lock().client.clone().filter(OnlyClient::is_open)
+    }
+
+    /// Notes whether the server asked for roots and nobody answered.
+    pub(super) fn miss_roots(&self, is_missed: bool) {
+        self.lock().missed_roots = is_missed;
     }
 
     /// What a server may ask, and that its questions and messages come here.
@@ -97,17 +119,23 @@ impl Callers {
 
     /// Nothing was given up in a conversation that begins.
     pub(super) fn begin(&self) {
-        self.lock().given_up = false;
+        let mut inner = self.lock();
+        (inner.given_up, inner.missed_roots) = (false, false);
     }
 
-    /// Hands a question to the oldest call that takes it. Nobody there is the same as a refusal. If a call was given
-    /// up, the server may still be at it.
+    /// Hands a question to the oldest call that takes it, else to the client that the session belongs to alone. Nobody
+    /// there is the same as a refusal. If a call was given up, the server may still be at it.
     fn ask(&self, asked: Asked) {
         let mut inner = self.lock();
         if let Some(caller) = inner.calls.iter_mut().find(|caller| caller.has_room()) {
             return caller.hear(Aside::Asked(asked));
         }
+        if let Some(client) = inner.client.clone().filter(OnlyClient::is_open) {
+            drop(inner);
+            return client.ask(asked, self.clone());
+        }
         inner.is_astray |= inner.given_up;
+        inner.missed_roots |= matches!(asked.question, Question::Roots);
         // Outside of the lock: to drop a question is to refuse it.
         drop(inner);
         drop(asked);
@@ -135,7 +163,7 @@ impl Callers {
         // Outside of the lock: connections are told.
         drop(inner);
         for log in others {
-            log.send(event.clone());
+            log.log(event.clone());
         }
     }
 }
@@ -170,10 +198,35 @@ impl Joined {
     /// Sends log messages that belong to no call to the caller's session from now on.
     pub(super) fn hear_logs(&self, context: &creole::call::Context) {
         if !self.asides.call.is_heard()
-            && let Some(log) = context.session_log()
+            && let Some(log) = context.client_session()
         {
             self.asides.callers.add_log(log);
         }
+    }
+
+    /// The calls that are under way in the same session.
+    pub(super) fn callers(&self) -> Callers {
+        self.asides.callers.clone()
+    }
+
+    /// The client that the session belongs to alone, if that is known.
+    pub(super) fn client(&self) -> Option<OnlyClient> {
+        self.asides.callers.client()
+    }
+
+    /// Whether it is known which client the session belongs to alone.
+    pub(super) fn has_client(&self) -> bool {
+        self.client().is_some()
+    }
+
+    /// The session belongs to this client alone.
+    pub(super) fn set_client(&self, client: OnlyClient) {
+        self.asides.callers.set_client(client);
+    }
+
+    /// Whether the server asked for roots before and nobody answered; it is taken for known then.
+    pub(super) fn take_missed_roots(&self) -> bool {
+        std::mem::take(&mut self.asides.callers.lock().missed_roots)
     }
 
     /// Notes that the server is done with the call.
@@ -247,6 +300,8 @@ impl Drop for Asides {
         let place = inner.calls.binary_search_by_key(&self.call.number(), |caller| caller.number);
         let own = place.ok().map(|place| inner.calls.remove(place));
         inner.given_up |= own.as_ref().is_some_and(|own| !own.is_answered);
+        let is_roots = |aside: &Aside| matches!(aside, Aside::Asked(asked) if matches!(asked.question, Question::Roots));
+        inner.missed_roots |= own.as_ref().is_some_and(|own| own.asides.iter().any(is_roots));
         // Outside of the lock: questions that nobody took are refused.
         drop(inner);
         drop(own);

@@ -26,6 +26,7 @@ mod list_tests;
 mod names;
 #[cfg(test)]
 mod neighbour_tests;
+mod outside;
 mod own_session;
 mod park;
 mod passing;
@@ -35,6 +36,8 @@ mod relay;
 mod repeat;
 #[cfg(test)]
 mod rollback_tests;
+#[cfg(test)]
+mod roots_tests;
 #[cfg(test)]
 mod session_tests;
 mod status;
@@ -58,7 +61,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
-use creole::call::{Call, ConnectionId};
+use creole::call::{Call, ClientSession, ConnectionId};
 use creole::chain::{BoxFuture, Endpoint};
 use creole::peers::Peers;
 use creole::proto::client::{Limits, Profile};
@@ -183,6 +186,8 @@ pub struct Upstream {
     asks: OnceLock<Arc<ClientCapabilities>>,
     /// The era of the only caller, once it came.
     only_era: OnceLock<Era>,
+    /// The session of the only caller, once it came.
+    only_session: OnceLock<ClientSession>,
     /// What somebody can do who cannot be asked anything.
     nothing: Arc<ClientCapabilities>,
     /// Since when it is being reached; nothing while it waits for its only caller, or for others to start.
@@ -246,6 +251,7 @@ impl Upstream {
             status: signal::channel(Status::Starting).0,
             asks: OnceLock::new(),
             only_era: OnceLock::new(),
+            only_session: OnceLock::new(),
             nothing: Arc::default(),
             awake: signal::channel(None).0,
             missed: AtomicBool::new(false),

@@ -202,7 +202,7 @@ impl Upstream {
         context: &Context,
     ) -> Result<Option<Lease>, Fault> {
         let (key, capabilities) = (own.key.clone(), &own.capabilities);
-        let lease = match own.key.owner {
+        let mut lease = match own.key.owner {
             Owner::Lists => Box::pin(self.pool.lease_again(key, capabilities, None)).await?,
             _ => {
                 let conversation = context.conversation().cloned();
@@ -218,6 +218,7 @@ impl Upstream {
         if self.affinity(context) == Affinity::Request {
             lease.spoil();
         }
+        Box::pin(self.prepare(&mut lease, context)).await;
         self.watch_in_new(&lease).await;
         Ok(Some(lease))
     }

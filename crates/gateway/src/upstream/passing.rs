@@ -127,6 +127,7 @@ impl Upstream {
             lease.spoil();
         }
         self.hear_logs(&lease, context);
+        Box::pin(self.prepare(&mut lease, context)).await;
         affinity::set_level(&lease, context).await;
         if lease.new_key().is_some() {
             Box::pin(self.watch_in_new(&lease)).await;

@@ -9,7 +9,7 @@ mod slots;
 pub(super) use key::{Asks, Key, Owner};
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use creole::client::{Connection, Notice};
@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::callers::{Callers, Joined};
 use super::dial::Dialer;
+use super::outside::{APPLYING, OnlyClient};
 use super::park::{self, Parking};
 use slots::{Full, Slots};
 
@@ -66,7 +67,7 @@ pub(super) struct SessionChange {
 pub(super) struct Hold(#[expect(dead_code, reason = "a slot in use does not rest")] Arc<Slot>);
 
 /// The place of one conversation.
-struct Slot {
+pub(super) struct Slot {
     /// Nothing for a session that is not in the pool.
     key: Option<Key>,
     /// The conversation, while there is one; opened by the first who needs it.
@@ -101,10 +102,49 @@ impl Lease {
     /// Waits until a server has said what it says as soon as a conversation is open: some ask for folders then. What
     /// it is asked next it answers after that. Where questions are the call's own, they may come at any time.
     pub(super) async fn settle(&self) {
-        if self.is_new && self.turn.is_some() {
-            // One that knows no ping refuses it, which is as good; one that says nothing is called all the same.
-            _ = timeout(SETTLING, self.connection.ping()).await;
+        if self.repeat_roots() || (self.is_new && self.turn.is_some()) {
+            self.heed().await;
         }
+    }
+
+    /// Whether the server may ask something before it is called: in a new session, or because it asked for roots before
+    /// and nobody answered.
+    pub(super) fn asks_before_calls(&self) -> bool {
+        let has_session = self.connection.greeting().rules.era == Era::Handshake;
+        self.repeat_roots() || (self.is_new && has_session)
+    }
+
+    /// Tells a server that asked for roots and got no answer that they changed, so that it asks again. Returns whether
+    /// there was one.
+    fn repeat_roots(&self) -> bool {
+        let is_missed = self.joined.take_missed_roots();
+        if is_missed {
+            self.connection.roots_changed();
+        }
+        is_missed
+    }
+
+    /// Waits until a server has dealt with what it was told before.
+    pub(super) async fn heed(&self) {
+        // One that knows no ping refuses it, which is as good; one that says nothing is called all the same.
+        _ = timeout(SETTLING, self.connection.ping()).await;
+    }
+
+    /// Waits until a server has applied the roots that it was told, as far as that can be known.
+    pub(super) async fn apply_roots(&self) {
+        self.heed().await;
+        sleep(APPLYING).await;
+    }
+
+    /// Whether it is the session of this session of a client, and of no other.
+    pub(super) fn is_of(&self, client: &Arc<str>) -> bool {
+        let owner = self.slot.key.as_ref().map(|key| &key.owner);
+        matches!(owner, Some(Owner::Conversation { name, .. }) if name == client)
+    }
+
+    /// Its place.
+    pub(super) fn slot(&self) -> Weak<Slot> {
+        Arc::downgrade(&self.slot)
     }
 
     /// Whether it is the gateway's own session, which callers may share.
@@ -161,6 +201,13 @@ impl Slot {
             level: Mutex::default(),
             is_parked: AtomicBool::new(false),
         })
+    }
+
+    /// Tells the server that the roots of its client changed.
+    pub(super) fn roots_changed(&self) {
+        if let Some(connection) = self.opened() {
+            connection.roots_changed();
+        }
     }
 
     fn touch(&self) {
@@ -254,6 +301,24 @@ impl Pool {
         let joined = slot.callers.join(conversation);
         let (connection, is_new) = self.open(&slot, (&owner, era), capabilities).await?;
         Ok(Lease { connection, joined, lane, turn, slot, is_new })
+    }
+
+    /// A session that is opened for no call. What its server asks is asked of this client, if there is one.
+    pub(super) async fn connect(
+        &self,
+        key: Key,
+        capabilities: &Arc<ClientCapabilities>,
+        client: impl FnOnce(Weak<Slot>) -> Option<OnlyClient>,
+    ) -> Result<Connection, Fault> {
+        let (owner, era) = (key.owner.clone(), key.era);
+        let slot = self.slot(key)?;
+        // Before it is opened: some servers ask as soon as it is.
+        if slot.callers.client().is_none()
+            && let Some(client) = client(Arc::downgrade(&slot))
+        {
+            slot.callers.set_client(client);
+        }
+        Ok(self.open(&slot, (&owner, era), capabilities).await?.0)
     }
 
     /// The conversation in which a call became a task. No turn is waited for: questions of tasks say which task
@@ -427,7 +492,7 @@ async fn tell_changes(
     }
 }
 
-async fn sweep(pool: std::sync::Weak<Pool>) {
+async fn sweep(pool: Weak<Pool>) {
     loop {
         sleep(IDLE / 10).await;
         match pool.upgrade() {

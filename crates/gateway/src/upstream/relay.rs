@@ -11,7 +11,8 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::callers::{Aside, Asides};
+use super::callers::{Aside, Asides, Callers};
+use super::outside::AskedRoots;
 use super::pool::Lease;
 use super::unmet::Unmet;
 
@@ -60,6 +61,40 @@ pub(super) async fn follow(calling: &mut Calling, lease: &mut Lease, context: &C
             Turn::Settled => {}
             Turn::Visited(id) => Box::pin(context.event(Event::Visited(id))).await,
         }
+    }
+}
+
+/// Answers what a server asks before it is called, by asking the caller.
+pub(super) async fn settle(lease: &mut Lease, context: &Context) {
+    lease.heed().await;
+    let mut was_asked = false;
+    while let Some(aside) = lease.joined.asides.try_recv() {
+        match aside {
+            Aside::Logged(event) => context.event(event).await,
+            Aside::Asked(asked) => {
+                was_asked = true;
+                let Some(asked) = Unmet::default().pass(asked, context) else { continue };
+                answer(asked, lease.joined.callers(), context).await;
+            }
+        }
+    }
+    if was_asked {
+        lease.apply_roots().await;
+    }
+}
+
+/// Asks the caller, and tells the server the answer.
+fn answer(
+    asked: Asked,
+    callers: Callers,
+    context: &Context,
+) -> impl Future<Output = ()> + Send + use<> {
+    let (Asked { question, reply, .. }, context) = (asked, context.clone());
+    let roots = AskedRoots::of(&question, callers);
+    async move {
+        let answer = context.ask(question).await;
+        roots.into_iter().for_each(|roots| roots.settle(&reply));
+        reply.answer(answer.map_err(Refusal::declined));
     }
 }
 
@@ -114,16 +149,13 @@ impl Asking {
     }
 
     fn ask(&mut self, asked: Asked, context: &Context, lease: &Lease, unmet: &mut Unmet) {
-        let Some(Asked { question, reply, .. }) = unmet.pass(asked, context) else { return };
-        if let Question::Url { id, .. } = &question {
+        let Some(asked) = unmet.pass(asked, context) else { return };
+        if let Question::Url { id, .. } = &asked.question {
             self.notices.get_or_insert_with(|| lease.connection.notices());
             self.visits.push(id.clone());
         }
-        let (context, key) = (context.clone(), reply.key());
-        let handle = self.running.spawn(async move {
-            let answer = context.ask(question).await;
-            reply.answer(answer.map_err(Refusal::declined));
-        });
+        let key = asked.reply.key();
+        let handle = self.running.spawn(answer(asked, lease.joined.callers(), context));
         self.open.insert(key, handle);
     }
 

@@ -117,6 +117,22 @@ impl Machine {
         self.begin(pending, What::Level(level), out)
     }
 
+    /// Tells the server that the roots changed, where its revision has a notification for that and it was told that it
+    /// may ask for them.
+    pub fn roots_changed(&mut self, out: &mut Outbox) {
+        let method = Method::RootsChanged.name();
+        let is_known = self.profile.dialect.method(method, self.rules).is_some();
+        let has_roots = match &self.opening {
+            Opening::Handshake { capabilities, .. } => capabilities.roots,
+            Opening::Stateless { .. } => false,
+        };
+        if self.stage == Stage::Open && is_known && has_roots {
+            out.frame(Sending::Notification { about: None }, |bytes| {
+                encode::notification(bytes, method, |_| {});
+            });
+        }
+    }
+
     /// Gives a call up: nothing more is told of it. The opening cannot be given up, as the specification forbids
     /// that; end the connection instead.
     pub fn cancel(&mut self, call: CallKey, reason: &str, out: &mut Outbox) {

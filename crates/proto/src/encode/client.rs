@@ -200,7 +200,13 @@ pub(crate) fn write_capabilities(out: &mut Vec<u8>, given: &ClientCapabilities, 
     }
     if given.roots {
         let changes = rules.methods.contains(Method::RootsChanged);
-        raw_member(out, "roots", if changes { r#"{"listChanged":false}"# } else { "{}" });
+        let tells = own("roots").and_then(|roots| roots.get("listChanged")) == Some("true");
+        let details = match (changes, tells) {
+            (false, _) => "{}",
+            (true, false) => r#"{"listChanged":false}"#,
+            (true, true) => r#"{"listChanged":true}"#,
+        };
+        raw_member(out, "roots", details);
     }
     if rules.extensions {
         write_extensions(out, own("extensions"), given.tasks && rules.tasks == Tasks::Extension);

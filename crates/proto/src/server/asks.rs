@@ -9,6 +9,7 @@ use super::calls::Pending;
 use super::outbox::{Action, Answer, AskKey, Outbox, Route};
 use super::{CallKey, Machine, Now};
 use crate::encode::{self, key, question_params};
+use crate::lifecycle::Phase;
 use crate::model::Question;
 use crate::revision::Asking;
 use crate::wire::{Fields, Id, Object, Raw, unquote};
@@ -16,24 +17,44 @@ use crate::wire::{Fields, Id, Object, Raw, unquote};
 /// Withdrawn questions that are remembered, because their answers may be on their way.
 const WITHDRAWN: usize = 64;
 
+/// The most questions that belong to no call and wait for answers.
+const OF_SESSION: usize = 16;
+
 /// Questions that wait for answers.
 #[derive(Debug, Default)]
 pub(super) struct Asks {
     last: u64,
     open: BTreeMap<AskKey, Open>,
     withdrawn: VecDeque<Id>,
+    /// Questions that belong to no call, while the client has not confirmed the handshake.
+    early: Vec<(AskKey, Question)>,
 }
 
 #[derive(Debug)]
 struct Open {
     id: Id,
-    call: CallKey,
+    /// The call that it belongs to; nothing for a question of the session.
+    call: Option<CallKey>,
     end: Now,
+}
+
+impl Open {
+    fn route(&self) -> Route {
+        self.call.map_or(Route::Session, Route::Call)
+    }
 }
 
 impl Asks {
     pub(super) fn deadline(&self) -> Option<Now> {
         self.open.values().map(|open| open.end).min()
+    }
+
+    /// A new question.
+    fn mint(&mut self, call: Option<CallKey>, end: Now) -> (AskKey, Id) {
+        self.last += 1;
+        let (ask, id) = (AskKey(self.last), Id::from_text(&format!("creole-{}", self.last)));
+        self.open.insert(ask, Open { id: id.clone(), call, end });
+        (ask, id)
     }
 
     fn answered(&self, id: &Id) -> Option<AskKey> {
@@ -49,7 +70,7 @@ impl Asks {
     }
 
     fn of_call(&self, call: CallKey) -> Vec<AskKey> {
-        self.open.iter().filter(|(_, open)| open.call == call).map(|(key, _)| *key).collect()
+        self.open.iter().filter(|(_, open)| open.call == Some(call)).map(|(key, _)| *key).collect()
     }
 
     fn expired(&self, now: Now) -> Vec<AskKey> {
@@ -70,16 +91,54 @@ impl Machine {
         let inline = |pending: &&mut Pending| pending.rules.asking == Asking::Inline;
         let pending = self.calls.get_mut(call).filter(inline)?;
         pending.open_asks += 1;
-        self.asks.last += 1;
-        let ask = AskKey(self.asks.last);
-        let id = Id::from_text(&format!("creole-{}", self.asks.last));
+        let (ask, id) = self.asks.mint(Some(call), now + self.profile.limits.question);
         let params = question_params(question, pending.rules, pending.related_task());
         out.frame(Route::Call(call), |bytes| {
             encode::request(bytes, &id, question.method(), params.as_deref());
         });
-        let end = now + self.profile.limits.question;
-        self.asks.open.insert(ask, Open { id, call, end });
         Some(ask)
+    }
+
+    /// Asks the client of the session something that belongs to no call; the answer comes as [`Action::Answer`]. Before
+    /// the client has confirmed the handshake, the question waits. `None` without a session, for what the client has
+    /// not declared, and while too many such questions are open.
+    pub fn ask_session(
+        &mut self,
+        question: &Question,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Option<AskKey> {
+        let session = &self.session;
+        let is_open = matches!(session.phase, Phase::Initializing | Phase::Operating);
+        let can_answer =
+            session.capabilities.as_ref().is_some_and(|client| question.is_allowed(client));
+        let asks = session.rules.asking == Asking::Inline && question.is_sayable(session.rules);
+        let of_session = self.asks.open.values().filter(|open| open.call.is_none()).count();
+        if !is_open || !can_answer || !asks || of_session >= OF_SESSION {
+            return None;
+        }
+        let (ask, id) = self.asks.mint(None, now + self.profile.limits.question);
+        match self.session.phase {
+            Phase::Operating => self.send_session_ask(&id, question, out),
+            _ => self.asks.early.push((ask, question.clone())),
+        }
+        Some(ask)
+    }
+
+    /// Sends the questions that waited for the client to confirm the handshake.
+    pub(super) fn send_early_asks(&mut self, out: &mut Outbox) {
+        for (ask, question) in core::mem::take(&mut self.asks.early) {
+            if let Some(id) = self.asks.open.get(&ask).map(|open| open.id.clone()) {
+                self.send_session_ask(&id, &question, out);
+            }
+        }
+    }
+
+    fn send_session_ask(&self, id: &Id, question: &Question, out: &mut Outbox) {
+        let params = question_params(question, self.session.rules, None);
+        out.frame(Route::Session, |bytes| {
+            encode::request(bytes, id, question.method(), params.as_deref());
+        });
     }
 
     /// Whether this answers a question that is open, or was withdrawn a moment ago: then the answer crossed the
@@ -130,7 +189,10 @@ impl Machine {
 
     fn withdraw(&mut self, ask: AskKey, reason: &str, out: &mut Outbox) {
         let Some(open) = self.asks.open.get(&ask) else { return };
-        out.frame(Route::Call(open.call), |bytes| {
+        if self.asks.early.iter().any(|(early, _)| *early == ask) {
+            return self.asks.early.retain(|(early, _)| *early != ask);
+        }
+        out.frame(open.route(), |bytes| {
             encode::notification(bytes, "notifications/cancelled", |bytes| {
                 key(bytes, "requestId");
                 bytes.extend_from_slice(open.id.raw().as_bytes());
@@ -145,7 +207,7 @@ impl Machine {
     fn settle_ask(&mut self, ask: AskKey, answer: Answer, now: Now, out: &mut Outbox) {
         let Some(open) = self.asks.open.remove(&ask) else { return };
         let limits = self.profile.limits;
-        if let Some(pending) = self.calls.get_mut(open.call) {
+        if let Some(pending) = open.call.and_then(|call| self.calls.get_mut(call)) {
             pending.open_asks -= 1;
             // The time that a person took to answer is not the call's.
             pending.begin_anew(&limits, now);

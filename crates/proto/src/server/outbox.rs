@@ -72,6 +72,8 @@ pub enum Action {
     Answer(AskKey, Answer),
     /// One who watched these resources does so no longer.
     Release(Vec<String>),
+    /// The roots of the session's client changed.
+    RootsChanged,
     /// Note something, in a profile that is observed.
     Observe(Observation),
 }

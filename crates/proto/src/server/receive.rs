@@ -342,7 +342,13 @@ impl Machine {
     fn take_notification(&mut self, name: &str, params: Option<Object<'_>>, out: &mut Outbox) {
         let found = self.profile.dialect.method(name, self.session.rules);
         match found {
-            Some(Method::Initialized) => self.session.confirm(),
+            Some(Method::Initialized) => {
+                self.session.confirm();
+                self.send_early_asks(out);
+            }
+            Some(Method::RootsChanged) if self.session.phase == Phase::Operating => {
+                out.act(Action::RootsChanged);
+            }
             Some(Method::Cancelled) => self.take_cancellation(params, out),
             _ => {}
         }

@@ -324,7 +324,8 @@ impl Watch {
                 heard.broke_handshake |= call.is_initialize;
                 call.running = false;
             }
-            Action::Answer(..) | Action::Release(_) | Action::Observe(_) => {}
+            Action::Answer(..) | Action::Release(_) | Action::RootsChanged | Action::Observe(_) => {
+            }
         }
     }
 

@@ -12,9 +12,9 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::Question;
 use creole_proto::op::{Event as CallEvent, Outcome};
 use creole_proto::revision::Rules;
-use creole_proto::server::{Answer, Call, CallKey, Machine, Outbox, Role};
+use creole_proto::server::{Answer, AskKey, Call, CallKey, Machine, Outbox, Role};
 use creole_proto::wire::{Fields, Frame, ScanError};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -93,6 +93,7 @@ impl Conversation {
                 last_stream: COMMON,
                 calls: Vec::new(),
                 asks: Vec::new(),
+                roots: None,
                 logs_payloads,
             }),
             room: Notify::new(),
@@ -385,6 +386,24 @@ impl Conversation {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Asks the client something; the answer comes later.
+    fn ask_by(
+        &self,
+        ask: impl FnOnce(&mut Machine, Duration, &mut Outbox) -> Option<AskKey>,
+    ) -> oneshot::Receiver<Answer> {
+        let (answer, waiting) = oneshot::channel();
+        let now = self.started.elapsed();
+        let mut inner = self.lock();
+        let Inner { machine, outbox, .. } = &mut *inner;
+        if let Some(ask) = ask(machine, now, outbox) {
+            // Questions of calls that are over get no answer; nobody waits for one.
+            inner.asks.retain(|(_, waiting)| !waiting.is_closed());
+            inner.asks.push((ask, answer));
+        }
+        inner.obey(&self.service, self.id(), COMMON);
+        waiting
+    }
+
     /// Waits until the client of a call has read enough.
     async fn has_room(&self, call: CallKey) {
         loop {
@@ -416,20 +435,18 @@ impl Outlet for Conversation {
 
     fn ask(&self, call: CallKey, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
-            let (answer, waiting) = oneshot::channel();
-            {
-                let now = self.started.elapsed();
-                let mut inner = self.lock();
-                let Inner { machine, outbox, .. } = &mut *inner;
-                if let Some(ask) = machine.ask(call, &question, now, outbox) {
-                    // Questions of calls that are over get no answer; nobody waits for one.
-                    inner.asks.retain(|(_, waiting)| !waiting.is_closed());
-                    inner.asks.push((ask, answer));
-                }
-                inner.obey(&self.service, self.id(), COMMON);
-            }
+            let waiting = self.ask_by(|machine, now, out| machine.ask(call, &question, now, out));
             waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
         })
+    }
+
+    fn ask_session(&self, question: Question) -> oneshot::Receiver<Answer> {
+        self.ask_by(|machine, now, out| machine.ask_session(&question, now, out))
+    }
+
+    fn roots_changes(&self) -> Option<watch::Receiver<()>> {
+        let mut inner = self.lock();
+        Some(inner.roots.get_or_insert_with(|| Box::new(watch::Sender::new(()))).subscribe())
     }
 
     fn log(&self, event: CallEvent) {

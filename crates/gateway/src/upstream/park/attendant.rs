@@ -336,6 +336,9 @@ impl Attendant {
             }
         }
         self.taken = answers;
+        if matches!(self.calling, Begun::NotYet(_)) && self.open.is_empty() {
+            self.lease.apply_roots().await;
+        }
         if !self.open.is_empty() {
             // What is still missing, or was asked meanwhile.
             self.gather = Some(Instant::now());
@@ -404,9 +407,11 @@ impl Attendant {
         for open in std::mem::take(&mut self.open).into_values() {
             let answer = match open.question {
                 Question::Form { .. } | Question::Url { .. } => Ok(Raw::of(&Cancelled::NEW)),
-                Question::Sample { .. } | Question::Roots => {
+                Question::Roots => {
+                    self.lease.joined.callers().miss_roots(true);
                     Err(Refusal::declined("nobody answered"))
                 }
+                Question::Sample { .. } => Err(Refusal::declined("nobody answered")),
             };
             open.reply.answer(answer);
         }

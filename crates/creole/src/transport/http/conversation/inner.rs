@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use creole_proto::server::{Action, Answer, AskKey, Call, CallKey, Machine, Outbox, Role, Route};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -33,6 +33,8 @@ pub(super) struct Inner {
     pub(super) last_stream: StreamKey,
     pub(super) calls: Vec<Open>,
     pub(super) asks: Vec<(AskKey, oneshot::Sender<Answer>)>,
+    /// Changes whenever the client says that its roots changed; on the heap, once somebody wants to know.
+    pub(super) roots: Option<Box<watch::Sender<()>>>,
     /// Whether whole messages are logged.
     pub(super) logs_payloads: bool,
 }
@@ -91,6 +93,11 @@ impl Inner {
                 Action::Answer(ask, answer) => self.answer(ask, answer),
                 Action::Release(uris) => {
                     uris.iter().for_each(|uri| service.registry().release(uri, id));
+                }
+                Action::RootsChanged => {
+                    if let Some(roots) = &self.roots {
+                        roots.send_replace(());
+                    }
                 }
                 Action::Observe(observation) => telemetry::observe(&observation),
             }

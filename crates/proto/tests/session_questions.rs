@@ -1,0 +1,104 @@
+//! Questions of a session that belong to no call.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use creole_proto::dialect::builtin;
+use creole_proto::model::Question;
+use creole_proto::server::{Action, Limits, Machine, Outbox, Profile, Route};
+
+const NOW: Duration = Duration::ZERO;
+
+struct Side {
+    machine: Machine,
+    out: Outbox,
+}
+
+impl Side {
+    fn new() -> Self {
+        let profile = Profile::new(builtin("spec").unwrap(), Limits::default());
+        Self { machine: Machine::new(Arc::new(profile)), out: Outbox::default() }
+    }
+
+    fn say(&mut self, message: &str) {
+        self.machine.receive(message.as_bytes(), NOW, &mut self.out);
+    }
+
+    fn initialize(&mut self, capabilities: &str) {
+        self.say(&format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"clientInfo":{{"name":"c","version":"1"}}}}}}"#
+        ));
+        self.take_actions();
+    }
+
+    fn confirm(&mut self) {
+        self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    }
+
+    fn take_actions(&mut self) -> Vec<Action> {
+        std::iter::from_fn(|| self.out.next_action()).collect()
+    }
+
+    /// What was sent to the session since the last time.
+    fn sent(&mut self) -> Vec<String> {
+        let frames = self.out.frames().filter(|frame| frame.route == Route::Session);
+        let sent = frames.map(|frame| String::from_utf8(frame.text.to_vec()).unwrap()).collect();
+        self.out.clear_frames();
+        sent
+    }
+}
+
+#[test]
+fn a_question_of_the_session_waits_for_the_end_of_the_handshake_and_is_answered() {
+    let mut side = Side::new();
+    assert!(side.machine.ask_session(&Question::Roots, NOW, &mut side.out).is_none());
+    side.initialize(r#"{"roots":{}}"#);
+    let ask = side.machine.ask_session(&Question::Roots, NOW, &mut side.out).unwrap();
+    assert_eq!(side.sent(), [""; 0]);
+    side.confirm();
+    assert_eq!(side.sent(), [r#"{"jsonrpc":"2.0","id":"creole-1","method":"roots/list"}"#]);
+    side.confirm();
+    assert_eq!(side.sent(), [""; 0]);
+    side.say(r#"{"jsonrpc":"2.0","id":"creole-1","result":{"roots":[]}}"#);
+    let answers = side.take_actions();
+    let [Action::Answer(key, Ok(answer))] = &answers[..] else { panic!("{answers:?}") };
+    assert!(*key == ask && answer.as_str() == r#"{"roots":[]}"#);
+}
+
+#[test]
+fn a_session_is_asked_only_what_it_declared_and_not_too_much() {
+    let mut side = Side::new();
+    side.initialize(r#"{"sampling":{}}"#);
+    side.confirm();
+    assert!(side.machine.ask_session(&Question::Roots, NOW, &mut side.out).is_none());
+    let mut side = Side::new();
+    side.initialize(r#"{"roots":{}}"#);
+    let mut ask = || side.machine.ask_session(&Question::Roots, NOW, &mut side.out).is_some();
+    assert_eq!((0..40).filter(|_| ask()).count(), 16);
+}
+
+#[test]
+fn a_question_of_the_session_that_nobody_answers_ends() {
+    let mut side = Side::new();
+    side.initialize(r#"{"roots":{}}"#);
+    let early = side.machine.ask_session(&Question::Roots, NOW, &mut side.out).unwrap();
+    side.machine.tick(side.machine.deadline().unwrap(), &mut side.out);
+    let answers = side.take_actions();
+    assert!(matches!(&answers[..], [Action::Answer(key, Err(_))] if *key == early));
+    side.confirm();
+    assert_eq!(side.sent(), [""; 0], "it is not asked any more");
+}
+
+#[test]
+fn a_change_of_roots_is_told_once_the_session_is_open() {
+    let mut side = Side::new();
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
+    side.initialize(r#"{"roots":{"listChanged":true}}"#);
+    side.say(changed);
+    assert!(side.take_actions().is_empty());
+    side.confirm();
+    side.say(changed);
+    assert!(matches!(side.take_actions()[..], [Action::RootsChanged]));
+}
