@@ -124,6 +124,44 @@ fn a_question_that_belongs_to_nothing_is_refused_at_once() {
 }
 
 #[test]
+fn what_is_asked_outside_of_calls_is_asked_of_the_session_that_it_belongs_to() {
+    let bridge = Bridge::new(asking());
+    let declared = json!({"roots": {"listChanged": true}, "elicitation": {}});
+    let clients = [(); 2]
+        .map(|()| Legacy::open(bridge.gateway.address(), "2025-11-25", declared.clone(), None));
+    let called = clients.each_ref().map(|client| {
+        let params = json!({"name": "ask", "arguments": {}});
+        let mut call = client.begin(&json!(1), "tools/call", &params);
+        let called = bridge.puppets.hears("tools/call");
+        called.text("done");
+        assert_eq!(text(&call.answer()), "done");
+        called
+    });
+    let mut streams = clients.each_ref().map(Legacy::listen);
+    let roots = json!({"roots": [{"uri": "file:///home"}]});
+    let accepted = json!({"action": "accept", "content": {}});
+    for (method, params, answer) in
+        [("roots/list", json!({}), roots), ("elicitation/create", crate::form("Who?"), accepted)]
+    {
+        called[0].by.asks(json!(method), method, params);
+        let asked = streams[0].message();
+        assert_eq!(asked["method"], method, "{asked}");
+        clients[0].tell(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}));
+        let answered = bridge.puppets.next();
+        assert_eq!(
+            (&answered.message["id"], &answered.message["result"]),
+            (&json!(method), &answer)
+        );
+        assert_eq!(answered.by.pid, called[0].by.pid);
+    }
+    clients[0].tell(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}));
+    let changed = bridge.puppets.hears("notifications/roots/list_changed");
+    assert_eq!(changed.by.pid, called[0].by.pid);
+    assert!(streams[1].within(A_MOMENT).is_none(), "the other session is asked nothing");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "and its server is told nothing");
+}
+
+#[test]
 fn a_resource_is_watched_once_for_all_and_left_when_nobody_watches() {
     let capabilities = json!({"resources": {"subscribe": true}});
     let show = Show::new("2025-06-18", capabilities, &[])

@@ -26,7 +26,12 @@ const ROOTS: Duration = Duration::from_secs(2);
 
 /// How long a server gets to apply the roots that it was told before it is called: nothing in the protocol says that it
 /// has applied them.
-pub(super) const APPLYING: Duration = Duration::from_millis(50);
+const APPLYING: Duration = Duration::from_millis(50);
+
+/// Waits until a server has applied the roots that it was told, as far as that can be known.
+pub(super) async fn apply_roots() {
+    sleep(APPLYING).await;
+}
 
 /// The one client that a session with a server belongs to.
 #[derive(Clone)]
@@ -83,7 +88,7 @@ impl OnlyClient {
                 reply.answer(answer.map_err(Refusal::declined));
             }
             if let Some(counted) = counted {
-                sleep(APPLYING).await;
+                apply_roots().await;
                 drop(counted);
             }
         });

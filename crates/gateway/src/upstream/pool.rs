@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::callers::{Callers, Joined};
 use super::dial::Dialer;
-use super::outside::{APPLYING, OnlyClient};
+use super::outside::OnlyClient;
 use super::park::{self, Parking};
 use slots::{Full, Slots};
 
@@ -128,12 +128,6 @@ impl Lease {
     pub(super) async fn heed(&self) {
         // One that knows no ping refuses it, which is as good; one that says nothing is called all the same.
         _ = timeout(SETTLING, self.connection.ping()).await;
-    }
-
-    /// Waits until a server has applied the roots that it was told, as far as that can be known.
-    pub(super) async fn apply_roots(&self) {
-        self.heed().await;
-        sleep(APPLYING).await;
     }
 
     /// Whether it is the session of this session of a client, and of no other.

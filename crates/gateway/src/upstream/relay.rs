@@ -12,7 +12,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::callers::{Aside, Asides, Callers};
-use super::outside::AskedRoots;
+use super::outside::{AskedRoots, apply_roots};
 use super::pool::Lease;
 use super::unmet::Unmet;
 
@@ -79,7 +79,7 @@ pub(super) async fn settle(lease: &mut Lease, context: &Context) {
         }
     }
     if was_asked {
-        lease.apply_roots().await;
+        apply_roots().await;
     }
 }
 
