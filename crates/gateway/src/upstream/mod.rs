@@ -10,6 +10,8 @@ mod affinity;
 mod answer_tests;
 mod arrival;
 mod callers;
+#[cfg(test)]
+mod cancel_tests;
 mod catalogue;
 #[cfg(test)]
 mod crowd_tests;

@@ -13,7 +13,7 @@ mod trace;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use creole::call::{Call, Context};
+use creole::call::{Call, CancelReason, Context};
 use creole::client::Calling;
 use creole::peers::{Keeping, Peers, Unreached};
 use creole::proto::client::Request;
@@ -77,6 +77,8 @@ pub(super) struct Resume {
     round: u32,
     answers: Vec<(String, Raw)>,
     caller: mpsc::Sender<ToCaller>,
+    /// What its client says why it cancels.
+    reason: CancelReason,
 }
 
 /// What a call has for whoever waits for it.
@@ -170,7 +172,8 @@ impl Parking {
         };
         let (caller, news) = mpsc::channel(NEWS);
         let answers = context.answers().map(|(key, answer)| (key.to_owned(), answer.clone()));
-        let resume = Resume { round: *round, answers: answers.collect(), caller };
+        let (answers, reason) = (answers.collect(), Arc::clone(context.cancel_reason()));
+        let resume = Resume { round: *round, answers, caller, reason };
         match commands.send(resume).await {
             Ok(()) => Resumed::Outcome(self.wait(news, id, *lane, context).await),
             Err(_) => lost(&call.operation).into(),

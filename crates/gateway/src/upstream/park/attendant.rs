@@ -1,9 +1,10 @@
 //! The one who stays with a call while its caller is away.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use creole::call::Context;
+use creole::call::{CancelReason, Context};
 use creole::client::{Asked, Calling, News, Reply, Step, Whereabouts};
 use creole::proto::client::Refusal;
 use creole::proto::fault::{Fault, FaultKind};
@@ -15,6 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::callers::Aside;
 use super::super::kept::{Known, digest};
+use super::super::outside::apply_roots;
 use super::super::pool::Lease;
 use super::super::unmet::Unmet;
 use super::trace::{self, Trace};
@@ -44,6 +46,8 @@ pub(super) struct Attendant {
     calling: Begun,
     lease: Lease,
     context: Context,
+    /// What the client says why it cancels the call that waits.
+    reason: CancelReason,
     /// Who waits for the call; nobody while it is parked.
     callers: Vec<mpsc::Sender<ToCaller>>,
     /// Questions that were asked, and those that are still to be, by key.
@@ -110,6 +114,7 @@ impl Attendant {
             calling: Begun::NotYet(Some(Box::new(beginning))),
             lease,
             context: context.clone(),
+            reason: Arc::clone(context.cancel_reason()),
             callers: vec![caller],
             open: BTreeMap::new(),
             round: 0,
@@ -145,7 +150,9 @@ impl Attendant {
             return;
         }
         if let Some(beginning) = beginning.take() {
-            self.calling = Begun::Goes(beginning.begin(&self.lease));
+            let mut calling = beginning.begin(&self.lease);
+            calling.set_cancel_reason(&self.reason);
+            self.calling = Begun::Goes(calling);
         }
     }
 
@@ -301,7 +308,7 @@ impl Attendant {
     }
 
     async fn resume(&mut self, resume: Resume) -> Turn {
-        let Resume { round, answers, caller } = resume;
+        let Resume { round, answers, caller, reason } = resume;
         let is_repeated = round < self.round || self.parked.is_none();
         if is_repeated && answers != self.taken {
             _ = caller.send(ToCaller::Done(consumed().into())).await;
@@ -324,6 +331,10 @@ impl Attendant {
         if is_repeated {
             return Turn::Goes;
         }
+        self.reason = reason;
+        if let Begun::Goes(calling) = &mut self.calling {
+            calling.set_cancel_reason(&self.reason);
+        }
         self.parked = None;
         if let Some(missed) = self.missed.take() {
             self.tell(ToCaller::Event(missed)).await;
@@ -337,7 +348,7 @@ impl Attendant {
         }
         self.taken = answers;
         if matches!(self.calling, Begun::NotYet(_)) && self.open.is_empty() {
-            self.lease.apply_roots().await;
+            apply_roots().await;
         }
         if !self.open.is_empty() {
             // What is still missing, or was asked meanwhile.

@@ -5,7 +5,7 @@
 
 use std::sync::Weak;
 
-use creole::call::{Call, Context};
+use creole::call::{Call, CancelReason, Context};
 use creole::peers::{Desk, Errand, Peers, Unreached};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{Ask, Level, TaskEnd};
@@ -125,7 +125,13 @@ pub(super) async fn serve(parking: Weak<Parking>, id: String, errand: Errand) {
         Found::Not => return say(&desk, &Said::Lost).await,
     };
     let (caller, news) = mpsc::channel(NEWS);
-    let resume = Resume { round: back.round, answers: back.answers, caller };
+    let resume = Resume {
+        round: back.round,
+        answers: back.answers,
+        caller,
+        // Another process knows it.
+        reason: CancelReason::default(),
+    };
     if commands.send(resume).await.is_err() {
         return say(&desk, &Said::Lost).await;
     }

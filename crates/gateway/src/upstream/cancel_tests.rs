@@ -1,0 +1,71 @@
+//! Why a call was cancelled, for a call whose caller may have to leave it.
+
+use std::sync::Mutex;
+
+use creole::call::Origin;
+use creole::process::Program;
+use creole::proto::op::{Caller, Operation};
+use creole::proto::revision::Revision;
+use creole::proto::server::{Call as Started, CallKey};
+use creole::transport::Memory;
+use creole::{Server, Service};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::chain::testing::{Nobody, somebody};
+
+/// What the server hears of calls.
+static HEARD: Mutex<Option<mpsc::UnboundedSender<Value>>> = Mutex::new(None);
+
+/// A server that answers no call.
+async fn serve(mut client: Memory) {
+    let mut rest = Vec::new();
+    while let Some(bytes) = client.receive().await {
+        rest.extend_from_slice(&bytes);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            let message: Value = serde_json::from_slice(&line).unwrap();
+            let result = match message["method"].as_str() {
+                Some("initialize") => json!({
+                    "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "silent", "version": "1"},
+                }),
+                Some("tools/list") => {
+                    json!({"tools": [{"name": "wait", "inputSchema": {"type": "object"}}]})
+                }
+                Some("tools/call" | "notifications/cancelled") => {
+                    _ = HEARD.lock().unwrap().as_ref().unwrap().send(message);
+                    continue;
+                }
+                _ => continue,
+            };
+            let said = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            _ = client.send(format!("{said}\n").as_bytes()).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_of_a_call_that_may_be_parked_is_told_why_it_was_cancelled() {
+    let (sender, mut heard) = mpsc::unbounded_channel();
+    *HEARD.lock().unwrap() = Some(sender);
+    dial::inside::add("cancel_reason", serve);
+    let service: Service = Server::new("gateway").start();
+    let way = Way::Child(Program::new("cancel_reason", "none"));
+    let mut settings = Settings::new(way);
+    settings.speak = Speak::Revision(Revision::named("2025-06-18").unwrap().rules());
+    let upstream = Upstream::start(settings, &service.registry(), true);
+    upstream.tried().await;
+    let capabilities = ClientCapabilities { elicitation_form: true, ..Default::default() };
+    let caller = Caller { capabilities: Arc::new(capabilities), ..somebody() };
+    let operation = Operation::CallTool { name: "wait".to_owned(), arguments: None };
+    let started = Started { key: CallKey(1), operation, caller };
+    let (call, canceller) = service.run(started, Arc::new(Nobody), Origin::alone("ann".into()));
+    let call = tokio::spawn(call);
+    assert_eq!(heard.recv().await.unwrap()["method"], "tools/call");
+    canceller.cancel_because("enough");
+    call.abort();
+    let told = heard.recv().await.unwrap();
+    assert_eq!(told["params"]["reason"], "enough", "{told}");
+}
