@@ -198,6 +198,33 @@ fn a_program_with_one_client_is_started_once() {
     }
 }
 
+#[test]
+fn a_program_with_one_client_over_http_is_started_twice_at_the_most() {
+    for speaks in ["both", "handshake", "stateless"] {
+        for is_old in [true, false] {
+            let server = Eras::new(speaks);
+            let gateway = server.gateway("");
+            let call: Box<dyn Fn() -> Value> = match is_old {
+                true => {
+                    let old = legacy(&gateway);
+                    Box::new(move || old.call("era", json!({})))
+                }
+                false => {
+                    let new = Modern::new(gateway.address());
+                    Box::new(move || new.call("era", json!({})))
+                }
+            };
+            let first = called(&call());
+            for _ in 0..3 {
+                assert_eq!(called(&call()), first, "one process has all calls");
+            }
+            // One process lists for everybody, one has the session of the client.
+            let starts = server.starts();
+            assert!(starts <= 2, "{speaks}, {is_old}: {starts}");
+        }
+    }
+}
+
 fn request(id: u32, method: &str, params: Value) -> String {
     format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
