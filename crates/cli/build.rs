@@ -1,9 +1,6 @@
-//! Makes the release program small in memory and quick to start, where the linker can.
+//! Makes the release program quick to start, where the linker can.
 //!
-//! The kernel maps a program in pieces of 64 KiB around whatever runs. Strewn over 20 MB of text, the functions
-//! of a start and a call kept 7 MB in memory; side by side they keep a little over one. Which functions those
-//! are is in `functions.order`, written by `cargo xtask order`; names that the program no longer has are passed
-//! over. What unwinds the stack is linked in: to load its library takes a twentieth of a millisecond at each start.
+//! What unwinds the stack is linked in: to load its library takes a twentieth of a millisecond at each start.
 //!
 //! On Linux the program lies at a fixed address, like Python and Node.js: otherwise the loader writes 32,000 addresses
 //! into 135 pages before anything else can happen, which is a fifth of a start and half a megabyte that no two
@@ -16,20 +13,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const ORDER: &str = "functions.order";
-
 /// A program that fails unless it can unwind.
 const PROBE: &[u8] = b"fn main() { assert!(std::panic::catch_unwind(|| panic!()).is_err()) }";
 
 fn main() {
-    println!("cargo::rerun-if-changed={ORDER}");
+    println!("cargo::rerun-if-changed=build.rs");
     // A build for tests is not worth the time.
     if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
-        let folder = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
-        wish(&[
-            &format!("-Wl,--symbol-ordering-file={}", folder.join(ORDER).display()),
-            "-Wl,--no-warn-symbol-ordering",
-        ]);
         match is_fixed() {
             true => wish(&["-no-pie"]),
             false => wish(&["-Wl,-z,pack-relative-relocs"]),
@@ -47,8 +37,7 @@ fn is_fixed() -> bool {
     is_linux && env::var_os("CREOLE_PIE").is_none()
 }
 
-/// Asks the linker for something, if a program so linked starts and survives a panic: GNU's and Apple's linkers do
-/// not know an order, glibc before 2.36 does not know packed addresses, and not every compiler has static libraries.
+/// Asks the linker for something, if a program so linked starts and survives a panic: glibc before 2.36 does not know packed addresses, and not every compiler has static libraries.
 fn wish(options: &[&str]) {
     if probe(options) == Some(true) {
         for option in options {

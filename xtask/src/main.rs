@@ -2,7 +2,6 @@
 
 mod bench;
 mod docs;
-mod order;
 mod repository;
 mod test;
 mod tidy;
@@ -21,8 +20,7 @@ usage: cargo xtask CHORE
   bench stdio           Creole, rmcp, rust-mcp-sdk and bare echoes on stdio, side by side
   bench http            Creole, rmcp, tower-mcp and a bare responder on HTTP, side by side
   bench gateway         calls through Creole, other gateways and a bare relay, side by side
-  bench instructions    instructions per call, counted with callgrind
-  order [PROGRAM]       finds the functions of every start, which the release program keeps side by side";
+  bench instructions    instructions per call, counted with callgrind";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -47,8 +45,6 @@ fn run(arguments: &[String]) -> Result<(), String> {
         ["bench", "http", ..] => bench::http(&arguments[2..]),
         ["bench", "gateway", ..] => bench::gateway(&arguments[2..]),
         ["bench", "instructions", ..] => bench::instructions(&arguments[2..]),
-        ["order"] => order::write(None),
-        ["order", program] => order::write(Some(program)),
         _ => Err(format!("`{}` is no chore\n{USAGE}", words.join(" "))),
     }
 }
