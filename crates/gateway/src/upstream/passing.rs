@@ -329,21 +329,3 @@ fn declined(context: &Context) -> Option<Fault> {
     let is_declined = context.answers().any(|(_, answer)| !accepted(answer));
     is_declined.then(|| Fault::new(FaultKind::InputRefused, "the page was not visited"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The largest piece of memory that glibc keeps at hand for each thread.
-    const AT_HAND: usize = 1032;
-
-    #[test]
-    fn the_future_of_a_call_is_one_that_the_allocator_has_at_hand() {
-        fn size<'a, F>(_: fn(&'a Upstream, &'a Call) -> F) -> usize {
-            size_of::<F>()
-        }
-        // Around it are the call, the server, and how far it has come.
-        let around = size_of::<Call>() + 2 * size_of::<usize>();
-        assert!(size(Upstream::answer) + around <= AT_HAND, "{}", size(Upstream::answer) + around);
-    }
-}

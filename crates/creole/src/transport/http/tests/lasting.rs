@@ -1,22 +1,15 @@
 //! Answers that last are written without hyper, in the way that hyper would.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{sleep, timeout};
 
-use super::super::connection::{Served, serve};
-use super::super::lasting::Lasting;
-use super::super::pace::Pace;
-use super::super::socket::Socket;
-use super::super::versions::Protocol;
-use super::super::{Body, Drain, Guard, Limits, Peer, Router};
-use super::support::{Echo, PATIENCE, Running, one, post, start, status, to_end, until, with};
+use super::super::Limits;
+use super::support::{PATIENCE, Running, one, post, start, status, to_end, until, with};
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -177,27 +170,5 @@ async fn hyper_answers_a_client_that_waits_for_permission() {
     assert!(answer.contains("HTTP/1.1 200 OK\r\n") && !answer.contains(CLOSES), "{answer}");
     stream.write_all(post("next").as_bytes()).await.unwrap();
     assert_eq!(status(&one(&mut stream).await), 200);
-    server.stop().await;
-}
-
-#[tokio::test]
-async fn what_waits_for_long_is_small() {
-    let server = start(Limits::default()).await;
-    let (limits, drain) = (Limits::default(), Drain::new());
-    let pace = Pace::new(limits);
-    let socket = Socket::new(server.connect().await, Arc::clone(&pace));
-    let task = serve(
-        socket,
-        Served {
-            router: Arc::new(Router::<Echo>::new(Guard::loopback(), drain.clone())),
-            protocol: Arc::new(Protocol::new(&limits)),
-            peer: Peer(server.address),
-            pace,
-            watch: drain.watch(),
-            place: Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap().into(),
-        },
-    );
-    let sizes = (size_of_val(&task), size_of::<Lasting<Socket, Body>>());
-    assert!(sizes.0 <= 64 && sizes.1 <= 768, "{sizes:?}");
     server.stop().await;
 }
