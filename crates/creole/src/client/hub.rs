@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use creole_proto::client::{CallKey, Greeting, Machine, Outbox, QuestionKey, Refusal, Request};
+use creole_proto::client::{
+    CallKey, Dropped, Greeting, Machine, Outbox, QuestionKey, Refusal, Request,
+};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::http::{Mirror, call_headers};
 use creole_proto::model::Level;
@@ -266,12 +268,12 @@ impl Hub {
         });
     }
 
-    pub(super) fn overlong(&self, start: &[u8], origin: Option<CallKey>) {
-        self.work(|state, _| state.machine.overlong(start, origin, &mut state.outbox));
+    pub(super) fn dropped(&self, start: &[u8], why: Dropped, origin: Option<CallKey>) {
+        self.work(|state, _| state.machine.dropped(start, why, origin, &mut state.outbox));
     }
 
-    pub(super) fn overlong_end(&self, end: &[u8]) {
-        self.work(|state, _| state.machine.overlong_end(end, &mut state.outbox));
+    pub(super) fn dropped_end(&self, end: &[u8]) {
+        self.work(|state, _| state.machine.dropped_end(end, &mut state.outbox));
     }
 
     pub(super) fn failed(&self, call: CallKey, fault: Fault) {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use creole_proto::client::Outgoing;
+use creole_proto::client::{Dropped, Outgoing};
 use creole_proto::fault::Fault;
 use creole_proto::framing::{Line, Lines};
 use creole_proto::http::request::Header;
@@ -347,24 +347,22 @@ impl<I: Source> Reader<I> {
         }
     }
 
-    /// Holds memory for a message that came in part, of which there is more now. Without memory it is one that is too
-    /// long.
-    fn make_room(&mut self, more: usize) {
+    /// Holds memory for a message that came in part, of which there is more now. Without memory no more of it is
+    /// buffered. Says why a message is dropped that has to be.
+    fn make_room(&mut self, more: usize) -> Dropped {
         let buffered = self.lines.buffered();
         let needed = if buffered == 0 { 0 } else { buffered + more };
         let limit = match self.room.fit(needed) {
             Ok(()) => self.longest,
-            Err(NoRoom) => {
-                tracing::warn!(upstream = %self.name, "there is no memory left for a message; it is dropped");
-                buffered.max(CHUNK).min(self.longest)
-            }
+            Err(NoRoom) => buffered.max(CHUNK).min(self.longest),
         };
         self.lines.set_limit(limit);
+        if limit < self.longest { Dropped::NoMemory } else { Dropped::TooLong }
     }
 
     /// Hands on the messages that end in these bytes.
     fn take(&mut self, mut rest: &[u8]) {
-        self.make_room(rest.len());
+        let why = self.make_room(rest.len());
         while let Some(line) = self.lines.next(&mut rest) {
             match line {
                 Line::Complete(line) if line.len() < LARGE => self.inbox.received(line, None),
@@ -373,8 +371,13 @@ impl<I: Source> Reader<I> {
                         self.inbox.received_large(line, None);
                     }
                 }
-                Line::TooLong(start) => self.inbox.overlong(start),
-                Line::TooLongEnd(end) => self.inbox.overlong_end(end),
+                Line::TooLong(start) => {
+                    if why == Dropped::NoMemory {
+                        tracing::warn!(upstream = %self.name, "there is no memory left for a message; it is dropped");
+                    }
+                    self.inbox.dropped(start, why);
+                }
+                Line::TooLongEnd(end) => self.inbox.dropped_end(end),
             }
         }
     }

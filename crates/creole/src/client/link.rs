@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use creole_proto::client::{CallKey, Greeting, Outgoing};
+use creole_proto::client::{CallKey, Dropped, Greeting, Outgoing};
 use creole_proto::fault::Fault;
 use creole_proto::http::request::Header;
 
@@ -105,21 +105,21 @@ impl Inbox {
     /// Something that is too long or too broken to be looked at as a message.
     pub fn garbled(&self, origin: Option<CallKey>) {
         if let Some(hub) = self.0.upgrade() {
-            hub.overlong(&[], origin);
+            hub.dropped(&[], Dropped::TooLong, origin);
         }
     }
 
-    /// A message that is too long to be read begins with these bytes; it came on a channel that all calls share.
-    pub fn overlong(&self, start: &[u8]) {
+    /// A message that is dropped begins with these bytes; it came on a channel that all calls share.
+    pub fn dropped(&self, start: &[u8], why: Dropped) {
         if let Some(hub) = self.0.upgrade() {
-            hub.overlong(start, None);
+            hub.dropped(start, why, None);
         }
     }
 
-    /// The message that was too long to be read ended with these bytes.
-    pub fn overlong_end(&self, end: &[u8]) {
+    /// The message that was dropped ended with these bytes.
+    pub fn dropped_end(&self, end: &[u8]) {
         if let Some(hub) = self.0.upgrade() {
-            hub.overlong_end(end);
+            hub.dropped_end(end);
         }
     }
 

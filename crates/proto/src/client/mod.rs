@@ -21,6 +21,7 @@ pub mod verdict;
 
 pub use outbox::{Greeting, Happening, Noise, Outbox, Outgoing, QuestionKey, Refusal, Sending};
 pub use request::{Request, Terms};
+pub use unreadable::Dropped;
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -136,8 +137,8 @@ pub struct Machine {
     noise: usize,
     /// The message that is being taken, where results are to share it instead of being copied.
     shared: Option<Arc<String>>,
-    /// Whether an overlong message is under way of which nobody knows yet whose answer it is.
-    overlong: bool,
+    /// Why a message is being dropped of which nobody knows yet whose answer it is.
+    dropping: Option<Dropped>,
 }
 
 impl Machine {
@@ -157,7 +158,7 @@ impl Machine {
             questions: Questions::default(),
             noise: 0,
             shared: None,
-            overlong: false,
+            dropping: None,
         }
     }
 

@@ -13,6 +13,33 @@ use crate::wire::{self, Fields, Frame, Limits, Object, Reason, ScanError};
 /// How deep a message is looked into to find out whose answer it is.
 const DEEPEST_LOOK: usize = 100_000;
 
+/// Why a message was dropped before its end was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// It is longer than the longest message that is read.
+    TooLong,
+    /// Other messages take the memory that there is for them.
+    NoMemory,
+}
+
+impl Dropped {
+    /// What the caller reads whose answer was dropped.
+    fn detail(self) -> &'static str {
+        match self {
+            Self::TooLong => "the server's answer is longer than what is read",
+            Self::NoMemory => "there is no memory left for the server's answer; try again later",
+        }
+    }
+
+    /// What the log says of the message.
+    fn noise(self) -> &'static str {
+        match self {
+            Self::TooLong => "the message is longer than what is read",
+            Self::NoMemory => "there is no memory left for the message",
+        }
+    }
+}
+
 /// What the beginning of a message tells of it.
 #[derive(Debug, PartialEq, Eq)]
 enum Beginning {
@@ -58,34 +85,38 @@ impl Machine {
         }
     }
 
-    /// Takes the first bytes of a message that is too long to be read; `origin` is the call on whose own channel it
-    /// came, where calls have one.
-    pub fn overlong(&mut self, start: &[u8], origin: Option<CallKey>, out: &mut Outbox) {
-        let why = "the message is longer than what is read";
-        self.make_noise(Noise::Unreadable(why.into(), String::new()), out);
+    /// Takes the first bytes of a message that is dropped; `origin` is the call on whose own channel it came, where
+    /// calls have one.
+    pub fn dropped(
+        &mut self,
+        start: &[u8],
+        why: Dropped,
+        origin: Option<CallKey>,
+        out: &mut Outbox,
+    ) {
+        self.make_noise(Noise::Unreadable(why.noise().into(), String::new()), out);
         let beginning = beginning(start);
-        self.overlong = origin.is_none() && beginning == Beginning::Open;
+        let is_open = origin.is_none() && beginning == Beginning::Open;
+        self.dropping = is_open.then_some(why);
         let found = match &beginning {
             Beginning::Answer(id) => self.minted(id),
             Beginning::NoAnswer | Beginning::Open => None,
         };
         if let Some(call) = found.or(origin) {
-            self.fail_unread(call, OVERLONG, out);
+            self.fail_unread(call, why.detail(), out);
         }
     }
 
-    /// Takes the last bytes of a message that was too long to be read. If neither its beginning nor its end tells
-    /// whose answer it is, every call that waits for one fails: one of them would wait in vain.
-    pub fn overlong_end(&mut self, end: &[u8], out: &mut Outbox) {
-        if !core::mem::take(&mut self.overlong) {
-            return;
-        }
+    /// Takes the last bytes of a message that was dropped. If neither its beginning nor its end tells whose answer it
+    /// is, every call that waits for one fails: one of them would wait in vain.
+    pub fn dropped_end(&mut self, end: &[u8], out: &mut Outbox) {
+        let Some(why) = self.dropping.take() else { return };
         let calls = match last_id(end) {
             Some(id) => self.minted(id).into_iter().collect(),
             None => self.calls.keys(),
         };
         for call in calls {
-            self.fail_unread(call, OVERLONG, out);
+            self.fail_unread(call, why.detail(), out);
         }
     }
 
@@ -115,8 +146,6 @@ impl Machine {
         }
     }
 }
-
-const OVERLONG: &str = "the server's answer is longer than what is read";
 
 /// How much of a message is looked at as its beginning.
 const LONGEST_START: usize = 512;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole_proto::client::CallKey;
+use creole_proto::client::{CallKey, Dropped};
 use creole_proto::fault::Fault;
 use creole_proto::revision::Era;
 use http::{HeaderValue, Method, StatusCode};
@@ -231,7 +231,9 @@ pub(super) async fn take(inner: &Arc<Inner>, call: Option<CallKey>, body: Body, 
             (Err(Missed::NoRoom), Some(call)) => {
                 return inner.inbox.failed(call, fault::no_room(inner.target.name()));
             }
-            (Err(Missed::NoRoom), None) => return inner.inbox.garbled(None),
+            (Err(Missed::NoRoom), None) => {
+                return inner.inbox.dropped(&[], Dropped::NoMemory);
+            }
             (Err(Missed::Garbled), call) => {
                 inner.inbox.garbled(call);
                 continue;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use creole_proto::client::{CallKey, Outgoing, Sending};
+use creole_proto::client::{CallKey, Dropped, Outgoing, Sending};
 use creole_proto::fault::Fault;
 use creole_proto::http::request::Header;
 use http::Method;
@@ -13,7 +13,7 @@ use tokio::time::{Duration, timeout};
 
 use super::answer::Kind;
 use super::target::Target;
-use super::wire::Events;
+use super::wire::{Events, Missed};
 use super::{fault, head};
 use crate::chain::BoxFuture;
 use crate::client::link::{Carrier, Inbox, Link, Transport};
@@ -159,10 +159,14 @@ async fn read(events: &mut Events, inbox: &Inbox) {
                 }
             }
             Ok(_) => {}
-            Err(_) => {
+            Err(missed) => {
                 // The stream is that of all calls, and nothing of the event is left to tell whose answer it was.
-                inbox.overlong(&[]);
-                inbox.overlong_end(&[]);
+                let why = match missed {
+                    Missed::NoRoom => Dropped::NoMemory,
+                    Missed::Garbled => Dropped::TooLong,
+                };
+                inbox.dropped(&[], why);
+                inbox.dropped_end(&[]);
             }
         }
     }
