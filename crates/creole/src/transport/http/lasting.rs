@@ -17,7 +17,7 @@ use tokio::time::{Sleep, sleep_until};
 
 use super::answer::BoxError;
 use super::drain::{Stage, Watch};
-use super::limits::LINGER_BYTES;
+use super::limits::LASTING_BYTES;
 use super::outgoing::Outgoing;
 use super::pace::{Overdue, Pace};
 use super::places::Place;
@@ -55,7 +55,7 @@ where
         response: Response<Outgoing<B>>,
     ) -> Self {
         let (sending, _) = Sending::new(version, response, true, Vec::new());
-        let left = LINGER_BYTES.saturating_sub(unread);
+        let left = LASTING_BYTES.saturating_sub(unread);
         Self { wire, pace, sending, left, written: false, alarm: None, prober: None }
     }
 

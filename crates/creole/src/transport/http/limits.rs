@@ -65,8 +65,14 @@ pub(super) const LAST_CALL: Duration = Duration::from_millis(500);
 pub(super) const GOODBYE: Duration = Duration::from_secs(5);
 /// How long the rest of a refused request is read and forgotten, so that its answer arrives.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
-/// How much of a refused request is read and forgotten.
-pub(super) const LINGER_BYTES: usize = 512 * 1024;
+/// How much of a refused request is read and forgotten: more than the longest body, unless the configuration allows
+/// longer ones. A client that sends all of its body before it reads then gets the refusal, and no broken connection.
+pub(super) const LINGER_BYTES: usize = 2 * 1024 * 1024;
+/// How much is read and forgotten that a client sends while a response lasts.
+pub(super) const LASTING_BYTES: usize = 512 * 1024;
+/// How many connections wait to be accepted. The system drops those beyond it, and their clients wait a second or see a
+/// broken connection.
+pub(super) const QUEUE: u32 = 1024;
 /// How long the listener waits when the system has no more file descriptors.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use super::answer::{Answer, Peer};
 use super::connection::{self, Served};
 use super::drain::{Drain, Stage, Watch};
-use super::limits::{ACCEPT_PAUSE, GOODBYE, LAST_CALL, Limits};
+use super::limits::{ACCEPT_PAUSE, GOODBYE, LAST_CALL, Limits, QUEUE};
 use super::pace::Pace;
 use super::places::{Place, Places};
 use super::router::Router;
@@ -33,7 +33,14 @@ impl Listener {
     /// # Errors
     /// When the address cannot be bound.
     pub async fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
-        let socket = TcpListener::bind(address).await?;
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // A server that is started again takes its port, although connections of the one before it are not forgotten.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let socket = socket.listen(QUEUE)?;
         Ok(Self { socket, limits, certificates: None })
     }
 
@@ -216,4 +223,23 @@ async fn finish(drain: &Drain, patience: Duration) {
     drain.end();
     // Whoever computes without ever waiting is not waited for.
     let _ = timeout(GOODBYE, drain.finished()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::support::PATIENCE;
+    use super::*;
+
+    #[tokio::test]
+    async fn many_connections_at_once_wait_to_be_accepted() {
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), Limits::default()).await.unwrap();
+        let address = listener.address().unwrap();
+        let mut open = Vec::new();
+        let all = async {
+            for _ in 0..400 {
+                open.push(TcpStream::connect(address).await.unwrap());
+            }
+        };
+        timeout(PATIENCE, all).await.expect("all of them are in the queue");
+    }
 }

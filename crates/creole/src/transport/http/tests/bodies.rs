@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpSocket;
 use tokio::time::timeout;
 
 use super::super::Limits;
@@ -85,6 +86,21 @@ async fn however_fast_it_comes_a_body_has_only_so_much_time() {
     stream.write_all(format!("{HEAD}Content-Length: 1000\r\n\r\n").as_bytes()).await.unwrap();
     stream.write_all(&[b'x'; 999]).await.unwrap();
     assert_eq!(status(&to_end(&mut stream).await), 408);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_sends_its_whole_body_first_reads_that_there_is_no_memory() {
+    let echo = Echo { budget: Budget::new(0), ..Echo::default() };
+    let server = start_with(Limits::default(), echo, None).await;
+    // With a short queue all of it is sent only if the server reads it.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_send_buffer_size(16 * 1024).unwrap();
+    let mut stream = socket.connect(server.address).await.unwrap();
+    stream.write_all(post(&"x".repeat(MEBIBYTE)).as_bytes()).await.unwrap();
+    let answer = to_end(&mut stream).await;
+    assert_eq!(status(&answer), 503, "{answer}");
+    assert!(answer.contains("retry-after: 5\r\n"), "{answer}");
     server.stop().await;
 }
 
