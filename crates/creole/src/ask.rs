@@ -39,6 +39,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, Context, Round};
 use crate::chain::{BoxFuture, Next};
+use crate::random::{self, NoRandomBytes};
 use crate::schema::Schema;
 use crate::seal::{Purpose, SealError, Sealer, digest};
 use crate::tool::ToolError;
@@ -54,19 +55,21 @@ pub fn form(message: &str, schema: &impl Serialize) -> Question {
 }
 
 /// A page to visit: what to do there and why.
+///
+/// The id of the elicitation is random. It is empty if the system has no random bytes; a client that needs an id is then
+/// not asked, and the call fails.
 pub fn page(message: &str, url: &str) -> Question {
-    Question::Url { message: message.to_owned(), url: url.to_owned(), id: random_name() }
+    let id = random_name().unwrap_or_default();
+    Question::Url { message: message.to_owned(), url: url.to_owned(), id }
 }
 
 /// A version 4 UUID: a name that nobody can guess.
-fn random_name() -> String {
-    let mut bytes = [0; 16];
-    // Without randomness the platform is broken, and a guessable name is still a name.
-    _ = getrandom::fill(&mut bytes);
+fn random_name() -> Result<String, NoRandomBytes> {
+    let mut bytes = random::bytes::<16>()?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let hex = hex(&bytes);
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
 }
 
 /// A message to sample an answer to from the client's model.
@@ -318,7 +321,10 @@ async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer, patience: Du
         if caller.rules.asking == Asking::Reentrant {
             return sealed(&call, asks, &round, sealer, patience);
         }
-        let known = visits.take_known(&mut asks);
+        let known = match visits.take_known(&mut asks) {
+            Ok(known) => known,
+            Err(error) => return Fault::from(error).into(),
+        };
         let asked = match (asks.is_empty(), known.is_empty()) {
             (false, _) => ask_each(&call.context, asks).await.inspect(|_| pace.answered()),
             (true, false) => pace.look_again(&call.context).await.map(|()| Answers::new()),

@@ -41,6 +41,7 @@ pub mod media;
 pub mod peers;
 pub mod process;
 pub mod prompt;
+mod random;
 mod registry;
 pub mod resource;
 pub mod schema;

@@ -11,6 +11,7 @@ use creole_proto::wire::Raw;
 
 use super::{Answers, random_name};
 use crate::call::Context;
+use crate::random::NoRandomBytes;
 
 /// The pages of one call.
 #[derive(Default)]
@@ -32,8 +33,11 @@ struct Visit {
 impl Visits {
     /// Takes the questions out that were agreed to before, and gives their answers. The others get a name for the
     /// visit where the server has none.
-    pub(super) fn take_known(&mut self, asks: &mut Vec<Ask>) -> Answers {
-        let mut known = Answers::new();
+    ///
+    /// # Errors
+    /// When there is no random name for a visit.
+    pub(super) fn take_known(&mut self, asks: &mut Vec<Ask>) -> Result<Answers, NoRandomBytes> {
+        let (mut known, mut named) = (Answers::new(), Ok(()));
         self.asked.clear();
         asks.retain_mut(|Ask { key, question }| {
             let Question::Url { url, id, .. } = question else { return true };
@@ -43,12 +47,15 @@ impl Visits {
                 return false;
             }
             if id.is_empty() {
-                *id = random_name();
+                match random_name() {
+                    Ok(name) => *id = name,
+                    Err(error) => named = Err(error),
+                }
             }
             self.asked.insert(key.clone(), (url.clone(), id.clone()));
             true
         });
-        known
+        named.map(|()| known)
     }
 
     /// Tells the client which visits are over, when the call is: those that the server had waited for. To agree to
@@ -79,9 +86,24 @@ mod tests {
 
     use super::*;
     use crate::ask::page;
+    use crate::random::failure;
 
     fn asks() -> Vec<Ask> {
         vec![Ask { key: "k".to_owned(), question: page("Sign in", "https://a.example/") }]
+    }
+
+    #[test]
+    fn without_random_bytes_no_client_is_sent_a_constant_id() {
+        let (mut asked, known) = failure::during(|| {
+            let mut asked = asks();
+            let known = Visits::default().take_known(&mut asked);
+            (asked, known)
+        });
+        assert_eq!(known, Err(NoRandomBytes));
+        let Some(Ask { question: Question::Url { id, .. }, .. }) = asked.pop() else {
+            panic!("the question is gone")
+        };
+        assert_eq!(id, "", "an id that every such call would have");
     }
 
     #[test]
@@ -89,11 +111,11 @@ mod tests {
         let mut visits = Visits::default();
         for (action, is_asked_again) in [("decline", true), ("accept", false)] {
             let mut asked = asks();
-            assert!(visits.take_known(&mut asked).is_empty());
+            assert!(visits.take_known(&mut asked).unwrap().is_empty());
             let answer = Raw::of(&json!({"action": action}));
             visits.note(&Answers::from([("k".to_owned(), answer.clone())]));
             let mut again = asks();
-            let known = visits.take_known(&mut again);
+            let known = visits.take_known(&mut again).unwrap();
             assert_eq!(again.is_empty(), !is_asked_again, "{action}");
             assert_eq!(known.get("k"), (!is_asked_again).then_some(&answer));
         }

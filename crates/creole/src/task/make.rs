@@ -88,7 +88,7 @@ impl Shared {
             ttl_ms: self.ttl_ms(call.context.caller().tasking),
             poll_ms: milliseconds(self.limits.poll),
         };
-        Ok(Record { task, answers, refused: None, worker: self.worker.clone() })
+        Ok(Record { task, answers, refused: None, worker: self.worker()?.to_owned() })
     }
 
     /// How long a task is kept: what the client wishes, within limits.
@@ -103,7 +103,7 @@ impl Shared {
     }
 
     async fn keep(&self, principal: &str, record: &Record) -> Result<(), Fault> {
-        self.store.beat(&self.worker, BELIEVED).await?;
+        self.store.beat(self.worker()?, BELIEVED).await?;
         self.store.create(principal, record).await
     }
 
@@ -136,7 +136,8 @@ impl Shared {
                     return;
                 }
             }
-            if let Err(fault) = self.store.beat(&self.worker, BELIEVED).await {
+            let Ok(worker) = self.worker() else { return };
+            if let Err(fault) = self.store.beat(worker, BELIEVED).await {
                 tracing::warn!(target: "creole", reason = fault.detail, "no sign of life for tasks");
             }
         }

@@ -31,6 +31,7 @@ use tokio::sync::{Semaphore, broadcast};
 
 pub use creole_proto::model::TaskSupport;
 
+use crate::random::{self, NoRandomBytes};
 use crate::registry::Announcement;
 use crate::seal::Sealer;
 use crate::state::State;
@@ -86,8 +87,9 @@ struct Shared {
     changes: broadcast::Sender<Announcement>,
     /// One permit for each task that this process keeps.
     slots: Arc<Semaphore>,
-    /// The name of this process, for others that share the store.
-    worker: String,
+    /// The name of this process, for others that share the store. Nothing if the system had no random bytes; then there
+    /// are no tasks, because processes with one name would take each other's tasks for their own.
+    worker: Option<String>,
     busy: Mutex<Busy>,
     claims: Claims,
     followed: Mutex<HashSet<String>>,
@@ -117,7 +119,7 @@ impl Tasks {
                 page_size,
                 changes,
                 slots,
-                worker: random_id().unwrap_or_else(|_| "unnamed".to_owned()),
+                worker: random_id().ok(),
                 busy: Mutex::default(),
                 claims: Claims::default(),
                 followed: Mutex::default(),
@@ -127,10 +129,16 @@ impl Tasks {
 }
 
 impl Shared {
+    /// The name of this process.
+    fn worker(&self) -> Result<&str, Fault> {
+        self.worker.as_deref().ok_or_else(|| NoRandomBytes.into())
+    }
+
     /// A record as it stands. A task whose worker is gone has failed: nobody will finish it.
     async fn look(&self, key: &TaskKey) -> Result<Option<Record>, Fault> {
         let Some(record) = self.store.read(key).await? else { return Ok(None) };
-        let is_over = record.task.state.is_terminal() || record.worker == self.worker;
+        let is_over =
+            record.task.state.is_terminal() || Some(&record.worker) == self.worker.as_ref();
         if is_over || self.store.is_alive(&record.worker).await? {
             return Ok(Some(record));
         }
@@ -165,10 +173,7 @@ pub(crate) fn missing_extension(kind: FaultKind, detail: impl Into<String>) -> F
 /// # Errors
 /// Without randomness there are no such names: whoever guesses one might have what it stands for.
 pub fn random_id() -> Result<String, Fault> {
-    let mut bytes = [0; 16];
-    let filled = getrandom::fill(&mut bytes);
-    filled.map_err(|_| Fault::new(FaultKind::Internal, "the system has no randomness to give"))?;
-    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+    Ok(format!("{:032x}", u128::from_be_bytes(random::bytes()?)))
 }
 
 impl fmt::Debug for Tasks {

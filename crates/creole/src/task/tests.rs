@@ -21,6 +21,7 @@ use super::{TaskLimits, Tasks};
 use crate::ask::form;
 use crate::call::{Call, Context, Origin, Outlet};
 use crate::chain::BoxFuture;
+use crate::random::failure;
 use crate::seal::Sealer;
 use crate::state::State;
 use crate::tool::ToolError;
@@ -474,7 +475,7 @@ mod in_a_file {
             let open = make(&tasks, modern("ada"), never()).await.unwrap().id;
             // As if it had been killed long ago: nobody hears of it any more.
             let store = &tasks.shared.store;
-            store.beat(&tasks.shared.worker, Duration::from_millis(1)).await.unwrap();
+            store.beat(tasks.shared.worker().unwrap(), Duration::from_millis(1)).await.unwrap();
             (over, open)
         };
         let tasks = tasks_in(opened(&folder).await, TaskLimits::default());
@@ -482,5 +483,15 @@ mod in_a_file {
         let state = until(&tasks, &open, TaskState::is_terminal).await;
         let TaskState::Ended(TaskEnd::Fault(fault)) = state else { panic!("{state:?}") };
         assert!(fault.detail.contains("gone"), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn processes_without_a_random_name_have_no_tasks_instead_of_each_others() {
+    let state = State::default();
+    let nameless = || failure::during(|| tasks_in(state.clone(), TaskLimits::default()));
+    for tasks in [nameless(), nameless()] {
+        let refused = make(&tasks, modern("ada"), never()).await.unwrap_err();
+        assert_eq!(refused.kind, FaultKind::Internal, "{refused:?}");
     }
 }

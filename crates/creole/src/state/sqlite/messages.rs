@@ -10,6 +10,7 @@ use super::super::topics::Topics;
 use super::super::{Result, StateError};
 use super::worker::at_one_moment;
 use super::{Outcome, signed};
+use crate::random;
 
 /// The most messages in the table, and how long they stay, in milliseconds. A process that looks for them
 /// later than that tells its listeners that something was missed.
@@ -38,8 +39,7 @@ struct Page {
 
 impl Feed {
     pub(super) fn new(topics: Arc<Topics>) -> Result<Self> {
-        let mut origin = [0; 8];
-        getrandom::fill(&mut origin).map_err(|_| StateError::Stopped)?;
+        let origin = random::bytes().map_err(|_| StateError::Stopped)?;
         Ok(Self { topics, origin: i64::from_ne_bytes(origin), last: 0 })
     }
 

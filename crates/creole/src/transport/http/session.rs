@@ -33,6 +33,7 @@ use super::stream::{Next, Reader, Stream};
 use crate::auth::LOCAL;
 use crate::call::Origin;
 use crate::peers::{Keeping, Peers};
+use crate::random;
 use crate::server::Service;
 
 /// A session.
@@ -416,7 +417,5 @@ fn responsible(owner: &str, id: &str) -> Arc<str> {
 
 /// 144 bits that nobody can guess, in visible ASCII; `None` when the system has no randomness.
 fn new_id() -> Option<String> {
-    let mut random = [0; 18];
-    getrandom::fill(&mut random).ok()?;
-    Some(hex(&random))
+    random::bytes::<18>().ok().map(|bytes| hex(&bytes))
 }
