@@ -42,14 +42,12 @@ impl BlockingInput {
 }
 
 fn read_all(mut source: impl Read, sender: &mpsc::Sender<io::Result<Vec<u8>>>) {
+    // One for all reads, so that it is zeroed once and a small read does not keep all of its memory.
+    let mut chunk = vec![0; CHUNK];
     loop {
-        let mut chunk = vec![0; CHUNK];
         let message = match source.read(&mut chunk) {
             Ok(0) => return,
-            Ok(read) => {
-                chunk.truncate(read);
-                Ok(chunk)
-            }
+            Ok(read) => Ok(chunk[..read].to_vec()),
             Err(error) if is_transient(&error) => continue,
             Err(error) => Err(error),
         };
@@ -245,6 +243,33 @@ mod tests {
         assert_eq!(input.read(&mut buffer, 100).await.unwrap(), 0);
         assert_eq!(input.read(&mut buffer, 100).await.unwrap(), 0);
         assert_eq!(buffer, b"abcdefg");
+    }
+
+    /// Input of single bytes. It marks the end of the buffer, and counts the reads that find the mark.
+    struct Crumbs {
+        left: usize,
+        found: Arc<Mutex<usize>>,
+    }
+
+    impl Read for Crumbs {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            *self.found.lock().unwrap() += usize::from(buffer.ends_with(b"x"));
+            buffer[0] = b'a';
+            buffer[CHUNK - 1] = b'x';
+            let read = self.left.min(1);
+            self.left -= read;
+            Ok(read)
+        }
+    }
+
+    #[test]
+    fn a_byte_costs_neither_a_zeroed_chunk_nor_its_memory() {
+        let (found, (sender, mut chunks)) = (Arc::default(), mpsc::channel(8));
+        read_all(Crumbs { left: 5, found: Arc::clone(&found) }, &sender);
+        assert_eq!(*found.lock().unwrap(), 5, "reads into the buffer of the first one");
+        while let Ok(chunk) = chunks.try_recv() {
+            assert!(chunk.unwrap().capacity() < CHUNK);
+        }
     }
 
     #[tokio::test]

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::header::{CONNECTION, HeaderMap};
 use http_body::Body;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use self::request::Found;
 use super::answer::{Answer, BoxError, Peer};
@@ -266,21 +266,18 @@ where
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let most = usize::try_from(wanted).unwrap_or(PIECE).min(PIECE);
-        let mut piece = vec![0; most];
-        let mut room = ReadBuf::new(&mut piece);
-        ready!(Pin::new(&mut self.wire).poll_read(context, &mut room))?;
-        let came = room.filled().len();
+        // Not zeroed: a client that sends byte by byte would have as much written for each of its bytes.
+        let mut piece = BytesMut::with_capacity(most);
+        let mut room = (&mut piece).limit(most);
+        let came = ready!(pin!(self.wire.read_buf(&mut room)).poll(context))?;
         if came == 0 {
             feed.cut();
             return Poll::Ready(Ok(()));
         }
         // What came slowly does not keep room for more.
         feed.put(match came < most / 2 {
-            true => Bytes::copy_from_slice(&piece[..came]),
-            false => {
-                piece.truncate(came);
-                piece.into()
-            }
+            true => Bytes::copy_from_slice(&piece),
+            false => piece.freeze(),
         });
         Poll::Ready(Ok(()))
     }

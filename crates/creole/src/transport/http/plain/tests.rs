@@ -1,6 +1,7 @@
 //! What is plain is answered here, and what is not is given on with every byte.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use http::Method;
@@ -12,11 +13,20 @@ use super::super::tests::support::{Echo, PATIENCE, Pieces, post, until, with};
 use super::super::{Drain, Guard, Limits, Route};
 use super::*;
 
-type Spoken = JoinHandle<io::Result<End<DuplexStream, Pieces>>>;
+type Spoken<T = DuplexStream> = JoinHandle<io::Result<End<T, Pieces>>>;
 
 /// A client of a connection, and who speaks on it.
 fn speak() -> (DuplexStream, Echo, Spoken, Arc<AtomicBool>) {
     let (client, server) = duplex(64 * 1024);
+    let (echo, spoken, concluded) = speak_on(server);
+    (client, echo, spoken, concluded)
+}
+
+/// Who speaks on a connection with this stream.
+fn speak_on<T>(server: T) -> (Echo, Spoken<T>, Arc<AtomicBool>)
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let echo = Echo::default();
     let route = Route::new("/mcp", &[Method::POST, Method::GET], echo.clone());
     let router = Router::new(Guard::loopback(), Drain::new()).route(route);
@@ -24,7 +34,58 @@ fn speak() -> (DuplexStream, Echo, Spoken, Arc<AtomicBool>) {
     let wire = Wire::new(server, Arc::clone(&pace));
     let peer = Peer(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let Plain { talk, concluded } = plain(wire, Arc::new(router), pace, peer);
-    (client, echo, tokio::spawn(talk), concluded)
+    (echo, tokio::spawn(talk), concluded)
+}
+
+/// A stream that notes the most bytes which were written to a buffer before it was read into.
+struct Prepared(DuplexStream, Arc<AtomicUsize>);
+
+impl AsyncRead for Prepared {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.1.fetch_max(buffer.initialized().len(), Ordering::Relaxed);
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Prepared {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_comes_byte_by_byte_has_no_buffers_zeroed() {
+    let (mut client, server) = duplex(64 * 1024);
+    let prepared = Arc::new(AtomicUsize::new(0));
+    let (echo, _spoken, _) = speak_on(Prepared(server, Arc::clone(&prepared)));
+    let text = post(&"x".repeat(100_000));
+    let (head, body) = text.split_at(text.find("\r\n\r\n").unwrap() + 4);
+    client.write_all(head.as_bytes()).await.unwrap();
+    // Each byte is read before the next one is written: the runtime has one thread.
+    for byte in body.as_bytes()[..100].chunks(1) {
+        client.write_all(byte).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    client.write_all(&body.as_bytes()[100..]).await.unwrap();
+    until(&mut client, "x\r\n0\r\n\r\n").await;
+    assert_eq!(echo.seen().len(), 1);
+    assert_eq!(prepared.load(Ordering::Relaxed), 0);
 }
 
 /// How it ended.
