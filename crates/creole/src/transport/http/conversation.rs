@@ -2,6 +2,8 @@
 
 mod again;
 mod inner;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -192,15 +194,14 @@ impl Conversation {
         let key = call.key;
         let outlet = Arc::clone(self) as Arc<dyn Outlet>;
         let (mut future, canceller) = self.service.run(call, outlet, self.origin.clone());
+        // Before the first poll: another request of the session may cancel the call while its handler computes.
+        self.lock().open(key)?.canceller = Some(canceller);
         match future.as_mut().poll(context) {
             Poll::Ready(outcome) => {
                 self.finish(key, outcome);
                 None
             }
-            Poll::Pending => {
-                self.lock().open(key, |open| open.canceller = Some(canceller));
-                Some(Pending { key, future })
-            }
+            Poll::Pending => self.lock().open(key).is_some().then_some(Pending { key, future }),
         }
     }
 
@@ -239,9 +240,12 @@ impl Conversation {
         });
     }
 
-    /// Names the task that runs a call, to be aborted with it.
+    /// Names the task that runs a call, to be aborted with it: at once if the call ended since the task was spawned.
     pub(super) fn runs_in(&self, key: CallKey, task: AbortHandle) {
-        self.lock().open(key, |open| open.task = Some(task));
+        match self.lock().open(key) {
+            Some(open) => open.task = Some(task),
+            None => task.abort(),
+        }
     }
 
     /// Whether the call is neither answered nor given up.

@@ -55,10 +55,9 @@ impl Inner {
         self.streams.iter_mut().find(|(found, _)| *found == key).map(|(_, stream)| stream)
     }
 
-    pub(super) fn open(&mut self, key: CallKey, change: impl FnOnce(&mut Open)) {
-        if let Some(open) = self.calls.iter_mut().find(|open| open.key == key) {
-            change(open);
-        }
+    /// A call that is neither answered nor cancelled.
+    pub(super) fn open(&mut self, key: CallKey) -> Option<&mut Open> {
+        self.calls.iter_mut().find(|open| open.key == key)
     }
 
     pub(super) fn has_room(&mut self, call: CallKey) -> bool {
