@@ -20,6 +20,23 @@ const SHARES: usize = 64;
 /// The least that is there for bodies, however little memory there is.
 const LEAST: usize = 4 * 1024 * 1024;
 
+/// The most connections that are open at once, unless it is configured.
+const CONNECTIONS: usize = 12_000;
+
+/// The share of the memory that one of them needs. A connection that sends a body in pieces was measured to take 50 KiB
+/// beside the body; other uses of the memory, such as bodies, need the rest.
+const CONNECTION: usize = 128 * 1024;
+
+/// How many connections a server has by default: as many as fit into the memory that this process may have.
+#[must_use]
+pub fn connections() -> usize {
+    connections_within(memory::available())
+}
+
+fn connections_within(memory: usize) -> usize {
+    (memory / CONNECTION).clamp(1, CONNECTIONS)
+}
+
 /// How much memory bodies may take; clones are the same budget.
 #[derive(Clone)]
 pub struct Budget(Arc<Inner>);
@@ -244,6 +261,15 @@ mod tests {
         assert_eq!(held.grow_to(701), Err(NoRoom));
         drop(held);
         assert_eq!(budget.hold(0).grow_to(75), Ok(()));
+    }
+
+    #[test]
+    fn little_memory_allows_fewer_connections() {
+        for (mebibytes, expected) in
+            [(0, 1), (64, 512), (256, 2048), (1500, 12_000), (24_000, 12_000)]
+        {
+            assert_eq!(connections_within(mebibytes * 1024 * 1024), expected);
+        }
     }
 
     #[test]

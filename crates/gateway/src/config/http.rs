@@ -52,7 +52,8 @@ pub struct HttpLimitsTable {
     /// How much memory the bodies of requests, and of responses of upstreams, may take together while they are buffered,
     /// in bytes; one caller has at most three quarters of it. Default: a quarter of the memory that the process may have.
     pub max_buffered: Option<Within<1_048_576, 1_099_511_627_776>>,
-    /// How many connections are open at once; further ones wait. Default: 12000.
+    /// How many connections are open at once; further ones wait. Default: 12000, or one for each
+    /// 128 KiB of the memory that the process may have, if that is less.
     pub max_connections: Option<Within<1, 1_000_000>>,
     /// How many of them one address may have; further ones are closed. The address of the machine itself and those of
     /// trusted proxies may have all. Default: half of them.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::budget;
+
 /// How much and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -22,9 +24,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
+        let connections = budget::connections();
         Self {
-            connections: 12_000,
-            connections_per_address: 6_000,
+            connections,
+            connections_per_address: connections.div_ceil(2),
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),

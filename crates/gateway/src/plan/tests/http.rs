@@ -25,8 +25,10 @@ fn without_the_table_there_is_no_http_and_an_empty_one_is_the_usual() {
     );
     assert!(usual.is_private() && usual.tls.is_none());
     assert_eq!(usual.legacy_sse.as_deref(), Some("/sse"));
-    assert_eq!((usual.limits.connections, usual.limits.sessions), (12_000, 10_000));
-    assert_eq!((usual.limits.connections_per_address, usual.limits.buffered), (6_000, None));
+    let connections = creole::budget::connections();
+    assert_eq!((usual.limits.connections, usual.limits.sessions), (connections, 10_000));
+    let half = connections.div_ceil(2);
+    assert_eq!((usual.limits.connections_per_address, usual.limits.buffered), (half, None));
     assert!(!usual.proxies.trusts("127.0.0.1".parse().unwrap()));
     let waits = [
         usual.limits.header_timeout,
