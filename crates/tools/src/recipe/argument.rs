@@ -3,7 +3,8 @@
 use creole::ToolError;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::wire::Raw;
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
 /// One argument.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,16 +51,33 @@ impl Argument {
 
 /// The schema of all arguments together; nothing else is taken.
 pub(crate) fn schema(arguments: &[Argument]) -> Raw {
-    let properties: Map<String, Value> =
-        arguments.iter().map(|it| (it.name.clone(), it.schema.clone())).collect();
-    let required: Vec<&str> =
-        arguments.iter().filter(|it| it.required).map(|it| it.name.as_str()).collect();
-    Raw::of(&json!({
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    }))
+    let required = arguments.iter().filter(|it| it.required).map(|it| it.name.as_str());
+    Raw::of(&Schema {
+        kind: "object",
+        properties: Properties(arguments),
+        required: required.collect(),
+        others: false,
+    })
+}
+
+/// The schema of an object.
+#[derive(Serialize)]
+struct Schema<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    properties: Properties<'a>,
+    required: Vec<&'a str>,
+    #[serde(rename = "additionalProperties")]
+    others: bool,
+}
+
+/// The schema of each argument, in the order of the configuration: people and models read them in that order.
+struct Properties<'a>(&'a [Argument]);
+
+impl Serialize for Properties<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|it| (&it.name, &it.schema)))
+    }
 }
 
 /// The values of one call.
@@ -167,6 +185,14 @@ pub(super) mod tests {
         assert_eq!(values.text("path"), None);
         assert_eq!(text(&json!([1, "a"])), r#"[1,"a"]"#);
         assert_eq!(text(&json!(0.5)), "0.5");
+    }
+
+    #[test]
+    fn the_schema_keeps_the_order_of_the_configuration() {
+        let arguments = ["owner", "name", "labels"].map(|name| argument(name, Kind::String));
+        let written = schema(&arguments);
+        let place = |name: &str| written.as_str().find(&format!("\"{name}\":")).unwrap();
+        assert!(place("owner") < place("name") && place("name") < place("labels"));
     }
 
     #[test]
