@@ -10,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use super::{Place, Ran};
 
 /// The address of a server that answers every connection with these bytes.
-fn answering(bytes: &'static [u8]) -> String {
+pub(super) fn answering(bytes: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
@@ -89,6 +89,25 @@ fn a_program_that_is_no_server_is_shown_with_what_it_wrote() {
         1,
         "`echo` ended with code 0 without an MCP answer; it wrote:\n  hello world",
     );
+    // Told once, and without empty lines between those of the program.
+    let ran = place.run(&["list", "--", "sh", "-c", "echo one; echo two; echo three >&2; exit 3"]);
+    let expected =
+        "error: `sh` ended with code 3 without an MCP answer; it wrote:\n  one\n  two\n  three\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), expected));
+}
+
+#[test]
+fn a_program_that_never_answers_is_shown_with_what_it_wrote() {
+    let place = Place::with("[server]\npacks = [\"hello\"]\n[http]\nlisten = \"127.0.0.1:0\"\n");
+    let binary = creole_acceptance::stage::stdio::binary().unwrap().display().to_string();
+    let ran = place.run(&["list", "--timeout", "6", "--", &binary, "serve", "creole.toml"]);
+    assert_says(&ran, 1, "WARN `creole` has not answered for 5 s");
+    assert_says(&ran, 1, "error: `creole` did not answer within 6 s; its last words on stderr:\n");
+    assert_says(
+        &ran,
+        1,
+        "  creole: `[http]` is configured, so stdin and stdout are not used; --stdio uses them\n",
+    );
 }
 
 #[test]
@@ -106,5 +125,6 @@ fn a_port_alone_is_one_of_this_machine() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let ran = Place::with("").run(&["serve", "--http", &port]);
-    assert_says(&ran, 1, &format!("127.0.0.1:{port} cannot be listened on"));
+    let why = "another program listens there; end it, or choose another port by --http or `listen`";
+    assert_says(&ran, 1, &format!("127.0.0.1:{port} cannot be listened on: {why}"));
 }

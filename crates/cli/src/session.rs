@@ -184,10 +184,14 @@ impl Session {
 
 /// Connects to a server by the specification, or by the dialect that it turns out to speak.
 async fn connect_to(
-    way: Way,
+    mut way: Way,
     peer: &PeerArgs,
     prefers: Era,
 ) -> Result<Result<Client, Fault>, Failure> {
+    if let Way::Child(program) = &mut way {
+        // A program that ends is the failure of this command, which quotes its last words.
+        program.logs = false;
+    }
     let told = peer.target.dialect.as_deref().and_then(builtin);
     let is_told = told.is_some();
     let connected = builder(peer, told, prefers)?.connect(way.clone()).await;

@@ -126,8 +126,10 @@ impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
             }),
         });
         let tail = self.child.as_ref().map(|child| child.tail().clone());
+        let logs = self.child.as_ref().is_none_or(|child| child.logs());
         let reader = Reader {
             tail,
+            logs,
             name: Arc::clone(&name),
             inbox: inbox.clone(),
             input: self.input,
@@ -285,6 +287,8 @@ async fn write_on<O: Sink>(outlet: Arc<Outlet<O>>, name: Arc<str>, inbox: Inbox)
 /// Reads what the server says.
 struct Reader<I> {
     tail: Option<Tail>,
+    /// Whether the end of the server is logged.
+    logs: bool,
     name: Arc<str>,
     inbox: Inbox,
     input: I,
@@ -330,8 +334,10 @@ impl<I: Source> Reader<I> {
             // For whoever runs it: a gateway's callers are not told.
             fault.trace = Some(tail.text()).filter(|text| !text.is_empty());
         }
-        let stderr = fault.trace.as_deref().unwrap_or_default();
-        tracing::warn!(upstream = %self.name, stderr, "{}", fault.detail);
+        if self.logs {
+            let stderr = fault.trace.as_deref().unwrap_or_default();
+            tracing::warn!(upstream = %self.name, stderr, "{}", fault.detail);
+        }
         self.inbox.ended(fault);
     }
 

@@ -140,7 +140,8 @@ async fn race(
     let mut other = std::pin::pin!(other);
     let late = tokio::select! {
         came = talk.wait() => came,
-        opened = &mut other => return opened,
+        // What the silent process said may be why the other one failed, such as a port that it took.
+        opened = &mut other => return opened.map_err(|fault| talk.quoted(fault)),
     };
     match late {
         Came::Agreed(era) => talk.connect(era).await,

@@ -65,6 +65,7 @@ impl From<ExitStatus> for Exit {
 #[derive(Debug)]
 pub struct Child {
     tail: Tail,
+    logs: bool,
     exit: watch::Receiver<Option<Exit>>,
     /// Dropped to have the child stopped.
     stop: Option<oneshot::Sender<()>>,
@@ -111,13 +112,18 @@ impl Child {
             keeper.keep(stopped, draining).await;
             left.send_replace(true);
         });
-        let child = Self { tail, exit, stop: Some(stop), gone };
+        let child = Self { tail, logs: program.logs, exit, stop: Some(stop), gone };
         Ok((child, stdin, stdout))
     }
 
     /// What it wrote to its standard error last.
     pub fn tail(&self) -> &Tail {
         &self.tail
+    }
+
+    /// Whether its end is logged, with its last words; otherwise whoever started it tells of it.
+    pub(crate) fn logs(&self) -> bool {
+        self.logs
     }
 
     /// Resolves when the child itself has ended; what it started may live a little longer.

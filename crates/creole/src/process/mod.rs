@@ -49,7 +49,7 @@ pub struct Program {
     pub guardian: Option<Guardian>,
     /// How patiently it is ended.
     pub patience: Patience,
-    /// Whether what it writes to its standard error is logged.
+    /// Whether what it writes to its standard error, and how it ends, is logged.
     pub logs: bool,
 }
 

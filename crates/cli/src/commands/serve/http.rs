@@ -1,6 +1,8 @@
 //! Serving over HTTP.
 
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 
 use creole::auth::Authenticator;
@@ -55,8 +57,7 @@ async fn listen(
     let drain = Drain::new();
     let Premises { certificates, callers } = premises;
     let (router, served) = router(plan, reached, args, &drain, callers.as_ref()).await?;
-    let cannot =
-        |error| Failure::Serve(format!("{} cannot be listened on: {error}", reached.listen));
+    let cannot = |error| unheard(reached.listen, &error);
     let mut listener = Listener::bind(reached.listen, limits(reached)).await.map_err(cannot)?;
     let address = listener.address().map_err(cannot)?;
     let mut reloads: Vec<Reload> = Vec::new();
@@ -69,6 +70,12 @@ async fn listen(
     let told = signals::listen(drain, Arc::clone(&renewal), reloads);
     told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
     output::talk(&invitation(plan, reached, address));
+    if args.http.is_none() && stdin_is_a_pipe() {
+        // Somebody may have started it to speak on stdin and stdout, and would wait for ever.
+        output::talk(
+            "creole: `[http]` is configured, so stdin and stdout are not used; --stdio uses them",
+        );
+    }
     listener.serve(router).await;
     renewal.close().await;
     Ok(())
@@ -90,6 +97,30 @@ fn reload(certificates: &Certificates) {
     if let Err(error) = certificates.reload() {
         output::talk(&format!("error: {error}; the old certificate stays in use"));
     }
+}
+
+/// Why an address cannot be listened on, and what to do.
+fn unheard(listen: SocketAddr, error: &io::Error) -> Failure {
+    let why = match error.kind() {
+        ErrorKind::AddrInUse => {
+            "another program listens there; end it, or choose another port by --http or `listen`"
+                .to_owned()
+        }
+        ErrorKind::AddrNotAvailable => {
+            "it is no address of this machine; 127.0.0.1 is for programs on this machine".to_owned()
+        }
+        ErrorKind::PermissionDenied => {
+            format!("the port needs a privilege ({error}); choose one from 1024 on")
+        }
+        _ => error.to_string(),
+    };
+    Failure::Serve(format!("{listen} cannot be listened on: {why}"))
+}
+
+/// Whether another program writes to stdin, as clients do who start a server.
+fn stdin_is_a_pipe() -> bool {
+    let stdin = std::fs::metadata("/dev/stdin").map(|it| it.file_type());
+    stdin.is_ok_and(|it| it.is_fifo() || it.is_socket())
 }
 
 /// What a person is told who wants to call.

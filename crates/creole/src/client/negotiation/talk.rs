@@ -8,7 +8,7 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::revision::Era;
 use creole_proto::wire::{self, Frame};
 use std::sync::Arc;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::connection::{Before, Connection, Setup};
 use super::super::lines::ChildServer;
@@ -21,6 +21,10 @@ const LONGEST: usize = 1024 * 1024;
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
+
+/// How long a process may be silent before whoever runs it is told so: a server that listens elsewhere, or waits for
+/// something, would else be waited for without a word.
+const NOTICE: Duration = Duration::from_secs(5);
 
 /// What came of asking.
 pub(super) enum Came {
@@ -46,6 +50,8 @@ pub(super) struct Talk<'a> {
     /// Lines that are for whoever has the conversation.
     kept: Vec<Vec<u8>>,
     asked: Vec<Asked>,
+    /// When its silence is logged; nothing once it was.
+    notice: Option<Instant>,
 }
 
 /// How many lines of a process that gave no answer are shown, and how much of each.
@@ -69,8 +75,8 @@ impl<'a> Talk<'a> {
     ) -> Result<Self, Fault> {
         let (child, stdin, stdout) = Child::start(program).await?;
         let (unread, kept, asked) = (Vec::new(), Vec::new(), Vec::new());
-        let mut talk =
-            Self { name: &program.name, terms, child, stdin, stdout, unread, kept, asked };
+        let (name, notice) = (&*program.name, Some(Instant::now() + NOTICE));
+        let mut talk = Self { name, terms, child, stdin, stdout, unread, kept, asked, notice };
         talk.ask(era).await;
         Ok(talk)
     }
@@ -95,19 +101,19 @@ impl<'a> Talk<'a> {
             Ok(Came::Refused(_)) => {}
             Ok(came) => return came,
             Err(_) if silence.is_some() => {}
-            Err(_) => return Came::Refused(silent()),
+            Err(_) => return Came::Refused(self.silent(limit)),
         }
         self.ask(second).await;
         match timeout(stuck.unwrap_or(limit).min(limit), self.wait()).await {
             Ok(came) => came,
             Err(_) if stuck.is_some() => Came::Stuck,
-            Err(_) => Came::Refused(silent()),
+            Err(_) => Came::Refused(self.silent(limit)),
         }
     }
 
     /// Waits until one of the openings is accepted, or all are refused. Cancel-safe.
     pub(super) async fn wait(&mut self) -> Came {
-        while let Some(line) = self.line().await {
+        while let Some(line) = self.next().await {
             match self.judge(&line) {
                 Judged::Accepted(era) => {
                     self.kept.push(line);
@@ -122,6 +128,38 @@ impl<'a> Talk<'a> {
             }
         }
         Came::Ended
+    }
+
+    /// The next line, as [`Talk::line`]; a long silence before it is logged.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        if let Some(notice) = self.notice {
+            tokio::select! {
+                line = self.line() => return line,
+                () = sleep_until(notice) => self.notice = None,
+            }
+            let (upstream, stderr) = (self.name, self.child.tail().text());
+            tracing::warn!(
+                upstream,
+                stderr,
+                "`{upstream}` has not answered for {} s",
+                NOTICE.as_secs()
+            );
+        }
+        self.line().await
+    }
+
+    /// The fault of a process that does not answer, with its last words.
+    fn silent(&self, limit: Duration) -> Fault {
+        let detail = format!("`{}` did not answer within {} s", self.name, limit.as_secs());
+        self.quoted(Fault::new(FaultKind::Timeout, detail))
+    }
+
+    /// The same fault with the last words of this process before those that it has.
+    pub(super) fn quoted(&self, mut fault: Fault) -> Fault {
+        let words = [self.child.tail().text(), fault.trace.take().unwrap_or_default()];
+        let words: Vec<String> = words.into_iter().filter(|text| !text.is_empty()).collect();
+        fault.trace = Some(words.join("\n")).filter(|text| !text.is_empty());
+        fault
     }
 
     /// Opens the conversation: the request was sent, and its answer is here.
@@ -147,13 +185,16 @@ impl<'a> Talk<'a> {
     /// The first lines that it wrote and that are no answers.
     fn wrote(&self) -> String {
         let cut = |line: &Vec<u8>| {
-            String::from_utf8_lossy(line).chars().take(LONGEST_SHOWN).collect::<String>()
+            String::from_utf8_lossy(line.trim_ascii_end())
+                .chars()
+                .take(LONGEST_SHOWN)
+                .collect::<String>()
         };
         self.kept.iter().take(MOST_SHOWN).map(cut).collect::<Vec<_>>().join("\n")
     }
 
     fn into_parts(self, era: Era) -> (Box<ChildServer>, Setup) {
-        let Self { name, terms, child, stdin, stdout, unread, kept, asked } = self;
+        let Self { name, terms, child, stdin, stdout, unread, kept, asked, .. } = self;
         let transport = ChildServer::of(name, child, stdin, stdout, unread);
         let heard = Before { messages: kept, last: asked.len() as u64 };
         (Box::new(transport), Setup { heard: Some(heard), ..terms.setup(era) })
@@ -315,8 +356,4 @@ fn unanswered(mut fault: Fault, wrote: &str) -> Fault {
 /// Whether a fault says nothing about the era.
 fn is_absence(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::BackendUnavailable | FaultKind::Timeout | FaultKind::Busy)
-}
-
-fn silent() -> Fault {
-    Fault::new(FaultKind::Timeout, "the server did not answer in time")
 }
