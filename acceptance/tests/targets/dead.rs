@@ -72,6 +72,36 @@ fn status_has_a_line_for_each_upstream() {
 }
 
 #[test]
+fn whoever_runs_the_gateway_is_told_where_an_upstream_is() {
+    let place = Place::with("[upstreams.wiki]\nurl = \"http://127.0.0.1:1/secret?key=1\"\n");
+    let why = "`wiki` (127.0.0.1:1) refuses connections";
+    let listed = place.run(&["list", "--config", "creole.toml"]);
+    assert!(listed.stderr.contains(&format!("upstream `wiki` is missing: {why}\n")), "{listed:?}");
+    assert!(listed.stderr.contains(&format!("reason=\"{why}\"")), "{listed:?}");
+    let told = place.run(&["status"]);
+    assert!(told.stdout.contains(why), "{told:?}");
+    assert!(!format!("{listed:?}{told:?}").contains("secret"), "{listed:?} {told:?}");
+}
+
+#[test]
+fn a_401_names_the_upstream_and_what_to_set() {
+    let refusing = super::messages::answering(
+        b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    );
+    let upstream = format!("[upstreams.wiki]\nurl = \"http://{refusing}/mcp\"\n");
+    let ran = Place::with(&upstream).run(&["list", "--config", "creole.toml"]);
+    let asks = format!(
+        "upstream `wiki` is missing: `wiki` ({refusing}) asks for credentials (status 401); set `headers`"
+    );
+    assert!(ran.stderr.contains(&asks), "{ran:?}");
+    let wrong = format!("{upstream}headers = {{ Authorization = \"Bearer hunter2\" }}\n");
+    let ran = Place::with(&wrong).run(&["list", "--config", "creole.toml"]);
+    let refused =
+        format!("`wiki` ({refusing}) refused these credentials (status 401); correct `headers`");
+    assert!(ran.stderr.contains(&refused) && !ran.stderr.contains("hunter2"), "{ran:?}");
+}
+
+#[test]
 fn status_of_dead_upstreams_is_a_failure() {
     let told = Place::with(DEAD).run(&["status", "--config", "creole.toml"]);
     assert_eq!((told.code, told.stderr.as_str()), (Some(1), "error: no upstream answered\n"));
@@ -101,4 +131,13 @@ fn status_names_a_document_that_cannot_be_fetched() {
     let listed = Place::with(text).run(&["list", "--config", "creole.toml", "tools"]);
     assert!(listed.stdout.starts_with("tools (1)\n"), "{listed:?}");
     assert!(listed.stderr.contains("upstream `api` is missing"), "{listed:?}");
+}
+
+#[test]
+fn a_configuration_with_nothing_but_a_document_that_cannot_be_fetched_is_a_failure() {
+    let text = "[openapi.api]\nurl = 'http://127.0.0.1:1/x?key=1'\nbase_url = 'https://x.org'\n";
+    let listed = Place::with(text).run(&["list", "--config", "creole.toml"]);
+    assert_eq!((listed.code, listed.stdout.as_str()), (Some(1), ""), "{listed:?}");
+    assert!(listed.stderr.contains("(http://127.0.0.1:1/x)\n"), "{listed:?}");
+    assert!(listed.stderr.ends_with("error: no upstream answered\n"), "{listed:?}");
 }

@@ -187,7 +187,11 @@ async fn every_request_says_what_its_era_asks_for() {
 #[tokio::test]
 async fn a_status_becomes_a_named_fault_without_secrets() {
     let rows: [(&str, Script, &str); 6] = [
-        ("unauthorized", |_| status("401 No", ""), "`web` wants other credentials (status 401)"),
+        (
+            "unauthorized",
+            |_| status("401 No", ""),
+            "`web` refused these credentials (status 401); correct `headers`, `token_file` or `token_command` of this upstream, or `--header`",
+        ),
         ("forbidden", |_| status("403 No", ""), "`web` does not allow this (status 403)"),
         (
             "rate_limited",

@@ -97,7 +97,7 @@ async fn post(inner: &Arc<Inner>, call: CallKey, request: &Request) -> Result<()
         _ if head.status.is_success() => {
             Err(fault::no_answer(inner.target.name(), "something else than a message"))
         }
-        _ => Err(fault::refused(inner.target.name(), &head)),
+        _ => Err(fault::refused(&inner.target, &head)),
     }
 }
 
@@ -121,7 +121,7 @@ async fn answer(inner: &Arc<Inner>, call: CallKey, head: &Head, body: Body) -> R
     match inner.inbox.is_open(call) {
         false => Ok(()),
         true if head.status.is_success() => Err(fault::no_answer(name, "another message")),
-        true => Err(fault::refused(name, head)),
+        true => Err(fault::refused(&inner.target, head)),
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::answer::Head;
 use super::pool::Unreached;
 use super::route::ProxyFailure;
+use super::target::Target;
 use crate::process::unavailable;
 
 /// The server could not be reached, or the connection broke before it answered.
@@ -100,11 +101,16 @@ fn io_words(kind: std::io::ErrorKind) -> &'static str {
     }
 }
 
+/// Where credentials are set.
+const CREDENTIALS: &str =
+    "`headers`, `token_file` or `token_command` of this upstream, or `--header`";
+
 /// The server answered with a status that is no answer.
-pub(super) fn refused(name: &str, head: &Head) -> Fault {
-    let status = head.status.as_u16();
+pub(super) fn refused(target: &Target, head: &Head) -> Fault {
+    let (name, status) = (target.name(), head.status.as_u16());
     let (what, reason) = match status {
-        401 => ("wants other credentials", "unauthorized"),
+        401 if target.has_credentials() => ("refused these credentials", "unauthorized"),
+        401 => ("asks for credentials", "unauthorized"),
         403 => ("does not allow this", "forbidden"),
         404 | 405 => ("has no MCP endpoint at this path, which is often `/mcp`", "not_found"),
         407 => ("is behind a proxy that wants other credentials", "proxy"),
@@ -116,6 +122,10 @@ pub(super) fn refused(name: &str, head: &Head) -> Fault {
     };
     let mut data = json!({"reason": reason, "upstream": name, "status": status});
     let mut detail = format!("`{name}` {what} (status {status})");
+    if status == 401 {
+        let what = if target.has_credentials() { "correct" } else { "set" };
+        detail.push_str(&format!("; {what} {CREDENTIALS}"));
+    }
     if let Some(seconds) = head.retry_after {
         data["retryAfter"] = json!(seconds);
         detail.push_str(&format!("; try again in {seconds} s"));
@@ -165,13 +175,27 @@ mod tests {
     fn a_status_is_named_and_the_time_to_wait_is_passed_on() {
         let headers = [("Retry-After", &b"7"[..])];
         let head = Head::new(StatusCode::TOO_MANY_REQUESTS, headers.into_iter());
-        let fault = refused("files", &head);
+        let files = Target::new("files", "http://h/mcp").unwrap();
+        let fault = refused(&files, &head);
         assert_eq!(
             fault.detail,
             "`files` says that the rate limit is reached (status 429); try again in 7 s"
         );
         assert!(fault.data.unwrap().as_str().contains(r#""retryAfter":7"#));
-        let fault = refused("files", &Head::new(StatusCode::FOUND, [].into_iter()));
+        let fault = refused(&files, &Head::new(StatusCode::FOUND, [].into_iter()));
         assert!(fault.detail.contains("not followed"));
+    }
+
+    #[test]
+    fn a_401_says_whether_credentials_were_sent_and_where_they_are_set() {
+        let head = Head::new(StatusCode::UNAUTHORIZED, [].into_iter());
+        let bare = Target::new("wiki", "http://h/mcp").unwrap().header("User-Agent", "x").unwrap();
+        let expected = "`wiki` asks for credentials (status 401); set `headers`, `token_file` or `token_command` of \
+                        this upstream, or `--header`";
+        assert_eq!(refused(&bare, &head).detail, expected);
+        let sent = bare.header("X-Api-Key", "wrong").unwrap();
+        let expected = "`wiki` refused these credentials (status 401); correct `headers`, `token_file` or \
+                        `token_command` of this upstream, or `--header`";
+        assert_eq!(refused(&sent, &head).detail, expected);
     }
 }

@@ -116,7 +116,7 @@ async fn converse(
     let request = target.request(Method::GET, head::listening(), Bytes::new());
     let (head, body) = target.begin(&request).await?;
     if !head.status.is_success() {
-        return Err(fault::refused(target.name(), &head));
+        return Err(fault::refused(target, &head));
     }
     if head.kind != Kind::Events {
         return Err(fault::no_answer(target.name(), "something else than a stream"));
@@ -178,7 +178,7 @@ async fn write(target: &Target, inbox: &Inbox, mut messages: mpsc::Receiver<Mess
         let request = target.request(Method::POST, head::posting(), body);
         let failed = match target.send(&request).await {
             Ok((head, _)) if head.status.is_success() => None,
-            Ok((head, _)) => Some(fault::refused(target.name(), &head)),
+            Ok((head, _)) => Some(fault::refused(target, &head)),
             Err(fault) => Some(fault),
         };
         if let (Some(call), Some(fault)) = (call, failed) {

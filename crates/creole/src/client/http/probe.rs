@@ -36,7 +36,7 @@ impl Target {
         let start = self.start(Method::POST, head::posting());
         let request = start.request(request_headers(message, rules, &[]), body);
         let (head, body) = self.send(&request).await?;
-        let fault = fault::refused(self.name(), &head);
+        let fault = fault::refused(self, &head);
         let read = async {
             match head.kind {
                 Kind::Events => first_message(Events::new(body, longest, self.hold())).await,

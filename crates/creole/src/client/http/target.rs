@@ -146,6 +146,11 @@ impl Target {
         self
     }
 
+    /// Whether requests have a header that may be a credential.
+    pub(super) fn has_credentials(&self) -> bool {
+        self.keyring.is_some() || self.headers.iter().any(|(_, value)| value.is_sensitive())
+    }
+
     /// The same target; longer messages of it are refused.
     #[must_use]
     pub fn longest_message(mut self, bytes: usize) -> Self {
