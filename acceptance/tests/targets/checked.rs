@@ -88,7 +88,7 @@ query = "SELECT title FROM books"
         "upstream `dead` is missing: ",
         "upstream `api` is missing: the document cannot be fetched: ",
         "tool `all_books`: database `books`: it is not available: ",
-        "tool `far_books`: database `far`: it is not available: ",
+        "tool `far_books`: database `far`: it is not available: 127.0.0.1/x: ",
     ] {
         assert!(ran.stderr.contains(what), "{what}\n{}", ran.stderr);
     }

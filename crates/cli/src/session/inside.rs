@@ -65,7 +65,7 @@ impl Inside {
         let upstreams = Upstreams {
             federation: served.federation.clone(),
             documents: documents(&self.plan),
-            has_own: self.plan.has_own(),
+            has_own: self.plan.has_usable(),
             is_reported: AtomicBool::new(false),
         };
         let (near, far) = memory();

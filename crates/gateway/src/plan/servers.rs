@@ -185,6 +185,12 @@ impl Plan {
         !self.server.packs.is_empty() || self.offered().next().is_some()
     }
 
+    /// The same, and it can be used now: a document that could not be fetched has no tools yet.
+    pub fn has_usable(&self) -> bool {
+        let is_usable = |recipe: &Recipe| recipe.api().is_none_or(|api| api.failure.is_none());
+        !self.server.packs.is_empty() || self.offered().any(is_usable)
+    }
+
     fn only(&self, server: ServerPlan) -> Self {
         let has = |name: &String| server.upstreams.as_ref().is_none_or(|all| all.contains(name));
         let upstreams = self.upstreams.iter().filter(|upstream| has(&upstream.name)).cloned();

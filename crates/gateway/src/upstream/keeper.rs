@@ -117,7 +117,7 @@ impl Upstream {
     /// Notes that the server could not be reached. One that stays away is logged less and less often.
     fn fail(&self, fault: Fault, attempts: u32) {
         if attempts.is_power_of_two() || attempts.is_multiple_of(LOG_EACH) {
-            let (upstream, reason) = (self.name(), &*fault.detail);
+            let (upstream, reason) = (self.name(), self.located(&fault.detail));
             tracing::warn!(target: "creole", upstream, reason, attempts, "not reached");
         }
         self.facts.set_error(&fault);
@@ -322,7 +322,7 @@ impl Upstream {
     /// Notes that the conversation is over.
     pub(super) fn lose(&self, fault: &Fault, session_only: bool) {
         if !session_only && !self.pool.is_closed() {
-            let reason = &*fault.detail;
+            let reason = self.located(&fault.detail);
             tracing::warn!(target: "creole", upstream = self.name(), reason, "lost");
             self.facts.set_error(fault);
         }

@@ -156,7 +156,7 @@ impl Upstream {
                 Status::Starting if self.awake_since().is_none() => UpstreamState::Waiting,
                 Status::Starting => UpstreamState::Starting,
                 Status::Ready => UpstreamState::Ready,
-                Status::Failed(fault) => UpstreamState::Failed(message(fault)),
+                Status::Failed(fault) => UpstreamState::Failed(self.located(&message(fault))),
             },
             transport: match self.settings.way {
                 Way::Child(_) => "stdio",
@@ -166,7 +166,24 @@ impl Upstream {
             lists: declared.iter().map(list).collect(),
             excluded: self.left_out.all().iter().map(excluded_line).collect(),
             latency,
-            last_error,
+            last_error: last_error.map(|error| UpstreamError {
+                message: self.located(&error.message),
+                stderr: error.stderr,
+            }),
+        }
+    }
+
+    /// What happened, with the host and the port of the upstream: whoever runs the gateway needs them, and callers are
+    /// not told.
+    pub(super) fn located(&self, message: &str) -> String {
+        let name = format!("`{}`", self.name());
+        let place = match &self.settings.way {
+            Way::Http(target) => target.url().authority().map(|place| place.as_str()),
+            Way::Child(_) => None,
+        };
+        match (place, message.strip_prefix(&name)) {
+            (Some(place), Some(rest)) if place != self.name() => format!("{name} ({place}){rest}"),
+            _ => message.to_owned(),
         }
     }
 }

@@ -133,7 +133,8 @@ impl Database {
             Backend::Postgres(pool) => {
                 let prepared = postgres::prepare(pool, &sql);
                 let time = self.shared.limits.time;
-                tokio::time::timeout(time, prepared).await.map_err(|_| Trouble::Late)?
+                let done = tokio::time::timeout(time, prepared).await;
+                done.map_err(|_| Trouble::Late)?.map_err(|trouble| self.located(trouble))
             }
         }
     }
@@ -154,7 +155,20 @@ impl Database {
     async fn rows(&self, sql: String, values: Vec<Value>, room: Room) -> Result<Rows, Trouble> {
         match &self.shared.backend {
             Backend::Sqlite(files) => files.rows(sql, values, room).await,
-            Backend::Postgres(pool) => postgres::rows(pool, &sql, &values, room).await,
+            Backend::Postgres(pool) => {
+                let rows = postgres::rows(pool, &sql, &values, room).await;
+                rows.map_err(|trouble| self.located(trouble))
+            }
+        }
+    }
+
+    /// The same with the server and the database in it: what PostgreSQL says of a connection does not name them.
+    fn located(&self, trouble: Trouble) -> Trouble {
+        match trouble {
+            Trouble::Unavailable(why) => {
+                Trouble::Unavailable(format!("{}: {why}", self.shared.address.shown()))
+            }
+            other => other,
         }
     }
 }

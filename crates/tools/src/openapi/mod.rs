@@ -155,7 +155,14 @@ fn unfetched(settings: &ApiSettings, why: String) -> Api {
         tools: Arc::default(),
         report: Arc::new(Report { base: base.clone(), operations: Vec::new() }),
         terms: terms(settings, base),
-        failure: Some(format!("the document cannot be fetched: {why}")),
+        failure: Some(match &settings.document {
+            // Behind the `?` there may be a secret.
+            Document::Url(url) => {
+                let address = url.split(['?', '#']).next().unwrap_or(url);
+                format!("the document cannot be fetched: {why} ({address})")
+            }
+            Document::File(_) => format!("the document cannot be fetched: {why}"),
+        }),
     }
 }
 

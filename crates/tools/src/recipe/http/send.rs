@@ -8,6 +8,7 @@ use creole::schema::Schema;
 use creole::{ToolError, ToolResult};
 use http::Response;
 use http::header::RETRY_AFTER;
+use http::uri::Authority;
 use serde_json::Value;
 
 use super::{Caller, answer, request};
@@ -56,7 +57,7 @@ pub(crate) async fn answered(
     answer.map_err(|why| {
         let told = failure(&why, longest);
         // Who runs the server wants to know which service it is.
-        let host = sent.url.host().unwrap_or_default();
+        let host = sent.url.authority().map(Authority::as_str).unwrap_or_default();
         tracing::warn!(host, "{told}");
         ToolError::failed(told)
     })
