@@ -125,14 +125,30 @@ fn added(file: &Path, text: &str, name: &str, mut table: Table) -> Result<String
             "`{shown}` has an upstream `{name}` already: choose another name, or change it there"
         )));
     }
-    table.decor_mut().set_prefix("\n");
-    upstreams.insert(name, Item::Table(table));
-    let changed = document.to_string();
+    let changed = match appended(text, name, &table) {
+        Some(changed) => changed,
+        None => {
+            table.decor_mut().set_prefix("\n");
+            upstreams.insert(name, Item::Table(table));
+            document.to_string()
+        }
+    };
     Ok(if text.contains("\r\n") {
         changed.replace("\r\n", "\n").replace('\n', "\r\n")
     } else {
         changed
     })
+}
+
+/// The text with the table at its end: a comment below another table would else become one of this table. Nothing if
+/// it cannot stand there, because the other servers are written within a line.
+fn appended(text: &str, name: &str, table: &Table) -> Option<String> {
+    let mut document = DocumentMut::new();
+    document[UPSTREAMS] = Item::Table(parent());
+    document[UPSTREAMS][name] = Item::Table(table.clone());
+    let separator = if text.ends_with('\n') { "\n" } else { "\n\n" };
+    let changed = format!("{text}{separator}{document}");
+    changed.parse::<DocumentMut>().ok().map(|_| changed)
 }
 
 #[cfg(test)]
@@ -164,6 +180,14 @@ listen = \"127.0.0.1:1\"
         let added = "\n[upstreams.far]\nurl = \"https://example.com/mcp\"\n";
         assert!(after.contains(added), "{after}");
         assert_eq!(after.replacen(added, "", 1), BEFORE);
+    }
+
+    #[test]
+    fn comments_below_another_table_stay_with_it() {
+        let before = "[upstreams.a]\ncommand = [\"a\"]\n# env = { KEY = \"${KEY}\" }\n\n# [http]\n# listen = \"x\"\n";
+        let added = "\n[upstreams.far]\nurl = \"https://example.com/mcp\"\n";
+        assert_eq!(with(before, "far").unwrap(), format!("{before}{added}"));
+        assert_eq!(with(before.trim_end(), "far").unwrap(), format!("{before}{added}"));
     }
 
     #[test]
