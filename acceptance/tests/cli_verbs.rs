@@ -171,7 +171,7 @@ fn a_tool_that_fails_is_a_failure_with_a_reason() {
 #[test]
 fn a_wrong_command_line_says_what_would_be_right() {
     let place = Place::new();
-    let cases: [(&[&str], i32, &str); 12] = [
+    let cases: [(&[&str], i32, &str); 13] = [
         (
             &["call", "--preset", "default", "helo"],
             1,
@@ -222,6 +222,12 @@ fn a_wrong_command_line_says_what_would_be_right() {
             2,
             "error: `tools` is no URL, and no other server is named: write a URL such as \
             `https://example.com/mcp`, `--config FILE`, `--preset NAME`, or `-- COMMAND ARGS` at the end\n",
+        ),
+        (
+            &["connect", "tools"],
+            2,
+            "error: `tools` is no URL, and no other server is named: write a URL such as \
+            `https://example.com/mcp`, `--preset NAME` or `-- COMMAND ARGS` at the end\n",
         ),
         (
             &["prompt", "--preset", "default", "plan_task"],

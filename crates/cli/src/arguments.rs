@@ -94,7 +94,7 @@ fn unknown(tool: &str, known: &[String], name: &str) -> String {
         return format!("the tool `{tool}` takes no arguments, so `{name}` is not sent");
     }
     format!(
-        "the tool `{tool}` has no argument `{name}`: {}; `--args` sends an object unchecked",
+        "the tool `{tool}` has no argument `{name}`: {} (`--args` sends an object unchecked)",
         few(name, &names)
     )
 }
@@ -193,8 +193,8 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_one_that_may_be_meant() {
         let schema = r#"{"properties":{"zoo":{},"message":{},"ape":{}}}"#;
-        let expected = "error: the tool `tool` has no argument `mesage`: did you mean `message`?; \
-                        `--args` sends an object unchecked";
+        let expected = "error: the tool `tool` has no argument `mesage`: did you mean `message`? \
+                        (`--args` sends an object unchecked)";
         assert_eq!(refused(schema, "mesage=1").as_deref(), Some(expected));
         let all = refused(schema, "x=1").unwrap();
         assert!(all.contains("it has `zoo`, `message`, `ape`"), "{all}");

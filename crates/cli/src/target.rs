@@ -65,7 +65,7 @@ pub(crate) fn used<'a>(
 ) -> Result<(Place<'a>, &'a [String]), Failure> {
     match &peer.config {
         Some(file) => Ok((Place::Inside(Inside::file(file, peer.server.as_deref())), words)),
-        None => place(words, &peer.target),
+        None => place(words, &peer.target, "`--config FILE`, `--preset NAME`,"),
     }
 }
 
@@ -87,10 +87,11 @@ pub(crate) fn looked_at<'a>(words: &'a [String], peer: &'a PeerArgs) -> Result<P
     }
 }
 
-/// The server that is meant, and the words that do not name it.
+/// The server that is meant, and the words that do not name it. `others` is how else it could have been named.
 pub(crate) fn place<'a>(
     words: &'a [String],
     target: &'a TargetArgs,
+    others: &str,
 ) -> Result<(Place<'a>, &'a [String]), Failure> {
     if let Some(name) = &target.preset {
         return Ok((Place::Inside(Inside::preset(name)), words));
@@ -99,14 +100,14 @@ pub(crate) fn place<'a>(
         let way = program(&target.command, &target.environment)?;
         return Ok((Place::Way(Box::new(way)), words));
     }
-    let (url, rest) = words.split_first().ok_or_else(|| nowhere(None))?;
+    let (url, rest) = words.split_first().ok_or_else(|| nowhere(None, others))?;
     if !url.contains("://") {
-        return Err(nowhere(Some(url)));
+        return Err(nowhere(Some(url), others));
     }
     Ok((Place::Way(Box::new(http(url, target)?)), rest))
 }
 
-fn nowhere(word: Option<&str>) -> Failure {
+fn nowhere(word: Option<&str>, others: &str) -> Failure {
     let what = match word {
         Some(word) if is_address(word) => {
             return Failure::Usage(format!(
@@ -118,8 +119,7 @@ fn nowhere(word: Option<&str>) -> Failure {
         None => "no server is named".to_owned(),
     };
     Failure::Usage(format!(
-        "{what}: write a URL such as `https://example.com/mcp`, `--config FILE`, `--preset NAME`, or `-- COMMAND ARGS` \
-         at the end"
+        "{what}: write a URL such as `https://example.com/mcp`, {others} or `-- COMMAND ARGS` at the end"
     ))
 }
 
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn an_address_without_a_scheme_is_proposed_with_one() {
-        let said = |word: &str| nowhere(Some(word)).to_string();
+        let said = |word: &str| nowhere(Some(word), "`--preset NAME`").to_string();
         let local =
             "error: `localhost:3901/mcp` is no URL: did you mean `http://localhost:3901/mcp`?";
         assert_eq!(said("localhost:3901/mcp"), local);

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
 
 /// The server that is meant, and how it is treated.
 fn settings(args: &ConnectArgs) -> Result<Settings, Failure> {
-    let (place, _) = target::place(args.url.as_slice(), &args.target)?;
+    let (place, _) = target::place(args.url.as_slice(), &args.target, "`--preset NAME`")?;
     let (way, dialect) = match place {
         Place::Way(way) => (*way, args.target.dialect.as_deref().and_then(builtin)),
         Place::Inside(inside) => {

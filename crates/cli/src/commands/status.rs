@@ -15,7 +15,7 @@ use crate::render::for_stdout;
 use crate::session::{Inside, with_client};
 use crate::target::Place;
 use crate::upstreams::{self, Row};
-use crate::{output, target};
+use crate::{output, progress, target};
 
 /// Runs the verb.
 pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
@@ -41,7 +41,7 @@ fn of_configuration(wanted: &target::Inside<'_>) -> Result<Vec<Row>, Failure> {
     let rows = runtime.block_on(async {
         // Nobody calls, so no upstream waits for its only caller.
         let served = Served::new(&plan, &ServeArgs::default(), Affinity::Principal).await?;
-        served.federation.settled().await;
+        progress::shown(served.federation.settled()).await;
         let rows: Vec<Row> = served.federation.status().iter().map(Row::from).collect();
         served.close().await;
         Ok(rows)

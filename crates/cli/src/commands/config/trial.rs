@@ -12,6 +12,7 @@ use tokio::runtime::Builder;
 use super::super::serve::{Served, runtime};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
+use crate::progress;
 use crate::upstreams::{Row, documents, problems};
 
 /// Tries what needs nobody else: the programs that are started, and the server itself.
@@ -70,14 +71,28 @@ pub(super) fn connected(plan: &Plan) -> Result<Vec<Row>, Failure> {
     wrong.dedup();
     match wrong.is_empty() {
         true => Ok(rows),
-        false => Err(Failure::Call(wrong.join("\nerror: "))),
+        false => Err(Failure::Call(each_an_error(&wrong))),
     }
+}
+
+/// Each problem as an error of its own; lines that belong to the one before are indented.
+fn each_an_error(lines: &[String]) -> String {
+    let mut text = String::new();
+    for (place, line) in lines.iter().enumerate() {
+        text.push_str(match (place, line.starts_with(' ')) {
+            (0, _) => "",
+            (_, true) => "\n",
+            (_, false) => "\nerror: ",
+        });
+        text.push_str(line);
+    }
+    text
 }
 
 /// Serves the server of a plan to nobody, until all that it needs was reached or failed.
 async fn tried(plan: &Plan) -> Result<(Vec<String>, Vec<Row>), Failure> {
     let served = Served::new(plan, &ServeArgs::default(), Affinity::Principal).await?;
-    served.federation.settled().await;
+    progress::shown(served.federation.settled()).await;
     let mut wrong = Vec::new();
     for recipe in plan.offered() {
         wrong.extend(Recipe::attempt(recipe).await);
@@ -100,5 +115,19 @@ fn refused(problems: Vec<String>) -> Result<(), Failure> {
     match problems.is_empty() {
         true => Ok(()),
         false => Err(Failure::Refused(problems.join("\nerror: "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::each_an_error;
+
+    #[test]
+    fn each_problem_is_an_error_and_its_further_lines_are_none() {
+        let lines = ["`a` is missing", "  its last words", "`b` is missing"].map(str::to_owned);
+        assert_eq!(
+            each_an_error(&lines),
+            "`a` is missing\n  its last words\nerror: `b` is missing"
+        );
     }
 }
