@@ -4,6 +4,7 @@
 
 mod cases;
 mod dependencies;
+mod history;
 mod source;
 mod text;
 
@@ -18,6 +19,7 @@ pub(crate) fn run() -> Result<(), String> {
     source::check(&files, &mut findings);
     dependencies::check(&files, &mut findings);
     text::check(&files, &mut findings);
+    history::check(&mut findings);
     findings.report(files.len())
 }
 
