@@ -4,6 +4,7 @@
 //! asks there, is nobody else's.
 
 mod key;
+mod place;
 mod slots;
 
 pub(super) use key::{Asks, Key, Owner};
@@ -18,7 +19,7 @@ use creole::proto::model::{ClientCapabilities, Level, ListKind};
 use creole::proto::op::Change;
 use creole::proto::revision::Era;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, broadcast};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -26,6 +27,7 @@ use super::callers::{Callers, Joined};
 use super::dial::Dialer;
 use super::outside::OnlyClient;
 use super::park::{self, Parking};
+use place::Place;
 use slots::{Full, Slots};
 
 /// How long a conversation may rest before it is closed.
@@ -71,7 +73,7 @@ pub(super) struct Slot {
     /// Nothing for a session that is not in the pool.
     key: Option<Key>,
     /// The conversation, while there is one; opened by the first who needs it.
-    connection: AsyncMutex<Option<Connection>>,
+    place: Place,
     callers: Callers,
     turn: Arc<Semaphore>,
     used: Mutex<Instant>,
@@ -153,9 +155,7 @@ impl Lease {
 
     /// Makes this the last call in the conversation.
     pub(super) fn spoil(&self) {
-        if let Ok(mut connection) = self.slot.connection.try_lock() {
-            *connection = None;
-        }
+        self.slot.place.take();
     }
 
     /// Notes whether the call waits for answers of its caller.
@@ -188,7 +188,7 @@ impl Slot {
     fn new(key: Option<Key>) -> Arc<Self> {
         Arc::new(Self {
             key,
-            connection: AsyncMutex::default(),
+            place: Place::default(),
             callers: Callers::default(),
             turn: Arc::new(Semaphore::new(1)),
             used: Mutex::new(Instant::now()),
@@ -218,16 +218,15 @@ impl Slot {
     }
 
     /// Leaves a conversation whose server went on asking after its call was given up.
-    async fn forsake_if_astray(&self) {
+    fn forsake_if_astray(&self) {
         if self.callers.take_astray() {
-            *self.connection.lock().await = None;
+            self.place.take();
         }
     }
 
-    /// The conversation, if it is open and nobody is about to change that.
+    /// The conversation, if it is open.
     fn opened(&self) -> Option<Connection> {
-        let place = self.connection.try_lock().ok()?;
-        place.as_ref().filter(|open| open.is_closed().is_none()).cloned()
+        self.place.opened()
     }
 
     /// The conversation, opened if it is not.
@@ -238,11 +237,11 @@ impl Slot {
         capabilities: &Arc<ClientCapabilities>,
         changes: &broadcast::Sender<SessionChange>,
     ) -> Result<Connection, Fault> {
-        let mut place = self.connection.lock().await;
-        if let Some(connection) = place.as_ref().filter(|open| open.is_closed().is_none()) {
-            return Ok(connection.clone());
+        let _filling = self.place.filling().await;
+        if let Some(connection) = self.opened() {
+            return Ok(connection);
         }
-        if let Some(closed) = place.take().and_then(|gone| gone.is_closed())
+        if let Some(closed) = self.place.take().and_then(|gone| gone.is_closed())
             && !closed.session_lost
         {
             dialer.failed(&closed.fault, owner);
@@ -252,7 +251,7 @@ impl Slot {
         if let Some(key) = self.key.clone().filter(|_| *owner != Owner::Gateway) {
             tokio::spawn(tell_changes(connection.notices(), key, changes.clone()));
         }
-        *place = Some(connection.clone());
+        self.place.fill(connection.clone());
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(connection)
     }
@@ -289,7 +288,7 @@ impl Pool {
             }
         };
         if turn.is_some() {
-            slot.forsake_if_astray().await;
+            slot.forsake_if_astray();
         }
         // Joined before the conversation is opened: some servers ask as soon as it is.
         let joined = slot.callers.join(conversation);
@@ -445,7 +444,8 @@ impl Pool {
         let mut closing = JoinSet::new();
         for slot in slots {
             closing.spawn(async move {
-                if let Some(connection) = slot.connection.lock().await.take() {
+                let _filling = slot.place.filling().await;
+                if let Some(connection) = slot.place.take() {
                     connection.close().await;
                 }
             });
