@@ -47,6 +47,7 @@ mod takeover;
 mod tasks;
 mod terms;
 mod unmet;
+mod unsubscribing;
 mod views;
 mod watch;
 mod watched_session;
@@ -88,6 +89,7 @@ use left_out::LeftOut;
 use park::Parking;
 use pool::Pool;
 use status::Facts;
+use unsubscribing::Unsubscribing;
 use views::Views;
 use watch::Watching;
 use watched_session::WatchedSessions;
@@ -182,6 +184,7 @@ pub struct Upstream {
     watching: Watching,
     /// What is watched in sessions of callers, and by whom.
     watched: WatchedSessions,
+    unsubscribing: Unsubscribing,
     source: RwLock<Source>,
     status: signal::Sender<Status>,
     /// What the gateway's own conversation may ask for: nothing, or what the only caller can do.
@@ -249,6 +252,7 @@ impl Upstream {
             parking: Parking::new(settings.patience, settings.waiting, settings.peers.clone()),
             watching: Watching::default(),
             watched: WatchedSessions::default(),
+            unsubscribing: Unsubscribing::default(),
             source: RwLock::new(source),
             status: signal::channel(Status::Starting).0,
             asks: OnceLock::new(),

@@ -73,7 +73,10 @@ impl Session {
             }
             _ => {}
         }
-        let text = format!("{name} in session {}", self.number);
+        let text = match name {
+            "watched" => self.subscriptions.len().to_string(),
+            _ => format!("{name} in session {}", self.number),
+        };
         let result = json!({"content": [{"type": "text", "text": text}]});
         self.send(json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
         if name == "log" {
@@ -391,6 +394,25 @@ async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
         ann.call("update").await.unwrap();
         assert_eq!(ann.told().await, [], "nobody watches any more");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_task_unsubscribes_from_all_resources_that_nobody_watches_any_more() {
+    let federation = Federation::default();
+    let service = gateway(&federation, settings("sessions_leaving"));
+    let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
+    let uris: Vec<String> = (0..100).map(|number| format!("a://{number}")).collect();
+    for uri in &uris {
+        let subscribed = ann.ask(Operation::Subscribe { uri: uri.clone() }).await;
+        assert!(matches!(subscribed, Outcome::Complete(_)), "{subscribed:?}");
+    }
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    uris.iter().for_each(|uri| service.registry().release(uri, ann.outlet.connection_id()));
+    assert!(tasks() <= before + 1, "{} tasks more", tasks() - before);
+    assert_eq!(ann.call("watched").await.unwrap(), "100", "many come back at once");
+    sleep(2 * LINGER).await;
+    assert_eq!(ann.call("watched").await.unwrap(), "0", "nobody watches any more");
 }
 
 #[tokio::test(start_paused = true)]

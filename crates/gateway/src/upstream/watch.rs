@@ -129,9 +129,9 @@ impl Watching {
             Era::Handshake => {
                 let operation = Operation::Unsubscribe { uri: uri.to_owned() };
                 // Too much news harms nobody.
-                _ = connection.ask(Request::new(operation)).await;
+                _ = timeout(ANSWER, connection.ask(Request::new(operation))).await;
             }
-            Era::Stateless => _ = self.listen(connection).await,
+            Era::Stateless => _ = timeout(ANSWER, self.listen(connection)).await,
         }
     }
 

@@ -243,19 +243,19 @@ impl Upstream {
         }
         let session = watcher.key.as_ref().and_then(|key| self.watched.known(key));
         if session.is_some_and(|session| session.watching.remove(uri)) {
-            tokio::spawn(leave(Weak::clone(&self.this), watcher.key, uri.to_owned()));
+            self.unsubscribing.add(&self.this, watcher.key, uri.to_owned());
         }
     }
 
     /// Watches a resource for one less in the gateway's own session.
     fn leave_main(&self, uri: String) {
         if self.watching.remove(&uri) {
-            tokio::spawn(leave(Weak::clone(&self.this), None, uri));
+            self.unsubscribing.add(&self.this, None, uri);
         }
     }
 
     /// Unsubscribes from a resource that nobody watches any more.
-    async fn unsubscribe(&self, key: Option<&Key>, uri: &str) {
+    pub(super) async fn unsubscribe(&self, key: Option<&Key>, uri: &str) {
         let Some(key) = key else {
             if !self.watching.has(uri)
                 && let Ok(connection) = self.main().await
@@ -270,7 +270,8 @@ impl Upstream {
         if let Some(connection) = self.pool.opened(key) {
             session.watching.unsubscribe(uri, &connection).await;
         }
-        if self.watched.forget_empty(key) {
+        // The other resources are unsubscribed from in the same session.
+        if !self.unsubscribing.has(key) && self.watched.forget_empty(key) {
             session.set_hold(None);
         }
     }
@@ -303,14 +304,6 @@ impl WatchedSession {
             std::mem::replace(&mut *held, hold)
         };
         drop(before);
-    }
-}
-
-/// Unsubscribes after a while: many come back at once.
-async fn leave(upstream: Weak<Upstream>, key: Option<Key>, uri: String) {
-    sleep(LINGER).await;
-    if let Some(upstream) = upstream.upgrade() {
-        upstream.unsubscribe(key.as_ref(), &uri).await;
     }
 }
 
