@@ -42,6 +42,22 @@ fn colours_are_off_where_they_are_not_wanted_or_not_understood() {
 }
 
 #[test]
+fn help_is_wrapped_between_words_at_the_width_of_the_terminal() {
+    let place = Place::new();
+    let (code, shown) =
+        at_terminal(place.command(&["call", "--help"]).env("NO_COLOR", "1"), 80, "");
+    assert_eq!(code, Some(0), "{shown}");
+    let is_command = |line: &&str| line.starts_with("  creole ");
+    let wide = shown.lines().filter(|line| !is_command(line)).find(|line| line.len() > 80);
+    assert_eq!(wide, None, "{shown}");
+    let further = "\n                              lists and objects, and text otherwise\n";
+    assert!(shown.replace('\r', "").contains(further), "{shown}");
+    let (code, shown) = at_terminal(&mut place.command(&["call", "--no-such-option"]), 80, "");
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(shown.contains("unexpected argument"), "{shown}");
+}
+
+#[test]
 fn a_pipe_gets_whole_lines_without_colours() {
     let ran = Place::new().run(&LIST).succeeded();
     let expected = "tools (1)\n  talk  Says what it has to say in a sentence that is wider than the terminal\n";

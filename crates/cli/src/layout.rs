@@ -51,6 +51,11 @@ impl Layout {
         self.width
     }
 
+    /// Whether text may have colours.
+    pub(crate) fn has_colours(self) -> bool {
+        self.has_colours
+    }
+
     /// The name of a list or a part of a report.
     pub(crate) fn heading(self, text: &str) -> String {
         self.paint("1", text)

@@ -10,6 +10,7 @@ mod events;
 mod failure;
 mod files;
 mod guardian;
+mod help;
 mod hints;
 mod jsonc;
 mod layout;

@@ -11,6 +11,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use crate::failure::Failure;
+use crate::help;
 use crate::layout::{Layout, can_move, cut};
 
 /// How wide a line of progress is where the terminal does not say how wide it is.
@@ -85,7 +86,8 @@ pub(crate) fn failure(failure: &Failure) {
     let text = failure.to_string();
     match text.strip_prefix("error:") {
         Some(rest) if !AS_JSON.load(Ordering::Relaxed) => {
-            talk(&format!("{}{rest}", Layout::of_stderr().bad("error:")));
+            let mark = Layout::of_stderr().bad("error:");
+            talk(&format!("{mark}{}", rest.replace("\nerror:", &format!("\n{mark}"))));
         }
         _ => talk(&text),
     }
@@ -135,7 +137,22 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// Shows help, a version or what is wrong with the command line.
 pub(crate) fn usage(notice: &clap::Error) -> ExitCode {
-    let _ = notice.print();
+    let layout = if notice.use_stderr() { Layout::of_stderr() } else { Layout::of_stdout() };
+    // There is nobody left to tell if this fails.
+    let _ = match layout.width() {
+        None => notice.print(),
+        Some(width) => {
+            let text = match layout.has_colours() {
+                true => notice.render().ansi().to_string(),
+                false => notice.render().to_string(),
+            };
+            let text = help::wrapped(&text, width);
+            match notice.use_stderr() {
+                true => io::stderr().write_all(text.as_bytes()),
+                false => io::stdout().write_all(text.as_bytes()),
+            }
+        }
+    };
     ExitCode::from(u8::try_from(notice.exit_code()).unwrap_or(2))
 }
 
