@@ -6,7 +6,7 @@
 
 mod keywords;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use creole::schema::{Schema, Violation};
 use serde_json::{Map, Value, json};
@@ -75,7 +75,8 @@ impl<'a> Schemas<'a> {
     /// What had to be left out since the last time that it was asked.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         let mut notes = std::mem::take(&mut self.notes);
-        notes.dedup();
+        let mut seen = HashSet::new();
+        notes.retain(|note| seen.insert(note.clone()));
         notes
     }
 

@@ -1,5 +1,7 @@
 //! A configuration that is tried: what it starts, what it opens, and whether its patterns match something.
 
+use std::collections::HashSet;
+
 use creole_gateway::Plan;
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::ServerPlan;
@@ -68,7 +70,8 @@ pub(super) fn connected(plan: &Plan) -> Result<Vec<Row>, Failure> {
     }
     runtime.shutdown_background();
     wrong.extend(rows.iter().flat_map(problems));
-    wrong.dedup();
+    let mut seen = HashSet::new();
+    wrong.retain(|problem| seen.insert(problem.clone()));
     match wrong.is_empty() {
         true => Ok(rows),
         false => Err(Failure::Call(each_an_error(&wrong))),
