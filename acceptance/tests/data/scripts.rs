@@ -160,7 +160,7 @@ fn a_script_that_is_edited_holds_and_a_wrong_one_changes_nothing() {
     server.until_said("was read again; changed: tools");
     assert_eq!(tools(&mut server).len(), 2);
     write(folder.path(), "slug.js", "function tool({ title }) {\n  return (title;\n}");
-    server.until_said("nothing changed");
+    server.until_said("the previous configuration stays in force");
     assert_eq!(
         told(&called(&mut server, "slug", &json!({ "title": "A b" }))).as_deref(),
         Ok("a-b")

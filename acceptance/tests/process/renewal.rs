@@ -73,7 +73,7 @@ fn what_is_wrong_changes_nothing_and_is_told_with_its_place() {
     write(folder.path(), "[server]\nname = \"t\"\npacks = [\"hello\"]\n");
     let mut server = start(folder.path());
     write(folder.path(), "[server]\nname = \"t\"\npacks = [\"hello\", \"echoo\"]\n");
-    server.until_said("nothing changed");
+    server.until_said("the previous configuration stays in force");
     assert_eq!(tools(&mut server), ["hello"]);
     write(folder.path(), "[server]\nname = \"other\"\npacks = [\"hello\", \"echo\"]\n");
     server.until_said("`name` cannot change while the server runs; start it again");

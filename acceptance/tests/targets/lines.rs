@@ -29,7 +29,7 @@ fn every_line_is_json_where_the_log_is() {
     place.write("creole.toml", &text.replace("\"echo\"", "\"echo\", \"hello\""));
     listening.until_said("was read again; changed: tools");
     place.write("creole.toml", &text.replace("\"echo\"", "\"ehco\""));
-    listening.until_said("nothing changed");
+    listening.until_said("the previous configuration stays in force");
     listening.stop().unwrap();
     listening.until_said("ends when its calls have");
     let log = listening.log();

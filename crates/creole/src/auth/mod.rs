@@ -98,6 +98,10 @@ struct Shared {
     verify: Verify,
 }
 
+/// Users and keys as they were read, which are not used yet.
+#[derive(Debug)]
+pub struct Credentials(Known);
+
 /// One reading of the files, and what was remembered since.
 #[derive(Debug)]
 struct Known {
@@ -148,9 +152,22 @@ impl Authenticator {
     /// # Errors
     /// When a file cannot be read or a line in it is wrong: then everything stays as it was.
     pub fn renew(&self, settings: Settings) -> Result<(), AuthError> {
-        let known = Known::read(settings, &self.shared.fingerprints)?;
-        self.shared.known.store(Arc::new(known));
+        self.apply(self.read(settings)?);
         Ok(())
+    }
+
+    /// Reads the files of these settings and changes nothing.
+    ///
+    /// # Errors
+    /// When a file cannot be read or a line in it is wrong.
+    pub fn read(&self, settings: Settings) -> Result<Credentials, AuthError> {
+        Known::read(settings, &self.shared.fingerprints).map(Credentials)
+    }
+
+    /// Lets in whom these credentials name from now on, as [`renew`](Self::renew) does. They must have been
+    /// [read](Self::read) by the same authenticator.
+    pub fn apply(&self, credentials: Credentials) {
+        self.shared.known.store(Arc::new(credentials.0));
     }
 
     /// How many users and how many keys are known.

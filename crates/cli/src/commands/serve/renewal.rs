@@ -1,18 +1,20 @@
 //! The configuration read again while the server runs: all of it holds from now on, or nothing changes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use creole::auth::Authenticator;
+use creole::seal::Secrets;
 use creole_gateway::plan::Told;
 use creole_gateway::{Plan, Source};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
+use super::premises::secrets;
 use super::served::{Heir, Served};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
@@ -31,15 +33,18 @@ pub(super) struct Renewal {
     args: ServeArgs,
     callers: Option<Authenticator>,
     told: Told,
+    /// Held while the configuration is read again, which may take as long as its servers take to be reached.
     running: Mutex<Running>,
+    /// The servers, in the order of the plan. Held for a moment only, so that the end waits for no reload.
+    served: StdMutex<Vec<Served>>,
+    /// Whether the servers were closed, or are being closed.
+    closing: watch::Sender<bool>,
     /// Whether documents are being fetched again.
     fetches: AtomicBool,
 }
 
 struct Running {
     plan: Plan,
-    /// The servers, in the order of the plan.
-    served: Vec<Served>,
 }
 
 impl Renewal {
@@ -50,9 +55,10 @@ impl Renewal {
         callers: Option<Authenticator>,
         told: Told,
     ) -> Arc<Self> {
-        let running = Mutex::new(Running { plan: plan.clone(), served });
+        let running = Mutex::new(Running { plan: plan.clone() });
+        let (served, closing) = (StdMutex::new(served), watch::Sender::new(false));
         let fetches = AtomicBool::new(false);
-        Arc::new(Self { args: args.clone(), callers, told, running, fetches })
+        Arc::new(Self { args: args.clone(), callers, told, running, served, closing, fetches })
     }
 
     /// Whether there is a file that can be read again; what ships inside stays as it is.
@@ -137,15 +143,18 @@ impl Renewal {
         tokio::spawn(async move {
             loop {
                 sleep(LOOK).await;
-                let seen = looked_at(&read);
+                let seen = looked_at(&read, stamp).await;
                 if seen.get(&file).is_none_or(Option::is_none) || seen == read {
                     continue;
                 }
                 sleep(LOOK).await;
-                if looked_at(&read) == seen {
+                if looked_at(&read, stamp).await == seen {
                     read = seen;
                     renewal.read_again().await;
-                    note_parts(&renewal.running.lock().await.plan, &mut read);
+                    let parts = renewal.running.lock().await.plan.files();
+                    let new = parts.into_iter().filter(|file| !read.contains_key(file));
+                    let new = new.map(|file| (file, None)).collect();
+                    read.extend(looked_at(&new, stamp).await);
                 }
             }
         });
@@ -170,7 +179,9 @@ impl Renewal {
                 output::talk(&format!("creole: {name} was read again; changed: {changed}"));
             }
             Err(failure) => {
-                output::talk(&format!("{failure}\ncreole: {name} was read again; nothing changed"));
+                output::talk(&format!(
+                    "{failure}\ncreole: {name} was rejected; the previous configuration stays in force"
+                ));
             }
         }
     }
@@ -199,33 +210,68 @@ impl Renewal {
         plan: Plan,
     ) -> Result<Vec<&'static str>, Failure> {
         let plans = plan.each();
-        let pairs = running.served.iter().zip(&plans);
-        let heirs = pairs.map(|(served, plan)| served.succeed(plan, &self.args));
+        let before = self.lock().clone();
+        let heirs =
+            before.iter().zip(&plans).map(|(served, plan)| served.succeed(plan, &self.args));
         let heirs: Vec<Heir> = heirs.collect::<Result<_, _>>()?;
-        for heir in &heirs {
-            heir.ready().await;
+        let ready = async {
+            for heir in &heirs {
+                heir.ready().await;
+            }
+        };
+        let mut closing = self.closing.subscribe();
+        tokio::select! {
+            biased;
+            _ = closing.wait_for(|is_closing| *is_closing) => return Err(ends()),
+            () = ready => {}
         }
-        // The last that can fail: afterwards everything changes.
-        if let (Some(callers), Some(auth)) = (&self.callers, &plan.auth) {
-            callers.renew(creole_cli::callers(auth)?)?;
+        // All that can fail comes first, and nothing is changed by it.
+        let credentials = match (&self.callers, &plan.auth) {
+            (Some(callers), Some(auth)) => Some(callers.read(creole_cli::callers(auth)?)?),
+            _ => None,
+        };
+        let keys: Vec<Option<Secrets>> = plans.iter().map(secrets).collect::<Result<_, _>>()?;
+        let mut served = self.lock();
+        if *self.closing.borrow() {
+            return Err(ends());
         }
-        for (served, plan) in running.served.iter().zip(&plans) {
-            served.renew_keys(plan)?;
+        // From here on nothing fails.
+        if let (Some(callers), Some(credentials)) = (&self.callers, credentials) {
+            callers.apply(credentials);
+        }
+        for (served, keys) in before.iter().zip(&keys) {
+            keys.iter().for_each(|keys| served.renew_keys(keys));
         }
         running.plan = plan;
-        let (served, changed): (_, Vec<_>) = heirs.into_iter().map(Heir::take_over).unzip();
-        running.served = served;
-        let mut changed = changed.concat();
-        changed.dedup();
-        Ok(changed)
+        let (after, changed): (_, Vec<_>) = heirs.into_iter().map(Heir::take_over).unzip();
+        *served = after;
+        Ok(distinct(changed.concat()))
     }
 
-    /// Ends the conversations with the servers behind.
+    /// Ends the conversations with the servers behind. A reload that is under way is given up.
     pub(super) async fn close(&self) {
-        for served in &self.running.lock().await.served {
+        self.closing.send_replace(true);
+        let served = self.lock().clone();
+        for served in served {
             served.close().await;
         }
     }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Served>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a reload is given up when the server ends.
+fn ends() -> Failure {
+    Failure::Serve("the server ends".to_owned())
+}
+
+/// Each of them once, in the order of their first places.
+fn distinct(mut names: Vec<&'static str>) -> Vec<&'static str> {
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    names
 }
 
 /// When a file was written, how long it is, and which file it is.
@@ -239,9 +285,15 @@ fn note_parts(plan: &Plan, read: &mut HashMap<PathBuf, Option<Stamp>>) {
     }
 }
 
-/// The same files as they are now.
-fn looked_at(files: &HashMap<PathBuf, Option<Stamp>>) -> HashMap<PathBuf, Option<Stamp>> {
-    files.keys().map(|file| (file.clone(), stamp(file))).collect()
+/// The same files as they are now. A file system may take long to answer, so this is not done on a thread that serves.
+async fn looked_at(
+    files: &HashMap<PathBuf, Option<Stamp>>,
+    stamp: impl Fn(&Path) -> Option<Stamp> + Send + 'static,
+) -> HashMap<PathBuf, Option<Stamp>> {
+    let names: Vec<PathBuf> = files.keys().cloned().collect();
+    let look = move || names.into_iter().map(|file| (file.clone(), stamp(&file))).collect();
+    // Without an answer, as when the process ends, nothing has changed.
+    spawn_blocking(look).await.unwrap_or_else(|_| files.clone())
 }
 
 /// What differs when a file was written: when, how long it is, and whether it is still the same file.
@@ -253,3 +305,6 @@ fn stamp(file: &Path) -> Option<Stamp> {
     let identity = 0;
     Some((found.modified().ok(), found.len(), identity))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use creole::peers::Peers;
 use creole::process::Guardian;
-use creole::seal::Sealer;
+use creole::seal::{Sealer, Secrets};
 use creole::state::{Limits, State};
 use creole::successor::Successor;
 use creole::{Server, Service, guard};
@@ -80,9 +80,9 @@ impl Served {
         self.federation.close().await;
     }
 
-    /// Seals with the newest key of the plan from now on.
-    pub(super) fn renew_keys(&self, plan: &Plan) -> Result<(), Failure> {
-        renew(&self.sealer, plan)
+    /// Seals with the newest of these keys from now on.
+    pub(super) fn renew_keys(&self, secrets: &Secrets) {
+        self.sealer.renew(secrets);
     }
 
     /// What is to be served instead, once it is ready.

@@ -1,0 +1,80 @@
+//! Reloads that fail, that take long, and what is looked at meanwhile.
+
+use std::fs;
+use std::sync::mpsc;
+
+use creole_gateway::upstream::Affinity;
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use super::*;
+use crate::args::Chosen;
+
+const LONG: Duration = Duration::from_secs(10);
+
+/// Writes a configuration with so many keys of callers.
+fn write(folder: &TempDir, keys: usize) {
+    let key = |number: usize| format!("{{ name = \"k{number}\", sha256 = \"{number:064}\" }}");
+    let keys: Vec<String> = (0..keys).map(key).collect();
+    let text = format!(
+        "[server]\nname = \"t\"\npacks = [\"hello\"]\n[auth]\nkeys = [{}]\n[state]\nkeys_file = \"seal\"\n",
+        keys.join(", ")
+    );
+    fs::write(folder.path().join("creole.toml"), text).unwrap();
+}
+
+/// A server with one key of callers.
+async fn served(folder: &TempDir) -> (Arc<Renewal>, Authenticator) {
+    write(folder, 1);
+    fs::write(folder.path().join("seal"), "0".repeat(64)).unwrap();
+    let chosen = Chosen::of_file(folder.path().join("creole.toml"));
+    let args = ServeArgs { chosen, ..ServeArgs::default() };
+    let plan = super::super::planned(&args).unwrap();
+    let served = Served::new(&plan, &args, Affinity::Principal).await.unwrap();
+    let auth = plan.auth.as_ref().unwrap();
+    let callers = Authenticator::new(creole_cli::callers(auth).unwrap()).unwrap();
+    let renewal = Renewal::new(&plan, &args, vec![served], Some(callers.clone()), Told::Each);
+    (renewal, callers)
+}
+
+#[tokio::test]
+async fn a_reload_that_fails_lets_nobody_in_who_was_not_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (renewal, callers) = served(&folder).await;
+    write(&folder, 2);
+    fs::write(folder.path().join("seal"), "not a key").unwrap();
+    assert!(renewal.renew().await.is_err());
+    assert_eq!(callers.count(), (0, 1));
+    fs::write(folder.path().join("seal"), "1".repeat(64)).unwrap();
+    renewal.renew().await.unwrap();
+    assert_eq!(callers.count(), (0, 2));
+}
+
+#[tokio::test]
+async fn the_end_does_not_wait_for_a_reload() {
+    let folder = tempfile::tempdir().unwrap();
+    let (renewal, callers) = served(&folder).await;
+    let reload = renewal.running.lock().await;
+    timeout(LONG, renewal.close()).await.expect("an end");
+    drop(reload);
+    write(&folder, 2);
+    assert!(renewal.renew().await.is_err(), "nothing is served after the end");
+    assert_eq!(callers.count(), (0, 1));
+}
+
+#[tokio::test]
+async fn a_file_system_that_does_not_answer_holds_nobody_up() {
+    let (answer, wait) = mpsc::channel::<()>();
+    let slow = move |_: &Path| {
+        wait.recv_timeout(LONG).expect("somebody else goes on meanwhile");
+        Some((None, 7, 7))
+    };
+    let files = HashMap::from([(PathBuf::from("f"), None)]);
+    let (seen, ()) = tokio::join!(looked_at(&files, slow), async { answer.send(()).unwrap() });
+    assert_eq!(seen[Path::new("f")], Some((None, 7, 7)));
+}
+
+#[test]
+fn lists_of_several_servers_are_named_once() {
+    assert_eq!(distinct(vec!["tools", "prompts", "tools"]), ["tools", "prompts"]);
+}
