@@ -33,6 +33,10 @@ impl Tool {
     /// The function is `async fn(Arguments) -> Answer` or `async fn(Arguments, Context) -> Answer`. When it
     /// asks the client something (see [`crate::ask`]) it is run again from its beginning once the answer is
     /// there, so what it does before a question must bear being done twice.
+    ///
+    /// The function must not compute for long between two waits. Over stdio it begins on the thread that reads the
+    /// input: until its first wait, the connection answers nothing else, not even a ping. Compute in
+    /// `tokio::task::spawn_blocking`, and ask [`Context::is_cancelled`] there.
     pub fn new<A, M, H>(name: &str, about: &str, handler: H) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,

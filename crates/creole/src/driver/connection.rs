@@ -272,7 +272,12 @@ impl Connection {
     }
 
     /// Runs a call. Most are answered at their first poll, right here; only one that has to wait becomes
-    /// a task of its own, so a slow tool never delays a ping.
+    /// a task of its own.
+    ///
+    /// The first poll runs on the thread that reads the input and under the lock of the connection. A handler that waits
+    /// delays nothing. A handler that computes before its first wait delays the whole connection for as long: later
+    /// requests, pings, cancellations, deadlines and reports of other calls. Computation belongs into
+    /// `tokio::task::spawn_blocking`.
     fn start(&mut self, call: Call) {
         let key = call.key;
         let outlet: Arc<dyn Outlet> = Arc::clone(&self.outlet) as _;
