@@ -20,6 +20,7 @@ const ALLOWED: &[Allowed] = &[
             "chacha20poly1305",
             "close_fds",
             "getrandom",
+            "granit-parser",
             "http",
             "http-body",
             "httparse",

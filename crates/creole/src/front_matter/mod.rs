@@ -5,16 +5,16 @@
 //! guessed at, and so is what front matter has no use for: anchors, tags, merged keys, collections and quotations
 //! of several lines. Mappings, lists, `|` and `>` texts, quotations and plain values are read.
 
-mod block;
-mod flow;
-mod lines;
+mod builder;
 mod scalar;
-mod text;
+mod source;
 
+use granit_parser::{ErrorKind, Parser, ScanError};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use lines::Reader;
+use self::builder::{Builder, line_of, too_deep};
+use self::source::Source;
 
 /// The longest front matter, in bytes.
 const LONGEST: usize = 64 * 1024;
@@ -94,11 +94,11 @@ impl<'a> Document<'a> {
         if first.strip_suffix('\r').unwrap_or(first) != "---" {
             return Ok(Self { members: serde_json::Map::new(), body: text, line: 1 });
         }
-        let reader = Reader::of(text)?;
-        // The two lines `---` are not among those of the reader.
-        let above = reader.lines.len() + 2;
+        let source = Source::of(text)?;
+        // The two lines `---` are not among those of the source.
+        let above = source.lines + 2;
         let body = text.splitn(above + 1, '\n').nth(above).unwrap_or_default();
-        let members = members(reader)?;
+        let members = members(source)?;
         let value = serde_json::to_value(Node::Map(members));
         let Ok(Value::Object(members)) = value else {
             return Err(Wrong::new(1, "the front matter is no mapping", "write `key: value`"));
@@ -109,18 +109,38 @@ impl<'a> Document<'a> {
 
 /// Reads the front matter that a text begins with.
 pub(crate) fn read(text: &str) -> Result<Members, Wrong> {
-    members(Reader::of(text)?)
+    members(Source::of(text)?)
 }
 
-fn members(mut reader: Reader<'_>) -> Result<Members, Wrong> {
-    let Some(first) = reader.peek() else { return Ok(Members::new()) };
-    let members = reader.mapping(first.indent, 0)?;
-    match reader.peek() {
-        None => Ok(members),
-        Some(line) => Err(line.wrong(
-            "this line is indented less than the first one",
-            "begin all keys of the front matter in the same column",
-        )),
+fn members(source: Source<'_>) -> Result<Members, Wrong> {
+    let options = granit_parser::options! {
+        strict_indentation: true,
+        disallow_directives: true,
+        emit_unresolved_aliases: true,
+        flow_nesting_limit: DEEPEST + 1,
+        block_nesting_limit: DEEPEST + 1,
+    };
+    let mut builder = Builder::new(source.text);
+    for next in Parser::new_from_str_with_options(source.text, options) {
+        let (event, span) = next.map_err(|error| refused(&error, source.lines))?;
+        builder.take(event, &span)?;
+    }
+    Ok(builder.finish())
+}
+
+/// What the parser found wrong. What misses its end is found behind the last line.
+fn refused(error: &ScanError, lines: usize) -> Wrong {
+    let line = line_of(error.marker().line().min(lines));
+    match error.kind() {
+        ErrorKind::RecursionLimitExceeded => too_deep(line),
+        ErrorKind::MappingValueNotAllowed => {
+            let what = "a plain value cannot hold a colon before a space or at its end";
+            Wrong::new(line, what, "put the value in quotes, or write it as a text after `>-`")
+        }
+        _ => {
+            let help = "put the value in quotes, or begin what is on one level in one column";
+            Wrong::new(line, error.info(), help)
+        }
     }
 }
 

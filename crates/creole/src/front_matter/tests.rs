@@ -170,6 +170,20 @@ fn what_is_wrong_is_refused_in_its_line() {
         (2, "a: b\tc"),
         (2, "a: b\u{2028}"),
         (4, "a:\n    - x\n  - y"),
+        (2, "? a\n: b"),
+        (3, "?\n  a\n: b"),
+        (2, "a: {? b: c}"),
+        (2, "a: {b: }"),
+        (2, "a: [b: c]"),
+        (2, "a: [x,\n  z]"),
+        (2, "a: \"x\n  y\""),
+        (2, "a: 'x\n  y'"),
+        (2, "[a]: b"),
+        (2, "{a: b}: c"),
+        (2, "a: &b x\nc: *b"),
+        (2, "%YAML 1.1"),
+        (3, "a: x\n..."),
+        (2, "a: |-2\n  x"),
     ];
     for (line, body) in cases {
         let wrong = wrong(body);

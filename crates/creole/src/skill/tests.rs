@@ -64,7 +64,7 @@ fn what_is_missing_or_wrong_is_said_with_file_and_line() {
         ),
         (
             refused("mail", vec![("SKILL.md", "---\nname: mail\nx: *y\n---")]),
-            "SKILL.md:3: a plain value cannot",
+            "SKILL.md:3: anchors, aliases and tags are not read here; ",
         ),
         (
             refused("mail", vec![("SKILL.md", "---\nname: mail\n---")]),

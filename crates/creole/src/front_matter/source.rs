@@ -1,0 +1,66 @@
+//! The text of a front matter, between its two `---`.
+
+use super::{LONGEST, Wrong};
+
+/// The text of a front matter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source<'a> {
+    /// The lines between the two lines `---`.
+    pub(super) text: &'a str,
+    /// The number of these lines.
+    pub(super) lines: usize,
+}
+
+impl<'a> Source<'a> {
+    /// The front matter that a file begins with.
+    pub(super) fn of(file: &'a str) -> Result<Self, Wrong> {
+        let mut all = file.split_inclusive('\n');
+        let first = all.next().unwrap_or_default();
+        if without_end(first) != "---" {
+            let help =
+                "the first line is `---`, then come `name:` and `description:`, then `---` again";
+            return Err(Wrong::new(1, "the file does not begin with front matter", help));
+        }
+        let (start, mut end) = (first.len(), first.len());
+        for (lines, line) in all.enumerate() {
+            let text = without_end(line);
+            if text.trim_end_matches([' ', '\t']) == "---" {
+                return Ok(Self { text: &file[start..end], lines });
+            }
+            end += line.len();
+            if end - start > LONGEST {
+                let what = format!("the front matter is longer than {LONGEST} bytes");
+                return Err(Wrong::new(1, what, "end it by a line `---` before the text"));
+            }
+            check(lines + 2, text)?;
+        }
+        let what = "the front matter does not end";
+        Err(Wrong::new(1, what, "end it by a line `---` before the text"))
+    }
+}
+
+fn without_end(line: &str) -> &str {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    line.strip_suffix('\r').unwrap_or(line)
+}
+
+/// Refuses what YAML does not allow, and what readers of YAML disagree on.
+fn check(number: usize, line: &str) -> Result<(), Wrong> {
+    if line.trim_start_matches(' ').starts_with('\t') {
+        return Err(Wrong::new(number, "this line is indented by a tab", "indent by spaces"));
+    }
+    if let Some(odd) = line.chars().find(|letter| is_odd(*letter)) {
+        let what = format!("the character U+{:04X} cannot stand here", u32::from(odd));
+        let help = "take it out, or write it as an escape inside of double quotes";
+        return Err(Wrong::new(number, what, help));
+    }
+    if line == "..." || line.starts_with("... ") {
+        return Err(Wrong::new(number, "`...` ends a document", "end front matter by `---`"));
+    }
+    Ok(())
+}
+
+/// Control characters, and ends of lines other than a newline.
+fn is_odd(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
