@@ -94,13 +94,19 @@ pub struct ClientSession {
     name: Arc<str>,
     outlet: Weak<dyn Outlet>,
     rules: &'static Rules,
+    /// The layers around the call that the session is known from.
+    passing: Option<Arc<Passing>>,
 }
 
 impl ClientSession {
-    /// Sends a log message. Returns whether the session is still there.
+    /// Sends a log message, as the layers around the call want it that the session is known from. Returns whether the
+    /// session is still there.
     pub fn log(&self, event: Event) -> bool {
-        let outlet = self.outlet.upgrade();
-        outlet.map(|outlet| outlet.log(event)).is_some()
+        let Some(outlet) = self.outlet.upgrade() else { return false };
+        if let Some(event) = changed(self.passing.as_deref(), event) {
+            outlet.log(event);
+        }
+        true
     }
 
     /// Asks the client something. It is refused where the client did not declare that it answers this.
@@ -155,6 +161,21 @@ pub struct Context {
 struct Passing {
     change: Change,
     around: Option<Arc<Self>>,
+}
+
+impl Passing {
+    /// What the layers make of what passes them, the innermost one first.
+    fn changes(first: Option<&Self>) -> impl Iterator<Item = &Change> {
+        successors(first, |passing| passing.around.as_deref()).map(|passing| &passing.change)
+    }
+}
+
+/// An event as the layers want it, if they want it at all.
+fn changed(first: Option<&Passing>, event: Event) -> Option<Event> {
+    Passing::changes(first).try_fold(event, |event, change| match change {
+        Change::Event(change) => change(event),
+        Change::Question(_) => Some(event),
+    })
 }
 
 /// What becomes of what passes a layer.
@@ -278,8 +299,7 @@ impl Context {
 
     /// What the layers around the call make of what passes them, the innermost one first.
     fn changes(&self) -> impl Iterator<Item = &Change> {
-        let passing = successors(self.passing.as_deref(), |passing| passing.around.as_deref());
-        passing.map(|passing| &passing.change)
+        Passing::changes(self.passing.as_deref())
     }
 
     /// Who is calling: revision, capabilities, self-description.
@@ -306,7 +326,8 @@ impl Context {
     pub fn client_session(&self) -> Option<ClientSession> {
         let name = self.shared.conversation.as_ref().filter(|_| !self.is_task())?;
         let outlet = Arc::downgrade(&self.shared.outlet);
-        Some(ClientSession { name: Arc::clone(name), outlet, rules: self.shared.caller.rules })
+        let (name, passing) = (Arc::clone(name), self.passing.clone());
+        Some(ClientSession { name, outlet, rules: self.shared.caller.rules, passing })
     }
 
     /// Whether nothing else comes the same way as the call, as with requests over HTTP without a session.
@@ -403,14 +424,10 @@ impl Context {
     }
 
     /// Passes on what happens elsewhere for this call.
-    pub async fn event(&self, mut event: Event) {
-        for change in self.changes() {
-            if let Change::Event(change) = change {
-                let Some(changed) = change(event) else { return };
-                event = changed;
-            }
+    pub async fn event(&self, event: Event) {
+        if let Some(event) = changed(self.passing.as_deref(), event) {
+            self.shared.outlet.event(self.shared.key, event).await;
         }
-        self.shared.outlet.event(self.shared.key, event).await;
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::chain::testing::somebody;
-use crate::chain::{Filter, FilterSettings, Names, Pin};
+use crate::chain::{Filter, FilterSettings, Names, Pin, Redact, RedactFrom, Redactor};
 use crate::federation::Federation;
 
 static SESSIONS: AtomicU32 = AtomicU32::new(0);
@@ -466,4 +466,22 @@ async fn a_message_outside_of_a_call_reaches_the_session_of_its_caller_and_no_ot
             assert!(heard(&bob).is_empty(), "it is Ann's session");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_outside_of_a_call_passes_the_layers_of_the_upstream_and_of_the_server() {
+    let redact = |pattern: &str| {
+        let redactor = Redactor::new(&[pattern.to_owned()], &[], "[redacted]").unwrap();
+        Redact::new(redactor, RedactFrom::Results)
+    };
+    let federation = Federation::default();
+    let chain = Chain::new(vec![Arc::new(redact("session"))]);
+    let server = Server::new("gateway").with(redact("[0-9]+")).with(federation.layer());
+    let service = server.start();
+    let settings = Settings { chain, ..settings("sessions_redacted") };
+    federation.begin(vec![settings], &service.registry(), false);
+    let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
+    ann.call("log").await.unwrap();
+    timeout(Duration::from_secs(5), std::future::pending::<()>()).await.unwrap_err();
+    assert_eq!(*ann.outlet.0.lock().unwrap(), ["\"[redacted] [redacted]\""]);
 }
