@@ -13,8 +13,8 @@ use super::words::HttpMethod;
 pub struct OpenApiTable {
     /// The file of the document, JSON or YAML, as seen from the folder of this file. Either this or `url`.
     pub file: Option<Placed<String>>,
-    /// The address of the document, which is fetched whenever the configuration is read; if that fails, it is
-    /// fetched again while the server runs. Either this or `file`.
+    /// The address of the document, which is fetched whenever the configuration is read; if that fails or brings no
+    /// OpenAPI document, it is fetched again while the server runs. Either this or `file`.
     pub url: Option<Placed<String>>,
     /// Where the service is. Default: what the document says, if `trust_servers` is true.
     pub base_url: Option<Placed<String>>,

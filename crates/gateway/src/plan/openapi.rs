@@ -83,7 +83,7 @@ impl Described {
 }
 
 impl Plan {
-    /// The names of the services whose documents could not be fetched, and why.
+    /// The names of the services at whose addresses is no document, and why.
     pub fn unfetched(&self) -> impl Iterator<Item = (&str, &str)> {
         let apis = self.recipes.iter().filter_map(Recipe::api);
         apis.filter_map(|api| Some((api.name.as_str(), api.failure.as_deref()?)))

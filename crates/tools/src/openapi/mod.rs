@@ -55,7 +55,7 @@ pub struct Api {
     pub terms: Terms,
     /// What became of its operations.
     pub report: Arc<Report>,
-    /// Why its document could not be fetched, if it could not. It then has no tools, or those of an earlier document.
+    /// Why there is no document at its address, if there is none. It then has no tools, or those of an earlier document.
     pub failure: Option<String>,
 }
 
@@ -105,8 +105,8 @@ impl fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
-/// Reads a document and makes tools of its operations. A document that cannot be fetched now gives an [`Api`] without
-/// tools that says why.
+/// Reads a document and makes tools of its operations. If there is no OpenAPI document at an address now, the [`Api`] has
+/// no tools and says why: the service may be down and answer with a page of another kind.
 ///
 /// # Errors
 /// When the document cannot be used or is of another kind, when it is not known where the service is, or when the
@@ -118,13 +118,21 @@ pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
     };
     let library = match library {
         Ok(library) => library,
-        Err(NoDocument::Unfetched(why)) => return Ok(unfetched(settings, why)),
+        Err(NoDocument::Unfetched(why)) => {
+            return Ok(absent(settings, format!("the document cannot be fetched: {why}")));
+        }
+        Err(NoDocument::Unreadable(why)) => {
+            return Ok(absent(settings, format!("what was fetched is no OpenAPI document: {why}")));
+        }
         Err(NoDocument::Unusable(why)) => {
             let what = format!("the document cannot be read: {why}");
             return Err(ApiError::new(Part::Document, what));
         }
     };
-    let is_old = version(library.document())?;
+    let is_old = match (version(library.document()), &settings.document) {
+        (Err(error), Document::Url(_)) => return Ok(absent(settings, error.to_string())),
+        (version, _) => version?,
+    };
     let base = base::base(settings, library.document())?;
     let doors = Doors::new(&library, &settings.security)?;
     let written = operations(&library)?;
@@ -145,8 +153,8 @@ pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
     })
 }
 
-/// A service whose document could not be fetched.
-fn unfetched(settings: &ApiSettings, why: String) -> Api {
+/// A service whose document is not there.
+fn absent(settings: &ApiSettings, failure: String) -> Api {
     let base = settings.base.clone().unwrap_or_default();
     Api {
         name: settings.name.clone(),
@@ -159,9 +167,9 @@ fn unfetched(settings: &ApiSettings, why: String) -> Api {
             // Behind the `?` there may be a secret.
             Document::Url(url) => {
                 let address = url.split(['?', '#']).next().unwrap_or(url);
-                format!("the document cannot be fetched: {why} ({address})")
+                format!("{failure} ({address})")
             }
-            Document::File(_) => format!("the document cannot be fetched: {why}"),
+            Document::File(_) => failure,
         }),
     }
 }

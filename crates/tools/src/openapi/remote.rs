@@ -21,6 +21,8 @@ const ACCEPTED: HeaderValue =
 pub(super) enum NoDocument {
     /// It could not be fetched now; later it may be.
     Unfetched(String),
+    /// What was fetched is no document; later there may be one.
+    Unreadable(String),
     /// It cannot be used.
     Unusable(String),
 }
@@ -40,7 +42,7 @@ pub(super) fn fetched(url: &str, allow_private: bool) -> Result<Library, NoDocum
     let broken = |_| NoDocument::Unfetched("fetching it broke down".to_owned());
     let text = text.join().map_err(broken)??;
     let name = url.split(['?', '#']).next().unwrap_or_default();
-    Ok(Library::of("", parsed(name, &text).map_err(NoDocument::Unusable)?))
+    Ok(Library::of("", parsed(name, &text).map_err(NoDocument::Unreadable)?))
 }
 
 async fn text(url: &str, reach: Reach) -> Result<String, NoDocument> {
@@ -56,7 +58,7 @@ async fn text(url: &str, reach: Reach) -> Result<String, NoDocument> {
         why => NoDocument::Unfetched(why.to_string()),
     })?;
     match answer.status().is_success() {
-        true => utf_8(answer.into_body().into()).map_err(NoDocument::Unusable),
+        true => utf_8(answer.into_body().into()).map_err(NoDocument::Unreadable),
         false => {
             let status = answer.status().as_u16();
             Err(NoDocument::Unfetched(format!("the answer has status {status}")))
