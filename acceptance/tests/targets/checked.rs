@@ -58,6 +58,38 @@ fn a_pattern_that_matches_nothing_is_named() {
 }
 
 #[test]
+fn layers_that_write_files_are_tried_and_write_nothing() {
+    let written =
+        "{ kind = \"audit\", file = \"audit.log\" }, { kind = \"pin\", file = \"pins.json\" }";
+    let own = format!(
+        "[server]\npacks = [\"echo\"]\nchain = [{written}, {{ kind = \"filter\", deny = [\"ehco\"] }}]\n"
+    );
+    let place = Place::with(&own);
+    let ran = place.run(&["config", "check", "creole.toml"]);
+    let expected = "error: `ehco` in `deny` of a filter matches nothing that is listed\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(2), expected));
+    let behind = format!("[upstreams.echo]\ncommand = [\"true\"]\nchain = [{written}]\n");
+    for text in [own.replace("ehco", "echo"), behind] {
+        let place = Place::with(&text);
+        let ran = place.run(&["config", "check", "creole.toml"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let made = ["audit.log", "pins.json"].map(|name| place.path().join(name).exists());
+        assert_eq!(made, [false; 2], "nothing is written");
+        std::fs::write(place.path().join("pins.json"), "no JSON").unwrap();
+        let ran = place.run(&["config", "check", "creole.toml"]);
+        assert_ne!(ran.code, Some(0), "{ran:?}");
+        assert!(
+            ran.stderr.contains("pins.json`, which remembers tools, cannot be used"),
+            "{ran:?}"
+        );
+    }
+    let missing = "[upstreams.echo]\ncommand = [\"true\"]\nchain = [{ kind = \"audit\", file = \"no/such.log\" }]\n";
+    let ran = Place::with(missing).run(&["config", "check", "creole.toml"]);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("no/such.log"), "{ran:?}");
+}
+
+#[test]
 fn connect_reaches_upstreams_databases_and_documents() {
     let good = FILTERED.replace("\"ehco\", ", "");
     let ran = Place::with(&good).run(&["config", "check", "creole.toml", "--connect"]);

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use creole_gateway::Plan;
 use creole_gateway::federation::Federation;
-use creole_gateway::plan::ServerPlan;
-use creole_gateway::plan::layer::LayerPlan;
+use creole_gateway::plan::layer::{LayerPlan, build};
 use creole_gateway::upstream::Affinity;
 use creole_tools::Options;
 use creole_tools::recipe::Recipe;
@@ -29,14 +28,15 @@ pub(super) fn offline(plan: &Plan) -> Result<(), Failure> {
         Some(format!("the program `{program}` of the upstream `{name}` {advice}"))
     });
     refused(missing.collect())?;
-    // A server that writes files would begin to write them.
-    if plan.each().iter().any(|plan| writes(&plan.server)) {
-        return Ok(());
-    }
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let _entered = runtime.enter();
+    for upstream in &plan.upstreams {
+        layers(&upstream.chain, &upstream.name)?;
+    }
     let mut unmatched = Vec::new();
-    for plan in plan.each() {
+    for mut plan in plan.each() {
+        layers(&plan.server.chain, &plan.server.name)?;
+        plan.server.chain.retain(|layer| !writes(layer));
         let built = creole_cli::assemble(&plan, &Options::default(), &Federation::default());
         let server = built.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
         if plan.upstreams.is_empty() {
@@ -47,9 +47,19 @@ pub(super) fn offline(plan: &Plan) -> Result<(), Failure> {
     refused(unmatched)
 }
 
-fn writes(server: &ServerPlan) -> bool {
-    let writes = |layer: &LayerPlan| matches!(layer, LayerPlan::Audit(_) | LayerPlan::Pin(_));
-    server.chain.iter().any(writes)
+/// Builds the layers of a chain and drops them, except an audit log: that would make its file, and [`Premises`] has
+/// looked at its folder. A layer that pins reads its file, and writes nothing before it has seen a tool.
+///
+/// [`Premises`]: super::super::serve::Premises
+fn layers(chain: &[LayerPlan], server: &str) -> Result<(), Failure> {
+    let is_read = |layer: &&LayerPlan| !matches!(layer, LayerPlan::Audit(_));
+    let chain: Vec<LayerPlan> = chain.iter().filter(is_read).cloned().collect();
+    build(&chain, server).map(drop).map_err(|error| Failure::Serve(error.to_string()))
+}
+
+/// Whether a layer writes files as soon as something is listed or called.
+fn writes(layer: &LayerPlan) -> bool {
+    matches!(layer, LayerPlan::Audit(_) | LayerPlan::Pin(_))
 }
 
 fn matches_nothing(pattern: String) -> String {
