@@ -1,8 +1,10 @@
 //! What the layers around a server behind the gateway see and let be seen.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use creole_acceptance::gateway::{Legacy, Show};
+use creole_acceptance::process_under_test::{Server, serve};
 use creole_gateway::chain::{approve, changes};
 use serde_json::{Value, json};
 
@@ -118,4 +120,62 @@ fn a_tool_that_is_approved_while_the_gateway_runs_is_told_of_and_listed() {
     assert_eq!(approve(&pins, "behind", Some("ask")).unwrap(), ["ask"]);
     assert_eq!(told.message()["method"], "notifications/tools/list_changed");
     assert_eq!(listed()[0]["name"], "ask");
+}
+
+/// A server whose tool says `first` in the first list and `second` in all later ones, and that announces nothing.
+const SILENT: &str = r#"
+import json, sys
+lists = 0
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    if method == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "silent", "version": "1"}}
+    elif method == "tools/list":
+        lists += 1
+        words = "first" if lists == 1 else "second"
+        result = {"tools": [{"name": "tell", "description": words, "inputSchema": {"type": "object"}}]}
+    elif method == "tools/call":
+        result = {"content": [{"type": "text", "text": "told"}]}
+    else:
+        result = None
+    if "id" in message:
+        answer = {"result": result} if result is not None else {"error": {"code": -32601, "message": "no"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"#;
+
+#[test]
+fn a_tool_that_changed_without_a_word_is_withheld_once_its_list_is_fetched() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("silent.py");
+    fs::write(&script, SILENT).unwrap();
+    let text = format!(
+        "[upstreams.silent]\ncommand = [\"python3\", {}]\nprefix = \"\"\n\
+         [[upstreams.silent.chain]]\nkind = \"pin\"\nfile = \"pins.json\"\n",
+        json!(script)
+    );
+    fs::write(folder.path().join("creole.toml"), text).unwrap();
+    let mut server = Server::start_command(serve(folder.path(), &["creole.toml"])).greeted();
+    let mut result = |method: &str, params: Value| {
+        let request = json!({"jsonrpc": "2.0", "id": "next", "method": method, "params": params});
+        server.write(format!("{request}\n"));
+        // The gateway may announce a change before it answers.
+        let mut answers = std::iter::repeat_with(|| server.answer());
+        answers.find(|it| it["id"] == "next").unwrap()["result"].clone()
+    };
+    let listed = result("tools/list", json!({}));
+    assert_eq!(listed["tools"][0]["description"], "first", "{listed}");
+    // The window that is documented: nobody has fetched the new definition.
+    let called = result("tools/call", json!({"name": "tell"}));
+    assert_eq!(called["content"][0]["text"], "told", "{called}");
+    // A client asks for the list until the one that is kept is too old.
+    let end = Instant::now() + Duration::from_secs(30);
+    while result("tools/list", json!({}))["tools"] != json!([]) {
+        assert!(Instant::now() < end, "the changed tool is still listed");
+    }
+    let refused = result("tools/call", json!({"name": "tell"}));
+    assert_eq!(refused["isError"], true, "{refused}");
+    let why = refused["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(why.contains("changed and awaits approval"), "{refused}");
 }

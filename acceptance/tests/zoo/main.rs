@@ -12,6 +12,7 @@
 #[cfg(target_os = "linux")]
 mod crowd;
 mod npm;
+mod progress;
 mod pypi;
 mod reference;
 

@@ -1,0 +1,47 @@
+//! Each step of progress is told once, in every era and on every way.
+
+use creole_acceptance::zoo::{Era, Place, Step};
+use serde_json::{Value, json};
+
+use crate::reference::EVERYTHING;
+use crate::{command, talk};
+
+const CALLS: usize = 40;
+const STEPS: u64 = 5;
+
+#[test]
+fn each_step_of_progress_is_told_once() {
+    if command(&EVERYTHING, &EVERYTHING.folder().unwrap()).is_none() {
+        return;
+    }
+    let arguments = json!({"duration": 0.02, "steps": STEPS});
+    let steps = vec![Step::Call("trigger-long-running-operation", arguments); CALLS];
+    for place in [Place::Connect, Place::Serve] {
+        for era in [Era::Handshake, Era::Stateless] {
+            let record = talk(place, &EVERYTHING, era, &steps);
+            assert_eq!(record.len(), 1 + CALLS, "{place:?}, {era:?}: {record:?}");
+            for entry in &record[1..] {
+                assert_eq!(entry.seen["result"]["isError"], Value::Null, "{:?}", entry.seen);
+                assert_told_once(&entry.seen, &format!("{place:?}, {era:?}"));
+            }
+        }
+    }
+}
+
+/// A call of the stateless era that is interrupted by a question may miss steps while the client is away. No call is told
+/// a step twice.
+#[track_caller]
+fn assert_told_once(seen: &Value, way: &str) {
+    let told: Vec<u64> = seen["progress"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["progress"].as_u64().unwrap())
+        .collect();
+    assert!(told.is_sorted_by(|one, next| one < next), "{way}: {told:?}");
+    if seen["asked"] == json!([]) {
+        assert_eq!(told, (1..=STEPS).collect::<Vec<_>>(), "{way}");
+    } else {
+        assert_eq!(told.last(), Some(&STEPS), "{way}");
+    }
+}
