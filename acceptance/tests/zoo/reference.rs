@@ -10,7 +10,7 @@ use Step::{
 
 use crate::same;
 
-pub const EVERYTHING: Published =
+pub(crate) const EVERYTHING: Published =
     Published::new(Package::Reference("@modelcontextprotocol/server-everything/dist/index.js"));
 
 #[test]
