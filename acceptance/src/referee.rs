@@ -236,7 +236,7 @@ impl Referee {
     /// Takes note of what `initialize` was answered with.
     fn agree(&mut self, open: &Open, result: &Value) -> Result<(), String> {
         let name = result["protocolVersion"].as_str().ok_or("no `protocolVersion`")?;
-        self.session.version = match Revision::named(name) {
+        self.session.version = match Revision::from_name(name) {
             None => Version::Own,
             Some(revision) if revision.rules().era == Era::Handshake => Version::Official(revision),
             Some(_) => return Err(format!("{name} has no handshake")),

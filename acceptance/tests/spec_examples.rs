@@ -19,9 +19,9 @@ use creole::proto::dialect::builtin;
 use creole::proto::meta;
 use creole::proto::method::Method;
 use creole::proto::model::Reference;
-use creole::proto::op::Operation;
+use creole::proto::operation::Operation;
 use creole::proto::revision::{Era, Revision};
-use creole::proto::server::{Action, Call, Limits, Machine, Outbox, Profile};
+use creole::proto::server::{Action, Call, Machine, Outbox, Profile, ServerLimits};
 use creole::proto::wire::{self, Fields, Frame, Object, Raw, canonical, scan, unquote};
 use creole_acceptance::referee::{Referee, schema};
 use creole_acceptance::transcript::Direction;
@@ -95,7 +95,7 @@ fn every_official_example_of_answers_brought_back_reaches_the_call() {
     for example in examples.iter().filter(|example| example.definition == "InputResponses") {
         let params = json!({"name": "t", "inputResponses": example.value, "requestState": "s"});
         let call = started(&request("tools/call", params)).unwrap();
-        let brought = call.caller.reentry.unwrap().answers.unwrap();
+        let brought = call.caller.input_responses.unwrap().responses.unwrap();
         assert_eq!(brought.decode::<Value>().unwrap(), example.value, "{}", example.name);
     }
 }
@@ -184,7 +184,7 @@ fn newest() -> Revision {
 fn kept_as_it_is(example: &Example) -> Result<(), String> {
     let Example { text, value, .. } = example;
     let frame =
-        scan(text.as_bytes(), &wire::Limits::default()).map_err(|error| error.to_string())?;
+        scan(text.as_bytes(), &wire::ScanLimits::default()).map_err(|error| error.to_string())?;
     let Frame::One(fields) = frame else { return Err("not one message".to_owned()) };
     check_fields(&fields, value)?;
     agree(text.trim_ascii(), value)?;
@@ -258,7 +258,7 @@ fn as_request(example: &Example) -> Option<(String, Value)> {
     }
     let method = value["method"].as_str().filter(|_| example.definition.ends_with("Request"))?;
     // Questions of a server are requests too, but not to us.
-    Method::named(method)?;
+    Method::from_name(method)?;
     let mut whole = request(method, value.get("params").cloned().unwrap_or_else(|| json!({})));
     whole["id"] = value.get("id").cloned().unwrap_or_else(|| json!(1));
     Some((method.to_owned(), whole))
@@ -337,5 +337,5 @@ fn started(request: &Value) -> Result<Call, String> {
 }
 
 fn machine() -> Machine {
-    Machine::new(Profile::new(builtin("spec").unwrap(), Limits::default()).into())
+    Machine::new(Profile::new(builtin("spec").unwrap(), ServerLimits::default()).into())
 }

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use creole_proto::dialect::builtin;
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::framing::{Line, Lines};
+use creole_proto::framing::{FramedLine, LineDecoder};
 use creole_proto::model::{
-    Ask, CacheHints, Implementation, Level, Question, ServerCapabilities, ToolResult,
+    CacheHints, Implementation, InputRequest, KeyedInputRequest, Level, ServerCapabilities, ToolResult,
 };
-use creole_proto::op::{Event, Filter, Outcome, Payload, ServerCard};
-use creole_proto::server::{Action, CallKey, Limits, Machine, Outbox, Profile};
+use creole_proto::operation::{Event, Outcome, Payload, ServerInfo, SubscriptionFilter};
+use creole_proto::server::{Action, CallKey, Machine, Outbox, Profile, ServerLimits};
 use creole_proto::wire::Raw;
 use serde_json::value::RawValue;
 
@@ -35,7 +35,7 @@ pub fn conversation(bytes: &[u8]) {
 struct Talk {
     machine: Machine,
     out: Outbox,
-    lines: Lines,
+    lines: LineDecoder,
     choice: u8,
     /// What the client said, to find ids in.
     heard: Vec<u8>,
@@ -49,12 +49,12 @@ struct Talk {
 impl Talk {
     fn new(dialect: u8, choice: u8) -> Self {
         let name = DIALECTS[usize::from(dialect) % DIALECTS.len()];
-        let limits = Limits { calls: 4, subscriptions: 2, ..Limits::default() };
+        let limits = ServerLimits { max_calls: 4, max_subscriptions: 2, ..ServerLimits::default() };
         let profile = Profile::new(builtin(name).expect("ships inside"), limits);
         Self {
             machine: Machine::new(profile.into()),
             out: Outbox::default(),
-            lines: Lines::new(1024),
+            lines: LineDecoder::new(1024),
             choice,
             heard: Vec::new(),
             messages: 0,
@@ -86,7 +86,7 @@ impl Talk {
             }
             None => {
                 self.messages += 1;
-                self.machine.overlong(&mut self.out);
+                self.machine.reject_overlong(&mut self.out);
             }
         }
         self.obey();
@@ -97,8 +97,8 @@ impl Talk {
             match action {
                 Action::Start(call) => self.answer(call.key),
                 Action::Cancel(key, _) => self.waiting.retain(|waiting| *waiting != key),
-                Action::Answer(..)
-                | Action::Release(_)
+                Action::InputResponse(..)
+                | Action::ReleaseSubscriptions(_)
                 | Action::RootsChanged
                 | Action::Observe(_) => {}
             }
@@ -112,7 +112,7 @@ impl Talk {
         self.choice = self.choice.wrapping_mul(5).wrapping_add(1);
         let data = Raw::parse("{\"a\":\n1}").expect("valid");
         let log = Event::Log { level: Level::Error, logger: None, data };
-        self.machine.event(key, &log, Duration::ZERO, &mut self.out);
+        self.machine.send_event(key, &log, Duration::ZERO, &mut self.out);
         match outcome(self.choice) {
             Some(outcome) => self.machine.finish(key, outcome, Duration::ZERO, &mut self.out),
             None => self.waiting.push(key),
@@ -146,7 +146,7 @@ impl Talk {
         self.machine.tick(Duration::from_secs(10_000), &mut self.out);
         let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
         self.machine.receive(ping, Duration::ZERO, &mut self.out);
-        self.machine.overlong(&mut self.out);
+        self.machine.reject_overlong(&mut self.out);
         assert!(self.out.bytes().is_empty(), "something is said after the end");
     }
 
@@ -181,10 +181,10 @@ impl Talk {
 }
 
 /// The bytes of a line; nothing stands for one that was too long.
-fn owned(line: Line<'_>) -> Option<Vec<u8>> {
+fn owned(line: FramedLine<'_>) -> Option<Vec<u8>> {
     match line {
-        Line::Complete(frame) => Some(frame.to_vec()),
-        Line::TooLong(_) | Line::TooLongEnd(_) => None,
+        FramedLine::Complete(frame) => Some(frame.to_vec()),
+        FramedLine::TooLong(_) | FramedLine::TooLongEnd(_) => None,
     }
 }
 
@@ -199,18 +199,18 @@ fn outcome(choice: u8) -> Option<Outcome> {
         0 => None,
         1 => complete(Payload::Empty),
         2 => complete(Payload::Server(card())),
-        3 => complete(Payload::Listening(Filter { tools: true, ..Filter::default() })),
+        3 => complete(Payload::Listening(SubscriptionFilter { tools: true, ..SubscriptionFilter::default() })),
         4 => complete(Payload::Tool(ToolResult::text("a\nb"))),
-        5 => Some(Fault::new(FaultKind::ToolFailed, "no").about("t").into()),
+        5 => Some(Fault::new(FaultKind::ToolFailed, "no").with_subject("t").into()),
         _ => {
-            let asks = vec![Ask { key: "q".to_owned(), question: Question::Roots }];
-            Some(Outcome::NeedInput { asks, state: None })
+            let requests = vec![KeyedInputRequest { key: "q".to_owned(), question: InputRequest::Roots }];
+            Some(Outcome::InputRequired { requests, request_state: None })
         }
     }
 }
 
-fn card() -> ServerCard {
-    ServerCard {
+fn card() -> ServerInfo {
+    ServerInfo {
         identity: Arc::new(Implementation::default()),
         capabilities: ServerCapabilities { tools: true, ..ServerCapabilities::default() },
         instructions: None,

@@ -9,10 +9,10 @@ pub mod reference;
 
 pub use conversation::conversation;
 
-use creole_proto::framing::sse::encode;
-use creole_proto::framing::{Event, EventRef, Line, Lines, SseDecoder, SseError};
+use creole_proto::framing::sse::encode_event;
+use creole_proto::framing::{FramedLine, LineDecoder, SseDecoder, SseError, SseEvent, SseEventRef};
 use creole_proto::wire::{
-    Fields, Frame, Id, Limits, Object, Raw, RawError, canonical, one_line, quote, scan, unquote,
+    Fields, Frame, Id, Object, Raw, RawError, ScanLimits, canonical, one_line, quote, scan, unquote,
 };
 use serde_json::Value;
 
@@ -26,11 +26,11 @@ pub type Check = fn(&[u8]);
 /// The scan agrees with `serde_json`, and all that looks into accepted text agrees with the scan.
 pub fn envelope(bytes: &[u8]) {
     let theirs = reference::read(bytes);
-    let frame = match scan(bytes, &Limits::default()) {
+    let frame = match scan(bytes, &ScanLimits::default()) {
         Ok(frame) => frame,
         Err(refusal) => {
             assert!(refusal.at <= bytes.len());
-            assert!(theirs.is_err() || !refusal.reason.is_syntax(), "only we refuse: {refusal}");
+            assert!(theirs.is_err() || !refusal.kind.is_syntax(), "only we refuse: {refusal}");
             return unchecked(bytes);
         }
     };
@@ -74,10 +74,10 @@ pub fn sse(bytes: &[u8]) {
     assert_eq!(events_of(limit, stream.chunks(1)), events);
     assert_eq!(events_of(limit, cut(stream, cuts)), events);
     for event in events.into_iter().flatten() {
-        assert_eq!(sent(&EventRef::from(&event)), event);
+        assert_eq!(sent(&SseEventRef::from(&event)), event);
     }
     let text = String::from_utf8_lossy(stream);
-    let event = sent(&EventRef { id: Some(&text), event: Some(&text), data: &text, retry: None });
+    let event = sent(&SseEventRef { id: Some(&text), event: Some(&text), data: &text, retry: None });
     assert_eq!(event.data, text.replace("\r\n", "\n").replace('\r', "\n"));
 }
 
@@ -160,13 +160,13 @@ fn cut<'a>(stream: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
 }
 
 fn lines_of<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
-    let kept = |line: Line<'_>| match line {
-        Line::Complete(bytes) => Some(Some(bytes.to_vec())),
-        Line::TooLong(_) => Some(None),
-        Line::TooLongEnd(_) => None,
+    let kept = |line: FramedLine<'_>| match line {
+        FramedLine::Complete(bytes) => Some(Some(bytes.to_vec())),
+        FramedLine::TooLong(_) => Some(None),
+        FramedLine::TooLongEnd(_) => None,
     };
     let mut seen = Vec::new();
-    let mut lines = Lines::new(limit);
+    let mut lines = LineDecoder::new(limit);
     chunks.into_iter().for_each(|chunk| lines.feed(chunk, |line| seen.extend(kept(line))));
     seen.extend(lines.finish().and_then(kept));
     assert_eq!(lines.finish(), None);
@@ -176,7 +176,7 @@ fn lines_of<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec
 fn events_of<'a>(
     limit: usize,
     chunks: impl IntoIterator<Item = &'a [u8]>,
-) -> Vec<Result<Event, SseError>> {
+) -> Vec<Result<SseEvent, SseError>> {
     let mut seen = Vec::new();
     let mut decoder = SseDecoder::new(limit);
     chunks.into_iter().for_each(|chunk| decoder.feed(chunk, |event| seen.push(event)));
@@ -184,9 +184,9 @@ fn events_of<'a>(
 }
 
 /// What arrives when `event` is sent, which has to be exactly one event.
-fn sent(event: &EventRef<'_>) -> Event {
+fn sent(event: &SseEventRef<'_>) -> SseEvent {
     let mut stream = Vec::new();
-    encode(&mut stream, event);
+    encode_event(&mut stream, event);
     let mut received = events_of(usize::MAX, [&*stream]);
     assert_eq!(received.len(), 1, "{received:?}");
     received.remove(0).expect("our own event")

@@ -1,6 +1,6 @@
 //! The header fields that a message demands by what it says (2026-07-28 basic/transports/streamable-http).
 
-use creole::proto::http::field;
+use creole::proto::http::header_value;
 use serde_json::Value;
 
 /// The member of `_meta` by which a request names its revision.
@@ -27,7 +27,7 @@ pub fn fields(message: &Value) -> Vec<(String, String)> {
         _ => &Value::Null,
     };
     if let Some(subject) = subject.as_str() {
-        fields.push(("Mcp-Name".to_owned(), field::encode(subject).into_owned()));
+        fields.push(("Mcp-Name".to_owned(), header_value::encode(subject).into_owned()));
     }
     fields
 }

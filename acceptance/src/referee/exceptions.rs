@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use creole::proto::dialect::{Dialect, IdAbsence, IdNumbers, MissingId};
+use creole::proto::dialect::{Dialect, IdNumbers, MissingIdPolicy, UnreadableIdPolicy};
 use creole::proto::revision::{Revision, UnreadableId};
 use serde_json::Value;
 
@@ -27,13 +27,13 @@ const EXCEPTIONS: &[Exception] = &[
     // message whose id cannot be read. JSON-RPC 2.0, section 5, says null.
     (Deviation::NullId, |_, revision| revision.rules().unreadable_id == UnreadableId::Null),
     // Seeds 000 to 003 write null for an id that cannot be read, whatever the revision.
-    (Deviation::NullId, |dialect, _| dialect.unreadable_id == IdAbsence::Null),
+    (Deviation::NullId, |dialect, _| dialect.unreadable_id == UnreadableIdPolicy::Null),
     // Seeds 000 and 002 take any number as an id and send it back as it came; the schemas know integers only.
     (Deviation::FractionalId, |dialect, _| dialect.ids == IdNumbers::Any),
     // The schemas allow any integer, the published types hold 64 bits, and ids are echoed as they came.
     (Deviation::HugeId, |_, _| true),
     // Seed 000 has no notifications: a message without an id is an invalid request.
-    (Deviation::AnsweredNotification, |dialect, _| dialect.missing_id == MissingId::Refuse),
+    (Deviation::AnsweredNotification, |dialect, _| dialect.missing_id == MissingIdPolicy::Refuse),
 ];
 
 /// Whether the deviation is excused.

@@ -4,7 +4,7 @@
 //! `ext-tasks`, by the `schema.json` in it. What a message carries of the protocol itself (the result of the call,
 //! the questions) is judged by the revision, like the message that would have carried it otherwise.
 
-use creole::proto::revision::{Revision, Tasks};
+use creole::proto::revision::{Revision, TaskModel};
 use serde_json::{Map, Value, json};
 
 use super::{Kind, schema, types};
@@ -31,7 +31,7 @@ const STATES: &[(&str, Option<&str>)] = &[
 /// Whether a message is one of the extension's.
 pub(super) fn is_of(revision: Revision, kind: Kind<'_>) -> bool {
     let named = |method: &str| DEFINITIONS.iter().any(|(name, _)| *name == method);
-    revision.rules().tasks == Tasks::Extension
+    revision.rules().tasks == TaskModel::Extension
         && match kind {
             Kind::Task { .. } => true,
             Kind::Answer { method, .. } | Kind::Notification { method } => named(method),

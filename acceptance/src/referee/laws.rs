@@ -2,7 +2,7 @@
 
 use creole::proto::meta;
 use creole::proto::model::{Level, TASKS_EXTENSION};
-use creole::proto::op::covers;
+use creole::proto::operation::subscription_covers;
 use serde_json::Value;
 
 use super::sent::Open;
@@ -95,7 +95,7 @@ impl Referee {
         match open.method.as_str() {
             "tasks/result" if !open.stateless => check_related(open, result),
             "logging/setLevel" if !open.stateless => {
-                self.session.level = open.params["level"].as_str().and_then(Level::named);
+                self.session.level = open.params["level"].as_str().and_then(Level::from_name);
                 Ok(())
             }
             "subscriptions/listen" if open.acknowledged.is_none() => {
@@ -154,7 +154,7 @@ impl Referee {
 
     fn check_log(&self, params: &Value) -> Result<bool, String> {
         let name = params["level"].as_str().unwrap_or_default();
-        let level = Level::named(name).ok_or_else(|| format!("{name:?} is no log level"))?;
+        let level = Level::from_name(name).ok_or_else(|| format!("{name:?} is no log level"))?;
         let wants = |open: &&Open| open.stateless && open.level.is_some_and(|least| level >= least);
         if self.open.iter().any(|open| wants(&open)) {
             return Ok(true);
@@ -218,7 +218,7 @@ impl Referee {
             }
             ["notifications", "resources", "updated"] => {
                 let uri = params["uri"].as_str().unwrap_or_default();
-                match self.session.watched.iter().any(|watched| covers(watched, uri)) {
+                match self.session.watched.iter().any(|watched| subscription_covers(watched, uri)) {
                     true => Ok(()),
                     false => Err(format!("nobody watches {uri}")),
                 }
@@ -268,7 +268,7 @@ fn is_wanted(method: &str, params: &Value, honoured: &Value) -> bool {
         "notifications/resources/updated" => {
             let uri = params["uri"].as_str().unwrap_or_default();
             let watched = honoured["resourceSubscriptions"].as_array().into_iter().flatten();
-            watched.filter_map(Value::as_str).any(|watched| covers(watched, uri))
+            watched.filter_map(Value::as_str).any(|watched| subscription_covers(watched, uri))
         }
         "notifications/tasks" => {
             let followed = honoured["taskIds"].as_array().into_iter().flatten();

@@ -101,7 +101,7 @@ impl Open {
     fn new(id: Option<String>, method: String, params: Value, dialect: &Dialect) -> Self {
         let about = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO];
         let claims = about.iter().any(|key| params["_meta"].get(key).is_some());
-        let level = params["_meta"][meta::LOG_LEVEL].as_str().and_then(Level::named);
+        let level = params["_meta"][meta::LOG_LEVEL].as_str().and_then(Level::from_name);
         Self {
             id,
             method,

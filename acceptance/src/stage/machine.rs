@@ -11,10 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use creole::Announcement;
-use creole::proto::framing::Lines;
-use creole::proto::model::Question;
-use creole::proto::op::{Event, Outcome};
-use creole::proto::server::{Action, Answer, AskKey, CallKey, Machine, Outbox};
+use creole::proto::framing::LineDecoder;
+use creole::proto::model::InputRequest;
+use creole::proto::operation::{Event, Outcome};
+use creole::proto::server::{Action, CallKey, InputRequestKey, InputResponse, Machine, Outbox};
 use creole::{BoxFuture, Origin, Outlet, Service};
 use tokio::runtime::Runtime;
 use tokio::sync::{broadcast, oneshot};
@@ -30,11 +30,11 @@ pub struct MachineStage {
     runtime: Runtime,
     service: Service,
     machine: Machine,
-    lines: Lines,
+    lines: LineDecoder,
     outbox: Outbox,
     sent: std::collections::VecDeque<String>,
     calls: BTreeMap<CallKey, Pin<Box<dyn Future<Output = Outcome> + Send>>>,
-    asks: BTreeMap<AskKey, oneshot::Sender<Answer>>,
+    asks: BTreeMap<InputRequestKey, oneshot::Sender<InputResponse>>,
     queue: Arc<Queue>,
     changes: broadcast::Receiver<Announcement>,
     now: Duration,
@@ -50,7 +50,7 @@ impl MachineStage {
         Ok(Self {
             runtime: runtime.map_err(|error| error.to_string())?,
             service,
-            lines: Lines::new(profile.dialect.max_message),
+            lines: LineDecoder::new(profile.dialect.max_message),
             machine: Machine::new(profile),
             outbox: Outbox::default(),
             sent: std::collections::VecDeque::new(),
@@ -90,12 +90,12 @@ impl MachineStage {
                 self.calls.insert(key, Box::pin(future));
             }
             Action::Cancel(call, _) => _ = self.calls.remove(&call),
-            Action::Answer(ask, answer) => {
+            Action::InputResponse(ask, answer) => {
                 if let Some(waiting) = self.asks.remove(&ask) {
                     _ = waiting.send(answer);
                 }
             }
-            Action::Release(_) | Action::RootsChanged | Action::Observe(_) => {}
+            Action::ReleaseSubscriptions(_) | Action::RootsChanged | Action::Observe(_) => {}
         }
     }
 
@@ -105,10 +105,11 @@ impl MachineStage {
         for report in reports {
             match report {
                 Report::Event(call, event) => {
-                    self.machine.event(call, &event, self.now, &mut self.outbox);
+                    self.machine.send_event(call, &event, self.now, &mut self.outbox);
                 }
                 Report::Ask(call, question, answer) => {
-                    if let Some(ask) = self.machine.ask(call, &question, self.now, &mut self.outbox)
+                    if let Some(ask) =
+                        self.machine.request_input(call, &question, self.now, &mut self.outbox)
                     {
                         self.asks.insert(ask, answer);
                     }
@@ -175,7 +176,7 @@ impl Stage for MachineStage {
             self.machine.receive_line(line, self.now, &mut self.outbox);
         }
         self.settle();
-        self.machine.end_of_input(self.now, &mut self.outbox);
+        self.machine.handle_end_of_stream(self.now, &mut self.outbox);
         let start = Instant::now();
         while self.machine.in_flight() > 0 && start.elapsed() < Duration::from_secs(5) {
             self.settle();
@@ -195,7 +196,7 @@ struct Queue {
 
 enum Report {
     Event(CallKey, Event),
-    Ask(CallKey, Question, oneshot::Sender<Answer>),
+    Ask(CallKey, InputRequest, oneshot::Sender<InputResponse>),
 }
 
 impl Queue {
@@ -214,7 +215,7 @@ impl Outlet for Queue {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, call: CallKey, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
         let (answer, waiting) = oneshot::channel();
         self.push(Report::Ask(call, question, answer));
         Box::pin(async { waiting.await.unwrap_or_else(|_| Err("the connection is closed".into())) })

@@ -9,14 +9,16 @@ use creole::proto::dialect::builtin;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::meta;
 use creole::proto::model::{
-    Annotations, Ask, CacheHints, Completion, Content, Contents, Definition, Implementation, Level,
-    ListKind, Prompt, PromptArgument, PromptMessage, PromptResult, Question, Resource,
-    ResourceTemplate, Role, ServerCapabilities, Skill, SkillFile, TaskSupport, Tool,
-    ToolAnnotations, ToolResult,
+    Annotations, CacheHints, Completion, Content, Contents, Definition, Implementation,
+    InputRequest, KeyedInputRequest, Level, ListKind, Prompt, PromptArgument, PromptMessage,
+    PromptResult, Resource, ResourceTemplate, Role, ServerCapabilities, Skill, SkillFile,
+    TaskSupport, Tool, ToolAnnotations, ToolResult,
 };
-use creole::proto::op::{Change, Event, Filter, Outcome, Page, Payload, ServerCard};
-use creole::proto::revision::{Asking, Elicitation, Era, Revision};
-use creole::proto::server::{Action, CallKey, Limits, Machine, Outbox, Profile};
+use creole::proto::operation::{
+    Change, Event, Outcome, Page, Payload, ServerInfo, SubscriptionFilter,
+};
+use creole::proto::revision::{ElicitationSupport, Era, InputRequestStyle, Revision};
+use creole::proto::server::{Action, CallKey, Machine, Outbox, Profile, ServerLimits};
 use creole::proto::wire::Raw;
 use creole_acceptance::referee::Referee;
 use creole_acceptance::transcript::Direction;
@@ -63,12 +65,12 @@ fn skills_and_directories_are_as_their_extension_asks() {
 #[test]
 fn every_tool_result_is_as_each_revision_asks() {
     for mut stage in Stage::of_each_revision() {
-        let list = Raw::of(&json!([1, 2]));
+        let list = Raw::from_value(&json!([1, 2]));
         let full = ToolResult {
             content: blocks(),
-            structured: Some(Raw::of(&json!({"a": 1}))),
+            structured: Some(Raw::from_value(&json!({"a": 1}))),
             is_error: false,
-            meta: Some(Raw::of(&json!({"example.org/x": 1}))),
+            meta: Some(Raw::from_value(&json!({"example.org/x": 1}))),
         };
         let results = [
             full,
@@ -106,7 +108,7 @@ fn every_other_result_is_as_each_revision_asks() {
             Outcome::Complete(Payload::Prompt(prompt)),
         );
         let values = (0..200).map(|number| number.to_string()).collect();
-        let completion = Payload::Completion(Completion::of(values));
+        let completion = Payload::Completion(Completion::from_values(values));
         let asked = json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}});
         stage.answer("completion/complete", asked, Outcome::Complete(completion));
         if stage.era() == Era::Handshake {
@@ -135,7 +137,8 @@ fn every_fault_is_told_as_each_revision_asks() {
                 }
                 _ => json!({"uri": "test://a"}),
             };
-            let fault = || Fault::new(kind, name).about("it").with_data(Raw::of(&data));
+            let fault =
+                || Fault::new(kind, name).with_subject("it").with_data(Raw::from_value(&data));
             stage.answer("tools/call", json!({"name": "t"}), fault().into());
             stage.answer("resources/read", json!({"uri": "test://a"}), fault().into());
         }
@@ -161,7 +164,7 @@ fn everything_told_during_a_call_is_as_each_revision_asks() {
         stage.event(call, &Event::Progress { progress: 1.0, total, message });
         stage.event(call, &Event::Progress { progress: 1.5, total: None, message: None });
         for level in [Level::Info, Level::Emergency] {
-            let data = Raw::of(&json!({"what": "it"}));
+            let data = Raw::from_value(&json!({"what": "it"}));
             stage.event(call, &Event::Log { level, logger: Some("l".into()), data });
         }
         stage.finish(call, Outcome::Complete(Payload::Tool(ToolResult::text("done"))));
@@ -172,24 +175,26 @@ fn everything_told_during_a_call_is_as_each_revision_asks() {
 fn every_question_is_asked_as_each_revision_asks() {
     for mut stage in Stage::of_each_revision() {
         let params = json!({"name": "t"});
-        if stage.revision.rules().asking == Asking::Reentrant {
+        if stage.revision.rules().input_request_style == InputRequestStyle::MultiRoundTrip {
             let asks = questions(stage.revision).into_iter().enumerate();
-            let asks = asks.map(|(at, question)| Ask { key: format!("q{at}"), question }).collect();
+            let asks = asks
+                .map(|(at, question)| KeyedInputRequest { key: format!("q{at}"), question })
+                .collect();
             stage.answer(
                 "tools/call",
                 params.clone(),
-                Outcome::NeedInput { asks, state: Some("s".into()) },
+                Outcome::InputRequired { requests: asks, request_state: Some("s".into()) },
             );
             stage.answer(
                 "tools/call",
                 params,
-                Outcome::NeedInput { asks: vec![], state: Some("s".into()) },
+                Outcome::InputRequired { requests: vec![], request_state: Some("s".into()) },
             );
             continue;
         }
         let call = stage.start("tools/call", params);
         for question in questions(stage.revision) {
-            stage.machine.ask(call, &question, Duration::ZERO, &mut stage.out).unwrap();
+            stage.machine.request_input(call, &question, Duration::ZERO, &mut stage.out).unwrap();
             stage.judge(1);
         }
         // What nobody answered is taken back.
@@ -214,8 +219,13 @@ fn every_change_is_announced_as_each_revision_asks() {
             let wanted = json!({"toolsListChanged": true, "promptsListChanged": true,
                 "resourcesListChanged": true, "resourceSubscriptions": ["test://a"]});
             let uris = vec!["test://a".to_owned()];
-            let filter =
-                Filter { tools: true, prompts: true, resources: true, uris, ..Filter::default() };
+            let filter = SubscriptionFilter {
+                tools: true,
+                prompts: true,
+                resources: true,
+                uris,
+                ..SubscriptionFilter::default()
+            };
             let listening = Outcome::Complete(Payload::Listening(filter));
             stage.answer("subscriptions/listen", json!({"notifications": wanted}), listening);
             stage.announce(&Change::Resource("test://a/part".into()));
@@ -243,7 +253,7 @@ impl Stage {
     fn new(revision: Revision) -> Self {
         let dialect = builtin("spec").unwrap();
         let referee = Referee::new(&dialect);
-        let profile = Profile::new(dialect, Limits::default()).identity(&identity());
+        let profile = Profile::new(dialect, ServerLimits::default()).identity(&identity());
         let machine = Machine::new(profile.into());
         let mut stage = Self { revision, machine, out: Outbox::default(), referee, last_id: 0 };
         if stage.era() == Era::Handshake {
@@ -298,7 +308,7 @@ impl Stage {
     }
 
     fn event(&mut self, call: CallKey, event: &Event) {
-        self.machine.event(call, event, Duration::ZERO, &mut self.out);
+        self.machine.send_event(call, event, Duration::ZERO, &mut self.out);
         self.judge(1);
     }
 
@@ -341,8 +351,8 @@ fn identity() -> Implementation {
     }
 }
 
-fn card() -> ServerCard {
-    ServerCard {
+fn card() -> ServerInfo {
+    ServerInfo {
         identity: Arc::new(identity()),
         capabilities: ServerCapabilities {
             tools: true,
@@ -378,7 +388,8 @@ fn items(kind: ListKind) -> Vec<Definition> {
 fn skill() -> Skill {
     let uri = "skill://a/b/SKILL.md";
     let file = SkillFile { uri: uri.into(), digest: format!("sha256:{:064x}", 10), size: 7 };
-    let front_matter = Raw::of(&json!({"name": "b", "description": "x", "metadata": {"k": "v"}}));
+    let front_matter =
+        Raw::from_value(&json!({"name": "b", "description": "x", "metadata": {"k": "v"}}));
     Skill { uri: uri.into(), front_matter, files: vec![file] }
 }
 
@@ -387,11 +398,11 @@ fn tools() -> Vec<Tool> {
         name: "full".into(),
         title: Some("Full".into()),
         description: "All there is".into(),
-        input_schema: Raw::of(
+        input_schema: Raw::from_value(
             &json!({"type": "object", "properties": {"a": {"type": "string"}, "b": true, "c": false},
             "required": ["a"], "additionalProperties": false}),
         ),
-        output_schema: Some(Raw::of(&json!({"type": "object", "properties": {"a": true}}))),
+        output_schema: Some(Raw::from_value(&json!({"type": "object", "properties": {"a": true}}))),
         task_support: TaskSupport::Optional,
         annotations: Some(ToolAnnotations {
             title: Some("Full".into()),
@@ -400,14 +411,16 @@ fn tools() -> Vec<Tool> {
             idempotent_hint: Some(true),
             open_world_hint: Some(false),
         }),
-        meta: Some(Raw::of(&json!({"example.org/x": 1}))),
+        meta: Some(Raw::from_value(&json!({"example.org/x": 1}))),
     };
     let bare = Tool {
         name: "bare".into(),
         title: None,
         description: String::new(),
-        input_schema: Raw::of(&json!({"type": "object"})),
-        output_schema: Some(Raw::of(&json!({"type": "array", "items": {"type": "integer"}}))),
+        input_schema: Raw::from_value(&json!({"type": "object"})),
+        output_schema: Some(Raw::from_value(
+            &json!({"type": "array", "items": {"type": "integer"}}),
+        )),
         task_support: TaskSupport::Forbidden,
         annotations: None,
         meta: None,
@@ -424,7 +437,7 @@ fn resource() -> Resource {
         mime_type: Some("text/plain".into()),
         size: Some(3),
         annotations: Some(annotations()),
-        meta: Some(Raw::of(&json!({"example.org/x": 1}))),
+        meta: Some(Raw::from_value(&json!({"example.org/x": 1}))),
     }
 }
 
@@ -473,22 +486,22 @@ fn blocks() -> Vec<Content> {
 }
 
 /// The questions that a revision knows.
-fn questions(revision: Revision) -> Vec<Question> {
+fn questions(revision: Revision) -> Vec<InputRequest> {
     let text = json!({"role": "user", "content": {"type": "text", "text": "hello"}});
-    let params = Raw::of(&json!({"messages": [text], "maxTokens": 10}));
-    let mut questions = vec![Question::Roots, Question::Sample { params }];
+    let params = Raw::from_value(&json!({"messages": [text], "maxTokens": 10}));
+    let mut questions = vec![InputRequest::Roots, InputRequest::Sample { params }];
     let elicitation = revision.rules().elicitation;
-    if elicitation != Elicitation::Absent {
-        let schema = Raw::of(&json!({"type": "object", "properties": {
+    if elicitation != ElicitationSupport::Absent {
+        let schema = Raw::from_value(&json!({"type": "object", "properties": {
             "name": {"type": "string", "title": "Name"},
             "age": {"type": "integer", "minimum": 0},
             "sure": {"type": "boolean", "default": false},
             "colour": {"type": "string", "enum": ["red", "green"]},
         }, "required": ["name"]}));
-        questions.push(Question::Form { message: "Who?".into(), schema });
+        questions.push(InputRequest::Form { message: "Who?".into(), schema });
     }
-    if !matches!(elicitation, Elicitation::Absent | Elicitation::Form) {
-        questions.push(Question::Url {
+    if !matches!(elicitation, ElicitationSupport::Absent | ElicitationSupport::Form) {
+        questions.push(InputRequest::Url {
             message: "Go there".into(),
             url: "https://example.org/x".into(),
             id: "unused".to_owned(),

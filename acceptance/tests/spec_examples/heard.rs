@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use creole::proto::client::{
-    CallKey, Happening, Limits, Machine, Opening, Outbox, Profile, Request, Terms,
+    CallKey, CallOptions, CallRequest, ClientEvent, ClientLimits, Machine, OpenMode, Outbox,
+    Profile,
 };
 use creole::proto::dialect::builtin;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::{
     ClientCapabilities, CompletionRequest, Definition, Level, ListKind, Reference,
 };
-use creole::proto::op::{Filter, Operation, Outcome, Payload};
+use creole::proto::operation::{Operation, Outcome, Payload, SubscriptionFilter};
 use creole::proto::revision::Revision;
 use creole::proto::wire::Raw;
 use serde_json::{Value, json};
@@ -102,7 +103,7 @@ fn operation(result: &str) -> Option<Operation> {
         "ListResourcesResult" => Operation::List(ListKind::Resources, None),
         "ListToolsResult" => Operation::List(ListKind::Tools, None),
         "ReadResourceResult" => Operation::ReadResource { uri: "test://a".into() },
-        "SubscriptionsListenResult" => Operation::Listen(Filter::default()),
+        "SubscriptionsListenResult" => Operation::Listen(SubscriptionFilter::default()),
         _ => return None,
     })
 }
@@ -116,31 +117,32 @@ struct Listener {
 
 impl Listener {
     fn calls(operation: Operation) -> Self {
-        Self::speaks(Opening::Stateless { rules: newest().rules() }, operation)
+        Self::speaks(OpenMode::Stateless { rules: newest().rules() }, operation)
     }
 
-    fn speaks(opening: Opening, operation: Operation) -> Self {
-        let identity = Raw::of(&json!({"name": "listener", "version": "1"}));
+    fn speaks(opening: OpenMode, operation: Operation) -> Self {
+        let identity = Raw::from_value(&json!({"name": "listener", "version": "1"}));
         let dialect = builtin("spec").unwrap();
-        let profile = Profile { dialect, identity, limits: Limits::default() };
+        let profile = Profile { dialect, identity, limits: ClientLimits::default() };
         let mut machine = Machine::new(profile.into(), opening);
         let mut out = Outbox::default();
-        let terms = Terms {
+        let terms = CallOptions {
             capabilities: everything(),
-            log: Some(Level::Debug),
+            log_level: Some(Level::Debug),
             progress: true,
-            ..Terms::default()
+            ..CallOptions::default()
         };
-        let call = machine.request(&Request { operation, terms }, Duration::ZERO, &mut out);
+        let call =
+            machine.request(&CallRequest { operation, options: terms }, Duration::ZERO, &mut out);
         Self { machine, out, call }
     }
 
-    fn hears(&mut self, text: &str) -> Option<Happening> {
+    fn hears(&mut self, text: &str) -> Option<ClientEvent> {
         self.machine.receive(text.as_bytes(), Some(self.call), Duration::ZERO, &mut self.out);
-        self.out.next_happening()
+        self.out.next_event()
     }
 
-    fn hears_result(&mut self, result: &str) -> Option<Happening> {
+    fn hears_result(&mut self, result: &str) -> Option<ClientEvent> {
         let id = self.call.0;
         self.hears(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
     }
@@ -162,12 +164,12 @@ fn result_is_read(operation: Operation, result: &str) -> Result<(), String> {
         let params = json!({"_meta": meta, "notifications": {}});
         listener.hears(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
         return match listener.hears_result(result) {
-            Some(Happening::Ended(_, None)) => Ok(()),
+            Some(ClientEvent::ListenerEnded(_, None)) => Ok(()),
             other => Err(format!("{other:?}")),
         };
     }
     let payload = match listener.hears_result(result) {
-        Some(Happening::Done(_, Outcome::Complete(payload))) => payload,
+        Some(ClientEvent::CallDone(_, Outcome::Complete(payload))) => payload,
         other => return Err(format!("{other:?}")),
     };
     let whole: Value = serde_json::from_str(result).unwrap();
@@ -194,9 +196,10 @@ fn need_is_read(result: &str) -> Result<(), String> {
     let questions = expected["inputRequests"].as_object().map_or(0, serde_json::Map::len);
     let mut listener = Listener::calls(operation("CallToolResult").unwrap());
     match listener.hears_result(result) {
-        Some(Happening::Done(_, Outcome::NeedInput { asks, state }))
-            if asks.len() == questions && state.as_deref() == expected["requestState"].as_str() =>
-        {
+        Some(ClientEvent::CallDone(
+            _,
+            Outcome::InputRequired { requests: asks, request_state: state },
+        )) if asks.len() == questions && state.as_deref() == expected["requestState"].as_str() => {
             Ok(())
         }
         other => Err(format!("{other:?}")),
@@ -208,7 +211,7 @@ fn error_is_read(kinds: &[FaultKind], example: &Example) -> Result<(), String> {
     let mut listener = Listener::calls(operation("CallToolResult").unwrap());
     let id = listener.call.0;
     match listener.hears(&json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()) {
-        Some(Happening::Done(_, Outcome::Fail(fault)))
+        Some(ClientEvent::CallDone(_, Outcome::Fail(fault)))
             if kinds.contains(&fault.kind)
                 && error["message"] == fault.detail.as_str()
                 && error.get("data").cloned()
@@ -223,7 +226,7 @@ fn error_is_read(kinds: &[FaultKind], example: &Example) -> Result<(), String> {
 /// Questions are requests of a server in the revisions before.
 fn question_is_read(example: &Example) -> Result<(), String> {
     let rules = Revision::V2025_11_25.rules();
-    let opening = Opening::Handshake { propose: rules, capabilities: everything() };
+    let opening = OpenMode::Handshake { proposed_rules: rules, capabilities: everything() };
     let mut listener = Listener::speaks(opening, operation("CallToolResult").unwrap());
     let hello = listener.machine.open(Duration::ZERO, &mut listener.out).0;
     let result = json!({"protocolVersion": rules.name, "capabilities": {}});
@@ -231,13 +234,13 @@ fn question_is_read(example: &Example) -> Result<(), String> {
     let mut request = example.value.clone();
     (request["jsonrpc"], request["id"]) = (json!("2.0"), json!("q"));
     match listener.hears(&request.to_string()) {
-        Some(Happening::Asked { call, .. }) if call == Some(listener.call) => Ok(()),
+        Some(ClientEvent::InputRequested { call, .. }) if call == Some(listener.call) => Ok(()),
         other => Err(format!("{other:?}")),
     }
 }
 
 fn notice_is_read(example: &Example) -> Result<(), String> {
-    let listens = Operation::Listen(Filter::default());
+    let listens = Operation::Listen(SubscriptionFilter::default());
     let is_call = ["ProgressNotification", "LoggingMessageNotification"];
     let operation = match is_call.contains(&example.definition.as_str()) {
         true => operation("CallToolResult").unwrap(),
@@ -264,17 +267,17 @@ fn notice_is_read(example: &Example) -> Result<(), String> {
     notice["params"]["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
     match listener.hears(&notice.to_string()) {
         Some(
-            Happening::Event(..)
-            | Happening::Changed { listener: Some(_), .. }
-            | Happening::Ended(_, None)
-            | Happening::Done(_, Outcome::Complete(Payload::Listening(_))),
+            ClientEvent::CallEvent(..)
+            | ClientEvent::Changed { listener: Some(_), .. }
+            | ClientEvent::ListenerEnded(_, None)
+            | ClientEvent::CallDone(_, Outcome::Complete(Payload::Listening(_))),
         ) => Ok(()),
         other => Err(format!("{other:?}")),
     }
 }
 
 fn item_is_kept(kind: ListKind, example: &Example) -> Result<(), String> {
-    let item = Definition::relayed(kind, example.text.trim(), None).ok_or("it is no item")?;
+    let item = Definition::from_upstream(kind, example.text.trim(), None).ok_or("it is no item")?;
     let text = item.text(newest().rules());
     (text == example.text.trim()).then_some(()).ok_or_else(|| format!("it is told as {text}"))
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::{Ask, Question, Task, TaskEnd, TaskState, ToolResult};
-use creole::proto::op::{Change, Filter, Outcome, Payload, TaskPage};
-use creole::proto::revision::Tasks;
+use creole::proto::model::{
+    InputRequest, KeyedInputRequest, Task, TaskOutcome, TaskState, ToolResult,
+};
+use creole::proto::operation::{Change, Outcome, Payload, SubscriptionFilter, TaskPage};
+use creole::proto::revision::TaskModel;
 use serde_json::json;
 
 use super::Stage;
@@ -14,13 +16,14 @@ use super::Stage;
 fn every_task_is_written_as_each_revision_asks() {
     for mut stage in Stage::of_each_revision() {
         let tasks = stage.revision.rules().tasks;
-        if tasks == Tasks::Absent {
+        if tasks == TaskModel::Absent {
             continue;
         }
         let created = Outcome::Complete(Payload::TaskCreated(task(TaskState::Working)));
         stage.answer("tools/call", json!({"name": "t", "task": {}}), created);
-        if tasks == Tasks::Extension {
-            let filter = Filter { tasks: vec![ID.to_owned()], ..Filter::default() };
+        if tasks == TaskModel::Extension {
+            let filter =
+                SubscriptionFilter { tasks: vec![ID.to_owned()], ..SubscriptionFilter::default() };
             let listening = Outcome::Complete(Payload::Listening(filter));
             let wanted = json!({"notifications": {"taskIds": [ID]}});
             stage.answer("subscriptions/listen", wanted, listening);
@@ -30,18 +33,18 @@ fn every_task_is_written_as_each_revision_asks() {
             let task = task(state);
             stage.answer("tasks/get", about(), Outcome::Complete(Payload::Task(Arc::clone(&task))));
             // The session is told of a task until it is over.
-            if tasks == Tasks::Extension || !task.state.is_terminal() {
+            if tasks == TaskModel::Extension || !task.state.is_terminal() {
                 stage.announce(&Change::Task(task));
             }
         }
         match tasks {
-            Tasks::Extension => {
+            TaskModel::Extension => {
                 let empty = || Outcome::Complete(Payload::Empty);
                 stage.answer("tasks/cancel", about(), empty());
                 let answers = json!({"taskId": ID, "inputResponses": {"q": {}}});
                 stage.answer("tasks/update", answers, empty());
             }
-            Tasks::Wanted | Tasks::Absent => {
+            TaskModel::ClientRequested | TaskModel::Absent => {
                 let cancelled = Payload::Task(task(TaskState::Cancelled));
                 stage.answer("tasks/cancel", about(), Outcome::Complete(cancelled));
                 let tasks = states().into_iter().map(task).collect();
@@ -66,13 +69,14 @@ fn task(state: TaskState) -> Arc<Task> {
 }
 
 fn states() -> Vec<TaskState> {
-    let ask = Ask { key: "q".into(), question: Question::Roots };
-    let fault = |kind| TaskState::Ended(TaskEnd::Fault(Fault::new(kind, "no").about("t")));
+    let ask = KeyedInputRequest { key: "q".into(), question: InputRequest::Roots };
+    let fault =
+        |kind| TaskState::Ended(TaskOutcome::Fault(Fault::new(kind, "no").with_subject("t")));
     vec![
         TaskState::Working,
         TaskState::InputRequired(vec![ask]),
-        TaskState::Ended(TaskEnd::Result(ToolResult::text("t"))),
-        TaskState::Ended(TaskEnd::Result(ToolResult::error("t"))),
+        TaskState::Ended(TaskOutcome::Result(ToolResult::text("t"))),
+        TaskState::Ended(TaskOutcome::Result(ToolResult::error("t"))),
         fault(FaultKind::ToolFailed),
         fault(FaultKind::Internal),
         TaskState::Cancelled,

@@ -1,6 +1,6 @@
 //! What happens while a call goes on, told to the person at stderr.
 
-use creole::proto::op::Event;
+use creole::proto::operation::Event;
 use creole_tools::ordered::Ordered;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub(crate) fn tell(event: Event) {
             output::talk(&log_line(level.name(), logger.as_deref(), &data));
         }
         // Whoever visited a page here knows.
-        Event::Visited(_) => {}
+        Event::ElicitationCompleted(_) => {}
     }
 }
 

@@ -62,7 +62,7 @@ mod tests {
     fn said(url: &str, has_credentials: bool, data: Value) -> String {
         let given = Given { url: url.to_owned(), has_credentials };
         let fault = Fault::new(FaultKind::BackendUnavailable, "it broke");
-        given.explained(fault.with_data(Raw::of(&data))).detail
+        given.explained(fault.with_data(Raw::from_value(&data))).detail
     }
 
     #[test]

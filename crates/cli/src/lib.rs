@@ -9,7 +9,7 @@ use std::fmt;
 use creole::Server;
 use creole::auth::{AuthError, Authenticator, Key, Requirement, Settings};
 use creole::proto::model::CacheHints;
-use creole::proto::server::Limits;
+use creole::proto::server::ServerLimits;
 use creole_gateway::Plan;
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::auth::{AuthPlan, KeyPlan};
@@ -41,12 +41,12 @@ pub fn assemble(
         .version(&wanted.version)
         .dialect(wanted.dialect.clone())
         .page_size(wanted.page_size)
-        .limits(Limits {
-            calls: wanted.limits.calls_in_flight,
-            call_idle: wanted.limits.call_timeout,
-            call_total: wanted.limits.call_timeout_max,
-            question: wanted.limits.question_timeout,
-            ..Limits::default()
+        .limits(ServerLimits {
+            max_calls: wanted.limits.calls_in_flight,
+            call_idle_timeout: wanted.limits.call_timeout,
+            call_total_timeout: wanted.limits.call_timeout_max,
+            input_timeout: wanted.limits.question_timeout,
+            ..ServerLimits::default()
         })
         .task_limits(wanted.limits.tasks)
         .log_payloads(plan.log.payloads)

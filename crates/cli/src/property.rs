@@ -15,8 +15,10 @@ const LONGEST: usize = 40;
 /// The names of the properties in the order of the schema's text: a parsed object does not keep it.
 pub(crate) fn names(schema: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for (name, _) in
-        Object::new(schema).and_then(|schema| schema.enter("properties")).into_iter().flatten()
+    for (name, _) in Object::new(schema)
+        .and_then(|schema| schema.enter_member("properties"))
+        .into_iter()
+        .flatten()
     {
         if !names.iter().any(|known| *known == name) {
             names.push(name.into_owned());

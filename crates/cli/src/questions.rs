@@ -7,7 +7,7 @@ mod format;
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::Arc;
 
-use creole::proto::model::Question;
+use creole::proto::model::InputRequest;
 use creole::proto::wire::Raw;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
@@ -43,10 +43,10 @@ enum Answer {
 
 impl Person {
     /// Asks; nothing declines.
-    pub(crate) async fn answer(self, question: Question) -> Option<Raw> {
+    pub(crate) async fn answer(self, question: InputRequest) -> Option<Raw> {
         let asked = match &question {
-            Question::Form { message, .. } | Question::Url { message, .. } => message,
-            Question::Sample { .. } | Question::Roots => return None,
+            InputRequest::Form { message, .. } | InputRequest::Url { message, .. } => message,
+            InputRequest::Sample { .. } | InputRequest::Roots => return None,
         };
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             output::talk(&format!(
@@ -63,7 +63,7 @@ impl Person {
 }
 
 fn written(answer: Answer) -> Raw {
-    Raw::of(&match answer {
+    Raw::from_value(&match answer {
         Answer::Accept(content) if content.is_empty() => json!({"action": "accept"}),
         Answer::Accept(content) => json!({"action": "accept", "content": content}),
         Answer::Decline => json!({"action": "decline"}),
@@ -72,13 +72,13 @@ fn written(answer: Answer) -> Raw {
 }
 
 /// Asks a question on stderr; what is typed comes from `input`.
-fn ask(question: &Question, input: &mut impl BufRead) -> Answer {
+fn ask(question: &InputRequest, input: &mut impl BufRead) -> Answer {
     match question {
-        Question::Form { message, schema } => {
+        InputRequest::Form { message, schema } => {
             output::talk(&format!("The server asks: {}", output::printable(message)));
             form::ask(schema, input)
         }
-        Question::Url { message, url, .. } => {
+        InputRequest::Url { message, url, .. } => {
             output::talk(&format!(
                 "The server asks you to visit a page: {}\n  {}",
                 output::printable(message),
@@ -86,7 +86,7 @@ fn ask(question: &Question, input: &mut impl BufRead) -> Answer {
             ));
             visit(input)
         }
-        Question::Sample { .. } | Question::Roots => Answer::Decline,
+        InputRequest::Sample { .. } | InputRequest::Roots => Answer::Decline,
     }
 }
 
@@ -126,9 +126,9 @@ fn typed(input: &mut impl BufRead) -> Typed {
 mod tests {
     use super::*;
 
-    fn url() -> Question {
+    fn url() -> InputRequest {
         let (message, url) = ("Log in".to_owned(), "https://example.com/login".to_owned());
-        Question::Url { message, url, id: "1".to_owned() }
+        InputRequest::Url { message, url, id: "1".to_owned() }
     }
 
     #[test]

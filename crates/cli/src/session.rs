@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use creole::client::{Client, ClientBuilder, Way};
-use creole::proto::client::Limits;
+use creole::proto::client::ClientLimits;
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::Fault;
 use creole::proto::revision::Era;
@@ -212,8 +212,12 @@ fn builder(
     prefers: Era,
 ) -> Result<ClientBuilder, Failure> {
     let silence = Duration::from_secs(peer.timeout);
-    let limits =
-        Limits { call_idle: silence, call_total: LONGEST, opening: silence, ..Limits::default() };
+    let limits = ClientLimits {
+        call_idle_timeout: silence,
+        call_total_timeout: LONGEST,
+        handshake_timeout: silence,
+        ..ClientLimits::default()
+    };
     let person = Person::default();
     let (form, url) = (person.clone(), person);
     let mut builder = ClientBuilder::new("creole", env!("CARGO_PKG_VERSION"))

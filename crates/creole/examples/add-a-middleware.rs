@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::op::Operation;
+use creole::proto::operation::Operation;
 use creole::{BoxFuture, Call, Middleware, Next, Outcome, Server, Tool};
 
 struct AtMost {

@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = builder.connect(way).await.map_err(|fault| fault.detail)?;
     let connection = client.connection();
     let greeting = connection.greeting();
-    println!("{} speaks {}", greeting.card.identity.name, greeting.version);
+    println!("{} speaks {}", greeting.server_info.identity.name, greeting.version);
     for tool in client.list(ListKind::Tools).await.map_err(|fault| fault.detail)? {
         println!("{}", tool.text(greeting.rules));
     }

@@ -27,12 +27,12 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use creole_proto::adapt::{Lowered, lower_form};
+use creole_proto::adapt::{LoweredForm, lower_form};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{Ask, Question};
-use creole_proto::op::{Caller, Operation, Outcome};
-use creole_proto::revision::{Asking, Elicitation, Rules};
-use creole_proto::server::Answer;
+use creole_proto::model::{InputRequest, KeyedInputRequest};
+use creole_proto::operation::{Caller, Operation, Outcome};
+use creole_proto::revision::{ElicitationSupport, InputRequestStyle, Rules};
+use creole_proto::server::InputResponse;
 use creole_proto::wire::{Object, Raw, canonical, hex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -50,17 +50,17 @@ use visits::Visits;
 pub(crate) const MOST_ROUNDS: usize = 8;
 
 /// A form to fill in: what is asked for and why, and its schema, one flat object.
-pub fn form(message: &str, schema: &impl Serialize) -> Question {
-    Question::Form { message: message.to_owned(), schema: Raw::of(schema) }
+pub fn form(message: &str, schema: &impl Serialize) -> InputRequest {
+    InputRequest::Form { message: message.to_owned(), schema: Raw::from_value(schema) }
 }
 
 /// A page to visit: what to do there and why.
 ///
 /// The id of the elicitation is random. It is empty if the system has no random bytes; a client that needs an id is then
 /// not asked, and the call fails.
-pub fn page(message: &str, url: &str) -> Question {
+pub fn page(message: &str, url: &str) -> InputRequest {
     let id = random_name().unwrap_or_default();
-    Question::Url { message: message.to_owned(), url: url.to_owned(), id }
+    InputRequest::Url { message: message.to_owned(), url: url.to_owned(), id }
 }
 
 /// A version 4 UUID: a name that nobody can guess.
@@ -73,9 +73,9 @@ fn random_name() -> Result<String, NoRandomBytes> {
 }
 
 /// A message to sample an answer to from the client's model.
-pub fn sample(prompt: &str, max_tokens: u64) -> Question {
-    Question::Sample {
-        params: Raw::of(&json!({
+pub fn sample(prompt: &str, max_tokens: u64) -> InputRequest {
+    InputRequest::Sample {
+        params: Raw::from_value(&json!({
             "messages": [{"role": "user", "content": {"type": "text", "text": prompt}}],
             "maxTokens": max_tokens,
         })),
@@ -148,9 +148,9 @@ pub struct Root {
 
 impl Context {
     /// Asks for a form to be filled in or a page to be visited.
-    pub fn elicit(&self, key: &str, question: Question) -> Result<Elicited, ToolError> {
+    pub fn elicit(&self, key: &str, question: InputRequest) -> Result<Elicited, ToolError> {
         let schema = match &question {
-            Question::Form { schema, .. } => Some(schema.clone()),
+            InputRequest::Form { schema, .. } => Some(schema.clone()),
             _ => None,
         };
         let answer: Elicited = self.answered(key, question)?;
@@ -164,10 +164,12 @@ impl Context {
 
     /// The fault of an answer that cannot be used: of the call that brings it, or of the question.
     fn unusable(&self, key: &str, why: &str) -> ToolError {
-        let kind = match self.caller().rules.asking {
-            Asking::Reentrant if !self.is_task() => FaultKind::InvalidParams,
+        let kind = match self.caller().rules.input_request_style {
+            InputRequestStyle::MultiRoundTrip if !self.is_task() => FaultKind::InvalidParams,
             // The request that brought the answer is not the one that fails.
-            Asking::Reentrant | Asking::Inline => FaultKind::InputRefused,
+            InputRequestStyle::MultiRoundTrip | InputRequestStyle::Inline => {
+                FaultKind::InputRefused
+            }
         };
         ToolError::Fault(Box::new(Fault::new(
             kind,
@@ -176,7 +178,7 @@ impl Context {
     }
 
     /// Asks the client's model.
-    pub fn sample(&self, key: &str, question: Question) -> Result<Sampled, ToolError> {
+    pub fn sample(&self, key: &str, question: InputRequest) -> Result<Sampled, ToolError> {
         self.answered(key, question)
     }
 
@@ -186,18 +188,18 @@ impl Context {
         struct Roots {
             roots: Vec<Root>,
         }
-        self.answered::<Roots>(key, Question::Roots).map(|answer| answer.roots)
+        self.answered::<Roots>(key, InputRequest::Roots).map(|answer| answer.roots)
     }
 
     /// Asks a client that is asked in the middle of a call, in words of its revision, and waits for the answer.
-    pub async fn ask(&self, question: Question) -> Answer {
+    pub async fn ask(&self, question: InputRequest) -> InputResponse {
         let (question, form) = lowered(question, self.caller().rules);
         let answer = self.ask_now(question).await?;
-        Ok(form.map_or_else(|| answer.clone(), |form| form.raise(&answer)))
+        Ok(form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer)))
     }
 
     /// Asks several questions at once: those that have no answer yet go out together.
-    pub fn ask_all(&self, asks: Vec<Ask>) -> Result<(), ToolError> {
+    pub fn ask_all(&self, asks: Vec<KeyedInputRequest>) -> Result<(), ToolError> {
         let missing: Vec<_> =
             asks.into_iter().filter(|ask| self.answer(&ask.key).is_none()).collect();
         if missing.is_empty() {
@@ -212,9 +214,9 @@ impl Context {
     fn answered<T: serde::de::DeserializeOwned>(
         &self,
         key: &str,
-        question: Question,
+        question: InputRequest,
     ) -> Result<T, ToolError> {
-        self.ask_all(vec![Ask { key: key.to_owned(), question }])?;
+        self.ask_all(vec![KeyedInputRequest { key: key.to_owned(), question }])?;
         let answer = self.answer(key).map(|raw| serde_json::from_str(raw.as_str()));
         match answer {
             Some(Ok(answer)) => Ok(answer),
@@ -225,25 +227,25 @@ impl Context {
 }
 
 /// The fault of questions that the client cannot answer; it tells of all that is missing at once.
-pub fn lacking(asks: &[Ask], caller: &Caller) -> Option<Fault> {
-    let is_missing = |question: &&Question| {
-        !question.is_allowed(&caller.capabilities) || !question.is_sayable(caller.rules)
+pub fn lacking(asks: &[KeyedInputRequest], caller: &Caller) -> Option<Fault> {
+    let is_missing = |question: &&InputRequest| {
+        !question.is_allowed_by(&caller.capabilities) || !question.is_supported_by(caller.rules)
     };
     let missing: Vec<_> = asks.iter().map(|ask| &ask.question).filter(is_missing).collect();
     if missing.is_empty() {
         return None;
     }
     let fault = missing_capability(&missing);
-    Some(match caller.rules.asking {
-        Asking::Inline => with_pages(fault, &missing),
-        Asking::Reentrant => fault,
+    Some(match caller.rules.input_request_style {
+        InputRequestStyle::Inline => with_pages(fault, &missing),
+        InputRequestStyle::MultiRoundTrip => fault,
     })
 }
 
 /// The same fault with the pages: a person whose client cannot open them can still do so by hand.
-fn with_pages(mut fault: Fault, missing: &[&Question]) -> Fault {
+fn with_pages(mut fault: Fault, missing: &[&InputRequest]) -> Fault {
     for question in missing {
-        if let Question::Url { message, url, .. } = question {
+        if let InputRequest::Url { message, url, .. } = question {
             fault.detail.push_str(&format!("\n{message}\n{url}"));
         }
     }
@@ -252,18 +254,19 @@ fn with_pages(mut fault: Fault, missing: &[&Question]) -> Fault {
 
 /// The fault of a call that has to ask this of a client that cannot answer; its data says what the client would
 /// have to declare (2026-07-28 basic, missing required client capability).
-pub fn missing_capability(questions: &[&Question]) -> Fault {
-    let mut words: Vec<_> = questions.iter().map(|question| question.needed_words()).collect();
+pub fn missing_capability(questions: &[&InputRequest]) -> Fault {
+    let mut words: Vec<_> =
+        questions.iter().map(|question| question.required_capability_text()).collect();
     words.sort_unstable();
     words.dedup();
     let mut needed = json!({});
     for question in questions {
-        if let Ok(capability) = serde_json::from_str(question.needed_capability()) {
+        if let Ok(capability) = serde_json::from_str(question.required_capability()) {
             merge(&mut needed, capability);
         }
     }
     let detail = format!("This needs a client that supports {}.", words.join(" and "));
-    let data = Raw::of(&json!({"requiredCapabilities": needed}));
+    let data = Raw::from_value(&json!({"requiredCapabilities": needed}));
     Fault::new(FaultKind::MissingCapability, detail).with_data(data)
 }
 
@@ -288,7 +291,7 @@ pub(crate) fn drive<'a>(
     sealer: &'a Sealer,
     patience: Duration,
 ) -> BoxFuture<'a, Outcome> {
-    if call.operation.may_ask() && may_be_asked(call.context.caller()) {
+    if call.operation.may_require_input() && may_be_asked(call.context.caller()) {
         Box::pin(ask_in_rounds(call, next, sealer, patience))
     } else {
         next.call(call)
@@ -309,7 +312,7 @@ async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer, patience: Du
             again.context = call.context.with_round(round.clone());
         }
         let (mut asks, state) = match next.call(again).await {
-            Outcome::NeedInput { asks, state } => (asks, state),
+            Outcome::InputRequired { requests: asks, request_state: state } => (asks, state),
             done => {
                 if matches!(done, Outcome::Complete(_)) {
                     visits.tell_over(&call.context).await;
@@ -318,7 +321,7 @@ async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer, patience: Du
             }
         };
         round = round.after(state);
-        if caller.rules.asking == Asking::Reentrant {
+        if caller.rules.input_request_style == InputRequestStyle::MultiRoundTrip {
             return sealed(&call, asks, &round, sealer, patience);
         }
         let known = match visits.take_known(&mut asks) {
@@ -358,12 +361,12 @@ impl Round {
 }
 
 fn may_be_asked(caller: &Caller) -> bool {
-    caller.capabilities.can_be_asked() || caller.reentry.is_some()
+    caller.capabilities.accepts_input_requests() || caller.input_responses.is_some()
 }
 
 /// Sends the questions of one round together, in their order, and waits for all answers; the first refusal ends it.
-async fn ask_each(context: &Context, asks: Vec<Ask>) -> Result<Answers, Fault> {
-    let asking = asks.into_iter().map(|Ask { key, question }| {
+async fn ask_each(context: &Context, asks: Vec<KeyedInputRequest>) -> Result<Answers, Fault> {
+    let asking = asks.into_iter().map(|KeyedInputRequest { key, question }| {
         Box::pin(async move {
             let refused = |reason| Fault::new(FaultKind::InputRefused, reason);
             Ok((key, context.ask(question).await.map_err(refused)?))
@@ -399,11 +402,14 @@ where
 }
 
 /// A question as the client's revision can ask it.
-pub(crate) fn lowered(question: Question, rules: &Rules) -> (Question, Option<Lowered>) {
+pub(crate) fn lowered(
+    question: InputRequest,
+    rules: &Rules,
+) -> (InputRequest, Option<LoweredForm>) {
     match question {
-        Question::Form { message, schema } if rules.elicitation == Elicitation::Form => {
+        InputRequest::Form { message, schema } if rules.elicitation == ElicitationSupport::Form => {
             let form = lower_form(&schema);
-            (Question::Form { message, schema: form.schema.clone() }, Some(form))
+            (InputRequest::Form { message, schema: form.schema.clone() }, Some(form))
         }
         other => (other, None),
     }
@@ -412,14 +418,14 @@ pub(crate) fn lowered(question: Question, rules: &Rules) -> (Question, Option<Lo
 /// What a client brings: what was sealed in earlier rounds, and the new answers.
 pub(crate) fn opened(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {
     let mut round = Round::default();
-    let Some(reentry) = &call.context.caller().reentry else { return Ok(round) };
-    if let Some(state) = &reentry.state {
+    let Some(reentry) = &call.context.caller().input_responses else { return Ok(round) };
+    if let Some(state) = &reentry.request_state {
         let plain = with_binding(call, |binding| {
             sealer.open(Purpose::State, binding, now_ms(), state).map_err(refused_state)
         })?;
         round = serde_json::from_slice(&plain).unwrap_or_default();
     }
-    let given = reentry.answers.as_ref().and_then(Raw::object);
+    let given = reentry.responses.as_ref().and_then(Raw::as_object);
     for (key, value) in given.map(Object::members).into_iter().flatten() {
         if let Ok(answer) = Raw::parse(value) {
             round.answers.insert(key.into_owned(), answer);
@@ -430,7 +436,7 @@ pub(crate) fn opened(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {
 
 fn sealed(
     call: &Call,
-    asks: Vec<Ask>,
+    asks: Vec<KeyedInputRequest>,
     round: &Round,
     sealer: &Sealer,
     patience: Duration,
@@ -442,7 +448,7 @@ fn sealed(
         return Fault::new(FaultKind::InputRefused, "the answers so far are too long to keep")
             .into();
     }
-    Outcome::NeedInput { asks, state: Some(state) }
+    Outcome::InputRequired { requests: asks, request_state: Some(state) }
 }
 
 fn refused_state(error: SealError) -> Fault {
@@ -451,7 +457,8 @@ fn refused_state(error: SealError) -> Fault {
         SealError::Expired => "state_expired",
     };
     let detail = "`requestState` is not valid for this request";
-    Fault::new(FaultKind::StateRefused, detail).with_data(Raw::of(&json!({"reason": reason})))
+    Fault::new(FaultKind::StateRefused, detail)
+        .with_data(Raw::from_value(&json!({"reason": reason})))
 }
 
 /// Binds state to who asked for what: nobody else, and no other request, can use it

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use creole_proto::model::{Level, Question, Tasking};
-use creole_proto::op::{Caller, Event, Operation};
+use creole_proto::model::{InputRequest, Level, TaskPreference};
+use creole_proto::operation::{Caller, Event, Operation};
 use creole_proto::revision::{Era, Rules};
-use creole_proto::server::{Answer, CallKey};
+use creole_proto::server::{CallKey, InputResponse};
 use creole_proto::wire::Raw;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot, watch};
@@ -56,7 +56,7 @@ pub trait Outlet: Send + Sync {
     /// Tells what happens; waits while the client is slow.
     fn event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()>;
     /// Asks a question of a client that is asked in the middle of a call.
-    fn ask(&self, call: CallKey, question: Question) -> BoxFuture<'_, Answer>;
+    fn ask(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse>;
     /// Lets a client that can come back for the answer go until then. Most transports cannot.
     fn release(&self, _call: CallKey, _retry: Duration) {}
     /// Sends a log message that belongs to no call, if the client has a session and wants messages of this level. A
@@ -64,7 +64,7 @@ pub trait Outlet: Send + Sync {
     fn log(&self, _event: Event) {}
     /// Asks the client of a session a question that belongs to no call. The answer comes later; nothing comes if the
     /// client cannot be asked.
-    fn ask_session(&self, _question: Question) -> oneshot::Receiver<Answer> {
+    fn ask_session(&self, _question: InputRequest) -> oneshot::Receiver<InputResponse> {
         oneshot::channel().1
     }
     /// Changes whenever the client of a session says that its roots changed; nothing where there is no session.
@@ -113,7 +113,7 @@ impl ClientSession {
     ///
     /// # Errors
     /// When the client refuses, did not answer in time, or is gone.
-    pub async fn ask(&self, question: Question) -> Answer {
+    pub async fn ask(&self, question: InputRequest) -> InputResponse {
         let (question, form) = lowered(question, self.rules);
         // The session is not kept alive meanwhile.
         let waiting = self.outlet.upgrade().map(|outlet| outlet.ask_session(question));
@@ -122,7 +122,7 @@ impl ClientSession {
             None => None,
         };
         let answer = answered.unwrap_or_else(|| Err("the client cannot be asked".to_owned()))?;
-        Ok(form.map_or_else(|| answer.clone(), |form| form.raise(&answer)))
+        Ok(form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer)))
     }
 
     /// Changes whenever the client says that its roots changed.
@@ -183,7 +183,7 @@ enum Change {
     /// Of an event: the same, another, or nothing.
     Event(Box<dyn Fn(Event) -> Option<Event> + Send + Sync>),
     /// Of a question: the same, or another.
-    Question(Box<dyn Fn(Question) -> Question + Send + Sync>),
+    Question(Box<dyn Fn(InputRequest) -> InputRequest + Send + Sync>),
 }
 
 /// What one more round of a call begins with.
@@ -287,7 +287,7 @@ impl Context {
     #[must_use]
     pub fn with_questions(
         &self,
-        change: impl Fn(Question) -> Question + Send + Sync + 'static,
+        change: impl Fn(InputRequest) -> InputRequest + Send + Sync + 'static,
     ) -> Self {
         self.with_change(Change::Question(Box::new(change)))
     }
@@ -356,7 +356,7 @@ impl Context {
     /// beginning, with the answers so far, while the client is told of the task. Elsewhere, and in a task,
     /// it just goes on. For tools that [ask first](crate::Tool::asks_first).
     pub fn detach(&self) -> Result<(), ToolError> {
-        let stays = self.is_task() || self.shared.caller.tasking == Tasking::Never;
+        let stays = self.is_task() || self.shared.caller.task_preference == TaskPreference::Never;
         if stays { Ok(()) } else { Err(ToolError::Detach) }
     }
 
@@ -374,7 +374,7 @@ impl Context {
     /// Sends a log message, if the client wants messages of this level.
     pub async fn log(&self, level: Level, logger: Option<&str>, data: &impl Serialize) {
         if self.shared.caller.log.is_some_and(|least| level >= least) {
-            let (logger, data) = (logger.map(str::to_owned), Raw::of(data));
+            let (logger, data) = (logger.map(str::to_owned), Raw::from_value(data));
             self.event(Event::Log { level, logger, data }).await;
         }
     }
@@ -414,7 +414,7 @@ impl Context {
         self.round.as_ref()?.answers.get(key)
     }
 
-    pub(crate) async fn ask_now(&self, mut question: Question) -> Answer {
+    pub(crate) async fn ask_now(&self, mut question: InputRequest) -> InputResponse {
         for change in self.changes() {
             if let Change::Question(change) = change {
                 question = change(question);

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use creole_proto::fault::Fault;
-use creole_proto::model::{Definition, ListKind, Question};
-use creole_proto::op::Outcome;
+use creole_proto::model::{Definition, InputRequest, ListKind};
+use creole_proto::operation::Outcome;
 
 use crate::call::{Call, ConnectionId};
 
@@ -52,7 +52,7 @@ pub trait Middleware: Send + Sync {
     fn updated(&self, _uri: &str) {}
 
     /// Changes a question that belongs to no call, before the client is asked it.
-    fn change_question(&self, _question: &mut Question) {}
+    fn change_question(&self, _question: &mut InputRequest) {}
 
     /// Names that [`shape`](Self::shape) gave to items may be given to others, because some are gone: all items of
     /// the list are asked for again. Tells whether the layer gives names at all.
@@ -98,7 +98,7 @@ pub fn has_changed(layers: &[Arc<dyn Middleware>]) -> bool {
 }
 
 /// Has every layer change a question that belongs to no call, the innermost one first.
-pub fn change_question(layers: &[Arc<dyn Middleware>], question: &mut Question) {
+pub fn change_question(layers: &[Arc<dyn Middleware>], question: &mut InputRequest) {
     layers.iter().rev().for_each(|layer| layer.change_question(question));
 }
 

@@ -74,4 +74,4 @@ pub use creole_proto as proto;
 pub use creole_proto::model::{
     Content, Contents, Level, PromptMessage, PromptResult, Role, ToolResult,
 };
-pub use creole_proto::op::Outcome;
+pub use creole_proto::operation::Outcome;

@@ -7,9 +7,9 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use creole_proto::dialect::{Dialect, builtin};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{CacheHints, Implementation, Tasking};
-use creole_proto::op::{Operation, Outcome};
-use creole_proto::server::{Call as Started, Limits, Profile};
+use creole_proto::model::{CacheHints, Implementation, TaskPreference};
+use creole_proto::operation::{Operation, Outcome};
+use creole_proto::server::{Call as Started, Profile, ServerLimits};
 
 use crate::ask;
 use crate::call::{Call, Canceller, Context, Origin, Outlet, Round};
@@ -33,7 +33,7 @@ pub struct Server {
     identity: Implementation,
     instructions: Option<String>,
     dialect: Dialect,
-    limits: Limits,
+    limits: ServerLimits,
     page_size: usize,
     debug: bool,
     payloads: bool,
@@ -65,7 +65,7 @@ impl Server {
             },
             instructions: None,
             dialect: builtin("spec").expect("the dialect `spec` ships inside"),
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
             page_size: 100,
             debug: false,
             payloads: false,
@@ -108,7 +108,7 @@ impl Server {
 
     /// How much one connection may ask for.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -232,7 +232,7 @@ impl Server {
     fn build(self, before: Option<&Registry>) -> Shared {
         let sealer = self.sealer.unwrap_or_else(Sealer::random);
         let mut profile = Profile::new(self.dialect.clone(), self.limits).identity(&self.identity);
-        profile.observed = telemetry::is_on();
+        profile.is_observed = telemetry::is_on();
         let chain: Arc<[Arc<dyn Middleware>]> = self.chain.into();
         let settings = Settings {
             named: profile.identity.clone(),
@@ -375,7 +375,8 @@ impl Shared {
             Ok(Mode::Task) => return Box::pin(self.make_task(call)).await,
             Ok(Mode::Here) => {}
         }
-        let kept = (caller.tasking != Tasking::Never).then(|| Box::new(call.clone()));
+        let kept =
+            (caller.task_preference != TaskPreference::Never).then(|| Box::new(call.clone()));
         match (self.answer_here(call).await, kept) {
             (Outcome::Detach(state), Some(mut call)) => {
                 if state.is_some() {
@@ -405,7 +406,7 @@ impl Shared {
     fn answer_here(&self, call: Call) -> impl Future<Output = Outcome> {
         let tool = telemetry::observed_tool(&call.operation);
         let next = Next::new(&self.chain, &self.registry);
-        guarded(tool, ask::drive(call, next, &self.sealer, self.profile.limits.question))
+        guarded(tool, ask::drive(call, next, &self.sealer, self.profile.limits.input_timeout))
     }
 }
 

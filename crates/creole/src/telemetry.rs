@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use creole_proto::op::{Operation, Outcome, Payload};
-use creole_proto::server::{End, Observation};
+use creole_proto::operation::{Operation, Outcome, Payload};
+use creole_proto::server::{Observation, RequestEnd};
 use tracing::{Level, enabled, info};
 
 /// The target of all events about requests.
@@ -23,17 +23,17 @@ pub(crate) fn observe(observation: &Observation) {
         Observation::Received { method, id } => {
             info!(target: TARGET, method, id, "request received");
         }
-        Observation::Done { method, id, took, end } => {
+        Observation::Done { method, id, duration: took, end } => {
             let duration_us = microseconds(*took);
             match end {
-                End::Success => {
+                RequestEnd::Success => {
                     info!(target: TARGET, method, id, duration_us, outcome = "success", "request completed");
                 }
-                End::Error(kind) => {
+                RequestEnd::Error(kind) => {
                     let error = kind.name();
                     info!(target: TARGET, method, id, duration_us, outcome = "error", error, "request completed");
                 }
-                End::Cancelled => {
+                RequestEnd::Cancelled => {
                     info!(target: TARGET, method, id, duration_us, outcome = "cancelled", "request completed");
                 }
             }
@@ -50,7 +50,7 @@ pub(crate) fn tool_ran(tool: &str, took: Duration, outcome: &Outcome) {
     let outcome = match outcome {
         Outcome::Complete(Payload::Tool(result)) if result.is_error => "error",
         Outcome::Complete(_) => "success",
-        Outcome::NeedInput { .. } => "input_required",
+        Outcome::InputRequired { .. } => "input_required",
         Outcome::Detach(_) => "task",
         Outcome::Fail(_) => "error",
     };

@@ -5,7 +5,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{self, Ask, Content, TaskSupport, ToolAnnotations, ToolResult};
+use creole_proto::model::{
+    self, Content, KeyedInputRequest, TaskSupport, ToolAnnotations, ToolResult,
+};
 use creole_proto::wire::Raw;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -146,7 +148,7 @@ pub fn schema_of<T: JsonSchema>() -> Raw {
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
-    Raw::of(&schema)
+    Raw::from_value(&schema)
 }
 
 fn refused_arguments(error: serde_json::Error) -> ToolError {
@@ -161,7 +163,7 @@ pub enum ToolError {
     /// It was refused.
     Fault(Box<Fault>),
     /// The client has to answer something first.
-    Ask(Vec<Ask>),
+    Ask(Vec<KeyedInputRequest>),
     /// It goes on as a task.
     Detach,
 }
@@ -257,7 +259,7 @@ pub struct Json<T>(pub T);
 
 impl<T: Serialize> IntoToolResult for Json<T> {
     fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-        Ok(ToolResult::structured(Raw::of(&self.0)))
+        Ok(ToolResult::structured(Raw::from_value(&self.0)))
     }
 }
 

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use creole::ask::{form, sample};
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::Ask;
-use creole::proto::op::Operation;
-use creole::proto::server::Limits;
+use creole::proto::model::KeyedInputRequest;
+use creole::proto::operation::Operation;
+use creole::proto::server::ServerLimits;
 use creole::transport::{Memory, memory};
 use creole::{
     BoxFuture, Call, Context, Level, Middleware, Next, Outcome, Resource, Server, Service, Tool,
@@ -254,7 +254,7 @@ async fn a_refused_question_fails_the_call_without_an_invented_answer() {
 async fn questions_that_belong_together_go_out_together() {
     async fn both(_: Nothing, context: Context) -> Result<String, ToolError> {
         let question = form("?", &json!({"type": "object", "properties": {}}));
-        let ask = |key: &str| Ask { key: key.to_owned(), question: question.clone() };
+        let ask = |key: &str| KeyedInputRequest { key: key.to_owned(), question: question.clone() };
         context.ask_all(vec![ask("a"), ask("b")])?;
         Ok("thanks".to_owned())
     }
@@ -281,7 +281,7 @@ impl Middleware for Note {
             if let Operation::CallTool { name, .. } = &call.operation
                 && name == "forbidden"
             {
-                return Fault::new(FaultKind::UnknownTool, "").about(name).into();
+                return Fault::new(FaultKind::UnknownTool, "").with_subject(name).into();
             }
             let outcome = next.call(call).await;
             self.1.lock().unwrap().push(format!("{} out", self.0));
@@ -364,7 +364,7 @@ async fn a_call_that_takes_too_long_is_answered_and_stopped() {
 
 #[tokio::test]
 async fn more_calls_than_allowed_are_refused_and_the_others_go_on() {
-    let limits = Limits { calls: 2, ..Limits::default() };
+    let limits = ServerLimits { max_calls: 2, ..ServerLimits::default() };
     let service = Server::new("t").limits(limits).tool(Tool::new("slow", "Waits", slow)).start();
     let mut client = Client::connect(&service);
     client.initialize("2025-11-25", json!({})).await;

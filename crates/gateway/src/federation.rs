@@ -12,7 +12,7 @@ use creole::call::{Call, Context};
 use creole::chain::{BoxFuture, Middleware, Next};
 use creole::proto::fault::Fault;
 use creole::proto::model::{CacheHints, ListKind};
-use creole::proto::op::{Operation, Outcome, Page, Payload};
+use creole::proto::operation::{Operation, Outcome, Page, Payload};
 use creole::{Registry, Source, WeakRegistry};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};

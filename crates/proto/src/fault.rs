@@ -111,7 +111,7 @@ impl FaultKind {
     ];
 
     /// The kind of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
     }
 
@@ -131,7 +131,7 @@ impl Serialize for FaultKind {
 impl<'de> Deserialize<'de> for FaultKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Self::named(&name).ok_or_else(|| D::Error::custom("no kind of fault has this name"))
+        Self::from_name(&name).ok_or_else(|| D::Error::custom("no kind of fault has this name"))
     }
 }
 
@@ -168,8 +168,8 @@ impl Fault {
 
     /// The same fault, about `subject`; of a long one, which only a client can have made up, the beginning.
     #[must_use]
-    pub fn about(mut self, subject: &str) -> Self {
-        self.subject = subject.chars().take(LONGEST_SUBJECT).collect();
+    pub fn with_subject(mut self, subject: &str) -> Self {
+        self.subject = subject.chars().take(MAX_SUBJECT_CHARS).collect();
         self
     }
 
@@ -203,25 +203,25 @@ impl Fault {
 
     /// The same fault, as another server told it under this code.
     #[must_use]
-    pub fn told_as(mut self, code: i64) -> Self {
+    pub fn with_foreign_code(mut self, code: i64) -> Self {
         self.foreign_code = Some(code);
         self
     }
 }
 
 /// The longest part of a name or uri that an error repeats, in characters.
-const LONGEST_SUBJECT: usize = 256;
+const MAX_SUBJECT_CHARS: usize = 256;
 
 /// Where a fault is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Channel {
+pub enum ErrorChannel {
     /// As a JSON-RPC error with this code.
-    Protocol(i32),
+    ProtocolError(i32),
     /// As a tool result with `isError`, so that the model can react; outside of tool calls as an error
     /// with the code `otherwise`.
     ToolResult {
         /// The code where there is no tool result to put it in.
-        otherwise: i32,
+        fallback_code: i32,
     },
 }
 
@@ -231,7 +231,7 @@ pub enum DataShape {
     /// Nothing.
     None,
     /// The fault's own data.
-    Given,
+    FromFault,
     /// A string.
     Text(Cow<'static, str>),
     /// An object with these members; one whose text is `{trace}` is left out when there is no trace.
@@ -244,7 +244,7 @@ pub struct ErrorRow {
     /// The kind.
     pub kind: FaultKind,
     /// Where it is told.
-    pub channel: Channel,
+    pub channel: ErrorChannel,
     /// The message; `{tool}`, `{method}`, `{uri}` and `{prompt}` stand for the subject, `{detail}` and
     /// `{trace}` for what they say.
     pub message: Cow<'static, str>,
@@ -256,7 +256,7 @@ impl ErrorRow {
     /// A row made of constants.
     pub const fn fixed(
         kind: FaultKind,
-        channel: Channel,
+        channel: ErrorChannel,
         message: &'static str,
         data: DataShape,
     ) -> Self {
@@ -264,74 +264,79 @@ impl ErrorRow {
     }
 
     /// The message for this fault.
-    pub fn message(&self, fault: &Fault) -> String {
+    pub fn format_message(&self, fault: &Fault) -> String {
         // Another server's sentence was written from such a row already.
         match fault.foreign_code.is_some() && self.message.contains("{detail}") {
             true => fault.detail.clone(),
-            false => fill(&self.message, fault),
+            false => fill_template(&self.message, fault),
         }
     }
 
     /// The data for this fault, as JSON text.
-    pub fn data(&self, fault: &Fault) -> Option<String> {
+    pub fn format_data(&self, fault: &Fault) -> Option<String> {
         match &self.data {
             DataShape::None => None,
-            DataShape::Given => fault.data.as_ref().map(|data| data.as_str().to_string()),
-            DataShape::Text(template) => Some(quoted(&fill(template, fault))),
-            DataShape::Members(members) => Some(object(members, fault)),
+            DataShape::FromFault => fault.data.as_ref().map(|data| data.as_str().to_string()),
+            DataShape::Text(template) => Some(quote_to_string(&fill_template(template, fault))),
+            DataShape::Members(members) => Some(encode_members(members, fault)),
         }
     }
 }
 
 /// How the specification and good custom write each fault, where no revision or dialect says otherwise.
 pub const COMMON_ERRORS: &[ErrorRow] = &[
-    protocol(FaultKind::Parse, -32700, "Parse error: {detail}"),
-    protocol(FaultKind::InvalidRequest, -32600, "Invalid request: {detail}"),
-    protocol(FaultKind::MissingMethod, -32600, "Invalid request: {detail}"),
-    protocol(FaultKind::MethodNotFound, -32601, "Method not found: {method}"),
-    protocol(FaultKind::InvalidParams, -32602, "Invalid params: {detail}"),
-    protocol(FaultKind::Internal, -32603, "Internal error: {detail}"),
-    protocol(FaultKind::NotInitialized, -32600, "Invalid request: {detail}"),
-    protocol(FaultKind::AlreadyInitialized, -32600, "Invalid request: {detail}"),
-    protocol(FaultKind::UnknownTool, -32602, "Unknown tool: {tool}"),
-    result(FaultKind::InvalidArguments, -32602, "Invalid arguments for tool {tool}: {detail}"),
-    result(FaultKind::ToolFailed, -32603, "{detail}"),
-    protocol(FaultKind::ToolPanicked, -32603, "Internal error: tool {tool} broke down"),
-    given(FaultKind::ResourceNotFound, -32602, "Resource not found: {uri}"),
-    given(FaultKind::ResourceDenied, -32602, "Resource not found: {uri}"),
-    protocol(FaultKind::UnknownPrompt, -32602, "Unknown prompt: {prompt}"),
-    given(FaultKind::BackendUnavailable, -32603, "Internal error: {detail}"),
-    protocol(FaultKind::HeaderMismatch, -32020, "Header mismatch: {detail}"),
-    given(FaultKind::UnsupportedVersion, -32022, "Unsupported protocol version"),
-    given(FaultKind::MissingCapability, -32021, "{detail}"),
-    given(FaultKind::StateRefused, -32602, "Invalid params: {detail}"),
-    result(FaultKind::InputRefused, -32603, "Input refused: {detail}"),
-    given(FaultKind::Timeout, -32603, "Internal error: {detail}"),
-    given(FaultKind::Busy, -32603, "Server busy: {detail}"),
-    protocol(FaultKind::UnknownTask, -32602, "Task not found"),
-    protocol(FaultKind::TaskOver, -32602, "Cannot cancel the task: {detail}"),
-    given(FaultKind::TaskCancelled, -32603, "Task cancelled: {detail}"),
-    given(FaultKind::TaskRequired, -32021, "{detail}"),
-    protocol(FaultKind::TaskForbidden, -32601, "Method not found: {detail}"),
-    given(FaultKind::Foreign, -32603, "{detail}"),
+    protocol_error(FaultKind::Parse, -32700, "Parse error: {detail}"),
+    protocol_error(FaultKind::InvalidRequest, -32600, "Invalid request: {detail}"),
+    protocol_error(FaultKind::MissingMethod, -32600, "Invalid request: {detail}"),
+    protocol_error(FaultKind::MethodNotFound, -32601, "Method not found: {method}"),
+    protocol_error(FaultKind::InvalidParams, -32602, "Invalid params: {detail}"),
+    protocol_error(FaultKind::Internal, -32603, "Internal error: {detail}"),
+    protocol_error(FaultKind::NotInitialized, -32600, "Invalid request: {detail}"),
+    protocol_error(FaultKind::AlreadyInitialized, -32600, "Invalid request: {detail}"),
+    protocol_error(FaultKind::UnknownTool, -32602, "Unknown tool: {tool}"),
+    tool_result(FaultKind::InvalidArguments, -32602, "Invalid arguments for tool {tool}: {detail}"),
+    tool_result(FaultKind::ToolFailed, -32603, "{detail}"),
+    protocol_error(FaultKind::ToolPanicked, -32603, "Internal error: tool {tool} broke down"),
+    protocol_with_data(FaultKind::ResourceNotFound, -32602, "Resource not found: {uri}"),
+    protocol_with_data(FaultKind::ResourceDenied, -32602, "Resource not found: {uri}"),
+    protocol_error(FaultKind::UnknownPrompt, -32602, "Unknown prompt: {prompt}"),
+    protocol_with_data(FaultKind::BackendUnavailable, -32603, "Internal error: {detail}"),
+    protocol_error(FaultKind::HeaderMismatch, -32020, "Header mismatch: {detail}"),
+    protocol_with_data(FaultKind::UnsupportedVersion, -32022, "Unsupported protocol version"),
+    protocol_with_data(FaultKind::MissingCapability, -32021, "{detail}"),
+    protocol_with_data(FaultKind::StateRefused, -32602, "Invalid params: {detail}"),
+    tool_result(FaultKind::InputRefused, -32603, "Input refused: {detail}"),
+    protocol_with_data(FaultKind::Timeout, -32603, "Internal error: {detail}"),
+    protocol_with_data(FaultKind::Busy, -32603, "Server busy: {detail}"),
+    protocol_error(FaultKind::UnknownTask, -32602, "Task not found"),
+    protocol_error(FaultKind::TaskOver, -32602, "Cannot cancel the task: {detail}"),
+    protocol_with_data(FaultKind::TaskCancelled, -32603, "Task cancelled: {detail}"),
+    protocol_with_data(FaultKind::TaskRequired, -32021, "{detail}"),
+    protocol_error(FaultKind::TaskForbidden, -32601, "Method not found: {detail}"),
+    protocol_with_data(FaultKind::Foreign, -32603, "{detail}"),
 ];
 
-const fn protocol(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {
-    ErrorRow::fixed(kind, Channel::Protocol(code), message, DataShape::None)
+const fn protocol_error(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {
+    ErrorRow::fixed(kind, ErrorChannel::ProtocolError(code), message, DataShape::None)
 }
 
-const fn given(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {
-    ErrorRow::fixed(kind, Channel::Protocol(code), message, DataShape::Given)
+const fn protocol_with_data(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {
+    ErrorRow::fixed(kind, ErrorChannel::ProtocolError(code), message, DataShape::FromFault)
 }
 
-const fn result(kind: FaultKind, otherwise: i32, message: &'static str) -> ErrorRow {
-    ErrorRow::fixed(kind, Channel::ToolResult { otherwise }, message, DataShape::None)
+const fn tool_result(kind: FaultKind, otherwise: i32, message: &'static str) -> ErrorRow {
+    ErrorRow::fixed(
+        kind,
+        ErrorChannel::ToolResult { fallback_code: otherwise },
+        message,
+        DataShape::None,
+    )
 }
 
 /// The variables that a template may use.
-pub const VARIABLES: [&str; 6] = ["tool", "method", "uri", "prompt", "detail", "trace"];
+pub const TEMPLATE_VARIABLES: [&str; 6] = ["tool", "method", "uri", "prompt", "detail", "trace"];
 
-fn fill(template: &str, fault: &Fault) -> String {
+fn fill_template(template: &str, fault: &Fault) -> String {
     let mut filled =
         String::with_capacity(template.len() + fault.subject.len() + fault.detail.len());
     let mut rest = template;
@@ -358,18 +363,22 @@ fn fill(template: &str, fault: &Fault) -> String {
     filled
 }
 
-fn object(members: &[(Cow<'static, str>, Cow<'static, str>)], fault: &Fault) -> String {
+fn encode_members(members: &[(Cow<'static, str>, Cow<'static, str>)], fault: &Fault) -> String {
     let mut parts = Vec::new();
     for (key, template) in members {
         if template == "{trace}" && fault.trace.is_none() {
             continue;
         }
-        parts.push(alloc::format!("{}:{}", quoted(key), quoted(&fill(template, fault))));
+        parts.push(alloc::format!(
+            "{}:{}",
+            quote_to_string(key),
+            quote_to_string(&fill_template(template, fault))
+        ));
     }
     alloc::format!("{{{}}}", parts.join(","))
 }
 
-fn quoted(text: &str) -> String {
+fn quote_to_string(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len() + 2);
     quote(&mut out, text);
     String::from_utf8(out).unwrap_or_default()
@@ -390,16 +399,16 @@ mod tests {
 
     #[test]
     fn a_template_takes_subject_and_detail_and_leaves_other_braces_alone() {
-        let fault = Fault::new(FaultKind::ToolFailed, "no {tool}").about("add");
-        assert_eq!(fill("{tool}: {detail} {x} {", &fault), "add: no {tool} {x} {");
+        let fault = Fault::new(FaultKind::ToolFailed, "no {tool}").with_subject("add");
+        assert_eq!(fill_template("{tool}: {detail} {x} {", &fault), "add: no {tool} {x} {");
     }
 
     #[test]
     fn a_member_that_is_only_the_trace_is_left_out_without_one() {
         let members = [("tool".into(), "{tool}".into()), ("stacktrace".into(), "{trace}".into())];
-        let mut fault = Fault::new(FaultKind::ToolFailed, "").about("a\"b");
-        assert_eq!(object(&members, &fault), r#"{"tool":"a\"b"}"#);
+        let mut fault = Fault::new(FaultKind::ToolFailed, "").with_subject("a\"b");
+        assert_eq!(encode_members(&members, &fault), r#"{"tool":"a\"b"}"#);
         fault.trace = Some("at x".into());
-        assert_eq!(object(&members, &fault), r#"{"tool":"a\"b","stacktrace":"at x"}"#);
+        assert_eq!(encode_members(&members, &fault), r#"{"tool":"a\"b","stacktrace":"at x"}"#);
     }
 }

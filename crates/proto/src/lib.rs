@@ -7,9 +7,9 @@
 //! ```
 //! use core::time::Duration;
 //! use creole_proto::dialect::builtin;
-//! use creole_proto::server::{Limits, Machine, Outbox, Profile};
+//! use creole_proto::server::{Machine, Outbox, Profile, ServerLimits};
 //!
-//! let profile = Profile::new(builtin("spec").expect("ships inside"), Limits::default());
+//! let profile = Profile::new(builtin("spec").expect("ships inside"), ServerLimits::default());
 //! let mut machine = Machine::new(profile.into());
 //! let mut out = Outbox::default();
 //! machine.receive(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, Duration::ZERO, &mut out);
@@ -25,7 +25,7 @@ pub mod client;
 pub mod dialect;
 mod encode;
 pub mod fault;
-mod frames;
+mod frame_buffer;
 pub mod framing;
 pub mod http;
 pub mod lifecycle;
@@ -33,8 +33,8 @@ pub mod message;
 pub mod meta;
 pub mod method;
 pub mod model;
-pub mod op;
+pub mod monotonic_map;
+pub mod operation;
 pub mod revision;
-pub mod rising;
 pub mod server;
 pub mod wire;

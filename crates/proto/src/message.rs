@@ -3,13 +3,13 @@
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 
-use crate::dialect::{Dialect, MissingId, NullId, RefusedId};
+use crate::dialect::{Dialect, MissingIdPolicy, NullIdPolicy, RejectedIdPolicy};
 use crate::fault::{Fault, FaultKind};
 use crate::wire::{Fields, Id, Object, unquote};
 
 /// A message of a client.
 #[derive(Debug)]
-pub enum Message<'a> {
+pub enum ClientMessage<'a> {
     /// It wants an answer.
     Request {
         /// The id to answer with.
@@ -31,13 +31,13 @@ pub enum Message<'a> {
         /// The id of that request.
         id: Id,
         /// The raw result, or the raw error.
-        answer: Result<&'a str, &'a str>,
+        result: Result<&'a str, &'a str>,
     },
 }
 
 /// A message that is refused as a whole.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct RejectedMessage {
     /// Why.
     pub fault: Box<Fault>,
     /// The id to answer with, if it could be read.
@@ -45,14 +45,19 @@ pub struct Refusal {
 }
 
 /// Tells what a scanned message is.
-pub fn classify<'a>(fields: &Fields<'a>, dialect: &Dialect) -> Result<Message<'a>, Refusal> {
-    check_envelope(fields).and_then(|()| message(fields, dialect)).map_err(|fault| Refusal {
-        id: match dialect.refused_id {
-            // Without a method it is still a request.
-            RefusedId::Null if fault.kind != FaultKind::MissingMethod => None,
-            _ => fields.id.and_then(|raw| dialect.id(raw).ok()),
-        },
-        fault: Box::new(fault),
+pub fn classify<'a>(
+    fields: &Fields<'a>,
+    dialect: &Dialect,
+) -> Result<ClientMessage<'a>, RejectedMessage> {
+    check_envelope(fields).and_then(|()| read_message(fields, dialect)).map_err(|fault| {
+        RejectedMessage {
+            id: match dialect.refused_id {
+                // Without a method it is still a request.
+                RejectedIdPolicy::Null if fault.kind != FaultKind::MissingMethod => None,
+                _ => fields.id.and_then(|raw| dialect.parse_id(raw).ok()),
+            },
+            fault: Box::new(fault),
+        }
     })
 }
 
@@ -74,27 +79,28 @@ fn check_envelope(fields: &Fields<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn message<'a>(fields: &Fields<'a>, dialect: &Dialect) -> Result<Message<'a>, Fault> {
-    let Some(method) = fields.method else { return answer(fields) };
+fn read_message<'a>(fields: &Fields<'a>, dialect: &Dialect) -> Result<ClientMessage<'a>, Fault> {
+    let Some(method) = fields.method else { return read_response(fields) };
     let method = match unquote(method) {
         Some(method) if !method.is_empty() => method,
         _ => return Err(invalid("`method` must be a string that is not empty")),
     };
-    let params = params(fields)?;
+    let params = read_params(fields)?;
     let notification = match fields.id {
-        None => dialect.missing_id == MissingId::Notification,
-        Some(id) => id == "null" && dialect.null_id == NullId::Notification,
+        None => dialect.missing_id == MissingIdPolicy::Notification,
+        Some(id) => id == "null" && dialect.null_id == NullIdPolicy::Notification,
     };
     if notification {
-        return Ok(Message::Notification { method, params });
+        return Ok(ClientMessage::Notification { method, params });
     }
     let id = fields.id.ok_or_else(|| invalid("`id` is missing"))?;
-    let id =
-        dialect.id(id).map_err(|_| invalid("`id` must be a string or an integer, and short"))?;
-    Ok(Message::Request { id, method, params })
+    let id = dialect
+        .parse_id(id)
+        .map_err(|_| invalid("`id` must be a string or an integer, and short"))?;
+    Ok(ClientMessage::Request { id, method, params })
 }
 
-fn params<'a>(fields: &Fields<'a>) -> Result<Option<Object<'a>>, Fault> {
+fn read_params<'a>(fields: &Fields<'a>) -> Result<Option<Object<'a>>, Fault> {
     match fields.params {
         // Some clients write null for "none"; no revision gives it another meaning.
         None | Some("null") => Ok(None),
@@ -105,7 +111,7 @@ fn params<'a>(fields: &Fields<'a>) -> Result<Option<Object<'a>>, Fault> {
     }
 }
 
-fn answer<'a>(fields: &Fields<'a>) -> Result<Message<'a>, Fault> {
+fn read_response<'a>(fields: &Fields<'a>) -> Result<ClientMessage<'a>, Fault> {
     let answer = match (fields.result, fields.error) {
         (Some(result), None) => Ok(result),
         (None, Some(error)) => Err(error),
@@ -114,7 +120,7 @@ fn answer<'a>(fields: &Fields<'a>) -> Result<Message<'a>, Fault> {
     };
     let id = fields.id.and_then(|raw| Id::parse(raw).ok());
     let id = id.ok_or_else(|| invalid("an answer needs the `id` of its request"))?;
-    Ok(Message::Response { id, answer })
+    Ok(ClientMessage::Response { id, result: answer })
 }
 
 fn invalid(detail: &str) -> Fault {

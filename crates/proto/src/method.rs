@@ -92,7 +92,7 @@ impl Method {
     ];
 
     /// The method of that standard name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(method, _)| *method)
     }
 
@@ -119,7 +119,7 @@ impl MethodSet {
     }
 
     /// This set and that one.
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -142,7 +142,7 @@ mod tests {
     fn the_table_stands_in_the_order_of_the_enum() {
         for (position, (method, name)) in Method::ALL.iter().enumerate() {
             assert_eq!(*method as usize, position, "{name}");
-            assert_eq!(Method::named(name), Some(*method));
+            assert_eq!(Method::from_name(name), Some(*method));
             assert_eq!(method.name(), *name);
         }
     }

@@ -3,7 +3,7 @@
 //! Code elsewhere asks for a rule (`rules.batches`) and never compares versions, so a new revision is one
 //! more row of this table.
 
-use crate::fault::{Channel, DataShape, ErrorRow, FaultKind};
+use crate::fault::{DataShape, ErrorChannel, ErrorRow, FaultKind};
 use crate::method::{Method, MethodSet};
 
 /// An official revision of the protocol.
@@ -32,7 +32,7 @@ impl Revision {
     ];
 
     /// The revision of that date.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.rules().name == name)
     }
 
@@ -59,16 +59,16 @@ pub enum Era {
 
 /// How a server asks the client something in the middle of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asking {
+pub enum InputRequestStyle {
     /// By a request of its own, while the call stays open.
     Inline,
     /// By ending the call with `input_required`; the client calls again with the answers.
-    Reentrant,
+    MultiRoundTrip,
 }
 
 /// What a tool result may carry besides content blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Structured {
+pub enum StructuredContent {
     /// Nothing.
     Absent,
     /// A JSON object.
@@ -79,7 +79,7 @@ pub enum Structured {
 
 /// What the client may be asked to fill in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Elicitation {
+pub enum ElicitationSupport {
     /// Nothing.
     Absent,
     /// A flat form.
@@ -92,12 +92,12 @@ pub enum Elicitation {
 
 /// What kind of tasks there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tasks {
+pub enum TaskModel {
     /// None.
     Absent,
     /// The client asks for a task; what it comes to is fetched by a request that waits
     /// (2025-11-25 basic/utilities/tasks).
-    Wanted,
+    ClientRequested,
     /// The server makes a task where the client declares the extension; what it comes to is part of how it
     /// stands (SEP-2663, `io.modelcontextprotocol/tasks`).
     Extension,
@@ -133,9 +133,9 @@ pub struct Rules {
     /// Whether one frame may hold several messages.
     pub batches: bool,
     /// How the client is asked.
-    pub asking: Asking,
+    pub input_request_style: InputRequestStyle,
     /// What the client may be asked to fill in.
-    pub elicitation: Elicitation,
+    pub elicitation: ElicitationSupport,
     /// Whether results carry `resultType`.
     pub result_type: bool,
     /// Whether cacheable results carry `ttlMs` and `cacheScope`.
@@ -153,9 +153,9 @@ pub struct Rules {
     /// Whether content may be a link to a resource.
     pub resource_links: bool,
     /// What a tool result may carry besides content blocks.
-    pub structured: Structured,
+    pub structured_content: StructuredContent,
     /// What kind of tasks there are.
-    pub tasks: Tasks,
+    pub tasks: TaskModel,
     /// Whether capabilities may name extensions. The schema of 2025-11-25 has no place for them, and clients and
     /// servers put them there nevertheless.
     pub extensions: bool,
@@ -163,7 +163,7 @@ pub struct Rules {
     pub sampling_details: bool,
     /// Whether the codes from -32099 to -32000 mean only what the specification says
     /// (2026-07-28 basic, error codes).
-    pub codes_reserved: bool,
+    pub reserved_error_codes: bool,
     /// What stands for an id that could not be read.
     pub unreadable_id: UnreadableId,
     /// The HTTP statuses of answers that tell a fault; one that is not listed is told with 200.
@@ -196,7 +196,7 @@ const SESSION_METHODS: MethodSet = MethodSet::of(&[
     Method::RootsChanged,
 ]);
 
-const WANTED_TASK_METHODS: MethodSet =
+const CLIENT_REQUESTED_TASK_METHODS: MethodSet =
     MethodSet::of(&[Method::GetTask, Method::TaskResult, Method::ListTasks, Method::CancelTask]);
 
 const STATELESS_METHODS: MethodSet = MethodSet::of(&[
@@ -222,40 +222,41 @@ const SKILLS_METHODS: MethodSet =
     MethodSet::of(&[Method::ListSkills, Method::GetSkill, Method::ReadDirectory]);
 
 /// Until 2025-06-18 a tool's arguments were checked by the protocol, not by the tool (SEP-1303 changed it).
-const ARGUMENTS_ARE_PROTOCOL: ErrorRow = ErrorRow::fixed(
+const INVALID_ARGUMENTS_AS_ERROR: ErrorRow = ErrorRow::fixed(
     FaultKind::InvalidArguments,
-    Channel::Protocol(-32602),
-    ARGUMENTS_TEXT,
+    ErrorChannel::ProtocolError(-32602),
+    INVALID_ARGUMENTS_MESSAGE,
     DataShape::None,
 );
-const ARGUMENTS_TEXT: &str = "Invalid arguments for tool {tool}: {detail}";
+const INVALID_ARGUMENTS_MESSAGE: &str = "Invalid arguments for tool {tool}: {detail}";
 
 /// Until 2025-11-25 a missing resource had a code of its own.
-const RESOURCE_CODE: ErrorRow = ErrorRow::fixed(
+const RESOURCE_NOT_FOUND_WITH_OWN_CODE: ErrorRow = ErrorRow::fixed(
     FaultKind::ResourceNotFound,
-    Channel::Protocol(-32002),
+    ErrorChannel::ProtocolError(-32002),
     "Resource not found: {uri}",
-    DataShape::Given,
+    DataShape::FromFault,
 );
 
 /// Before 2026-07-28 there is no code for a capability that the client lacks: the model is told.
-const CAPABILITY_IS_A_RESULT: ErrorRow = ErrorRow::fixed(
+const MISSING_CAPABILITY_AS_RESULT: ErrorRow = ErrorRow::fixed(
     FaultKind::MissingCapability,
-    Channel::ToolResult { otherwise: -32603 },
+    ErrorChannel::ToolResult { fallback_code: -32603 },
     "{detail}",
     DataShape::None,
 );
 
 /// In 2025-11-25 a tool that only runs as a task does not exist for other calls (basic/utilities/tasks,
 /// tool-level negotiation).
-const TASK_IS_A_METHOD: ErrorRow = ErrorRow::fixed(
+const TASK_REQUIRED_AS_METHOD_NOT_FOUND: ErrorRow = ErrorRow::fixed(
     FaultKind::TaskRequired,
-    Channel::Protocol(-32601),
+    ErrorChannel::ProtocolError(-32601),
     "Method not found: {detail}",
     DataShape::None,
 );
 
-const OLD_ERRORS: &[ErrorRow] = &[ARGUMENTS_ARE_PROTOCOL, RESOURCE_CODE, CAPABILITY_IS_A_RESULT];
+const ERRORS_BEFORE_2025_11_25: &[ErrorRow] =
+    &[INVALID_ARGUMENTS_AS_ERROR, RESOURCE_NOT_FOUND_WITH_OWN_CODE, MISSING_CAPABILITY_AS_RESULT];
 
 /// In a session a status tells of the message and not of what came of it: 404 would end the session.
 const SESSION_STATUSES: &[(FaultKind, u16)] = &[
@@ -278,14 +279,14 @@ const STATELESS_STATUSES: &[(FaultKind, u16)] = &[
     (FaultKind::MethodNotFound, 404),
 ];
 
-const HANDSHAKE: Rules = Rules {
+const RULES_2024_11_05: Rules = Rules {
     revision: Revision::V2024_11_05,
     name: "2024-11-05",
     era: Era::Handshake,
     methods: SESSION_METHODS,
     batches: false,
-    asking: Asking::Inline,
-    elicitation: Elicitation::Absent,
+    input_request_style: InputRequestStyle::Inline,
+    elicitation: ElicitationSupport::Absent,
     result_type: false,
     cache_hints: false,
     identity_in_results: false,
@@ -294,65 +295,69 @@ const HANDSHAKE: Rules = Rules {
     completions_capability: false,
     audio: false,
     resource_links: false,
-    structured: Structured::Absent,
-    tasks: Tasks::Absent,
+    structured_content: StructuredContent::Absent,
+    tasks: TaskModel::Absent,
     extensions: false,
     sampling_details: false,
-    codes_reserved: false,
+    reserved_error_codes: false,
     unreadable_id: UnreadableId::Null,
     http_statuses: SESSION_STATUSES,
     version_header: false,
     primed_streams: false,
-    errors: OLD_ERRORS,
+    errors: ERRORS_BEFORE_2025_11_25,
 };
 
 static RULES: [Rules; 5] = [
-    HANDSHAKE,
+    RULES_2024_11_05,
     Rules {
         revision: Revision::V2025_03_26,
         name: "2025-03-26",
         batches: true,
         completions_capability: true,
         audio: true,
-        ..HANDSHAKE
+        ..RULES_2024_11_05
     },
     Rules {
         revision: Revision::V2025_06_18,
         name: "2025-06-18",
-        elicitation: Elicitation::Form,
+        elicitation: ElicitationSupport::Form,
         completions_capability: true,
         audio: true,
         resource_links: true,
-        structured: Structured::Object,
+        structured_content: StructuredContent::Object,
         version_header: true,
-        ..HANDSHAKE
+        ..RULES_2024_11_05
     },
     Rules {
         revision: Revision::V2025_11_25,
         name: "2025-11-25",
-        methods: SESSION_METHODS.and(WANTED_TASK_METHODS),
-        elicitation: Elicitation::FormAndNamedUrl,
+        methods: SESSION_METHODS.union(CLIENT_REQUESTED_TASK_METHODS),
+        elicitation: ElicitationSupport::FormAndNamedUrl,
         completions_capability: true,
         audio: true,
         resource_links: true,
-        structured: Structured::Object,
-        tasks: Tasks::Wanted,
+        structured_content: StructuredContent::Object,
+        tasks: TaskModel::ClientRequested,
         extensions: true,
         sampling_details: true,
         unreadable_id: UnreadableId::Omit,
         version_header: true,
         primed_streams: true,
-        errors: &[RESOURCE_CODE, CAPABILITY_IS_A_RESULT, TASK_IS_A_METHOD],
-        ..HANDSHAKE
+        errors: &[
+            RESOURCE_NOT_FOUND_WITH_OWN_CODE,
+            MISSING_CAPABILITY_AS_RESULT,
+            TASK_REQUIRED_AS_METHOD_NOT_FOUND,
+        ],
+        ..RULES_2024_11_05
     },
     Rules {
         revision: Revision::V2026_07_28,
         name: "2026-07-28",
         era: Era::Stateless,
-        methods: STATELESS_METHODS.and(SKILLS_METHODS),
+        methods: STATELESS_METHODS.union(SKILLS_METHODS),
         batches: false,
-        asking: Asking::Reentrant,
-        elicitation: Elicitation::FormAndUrl,
+        input_request_style: InputRequestStyle::MultiRoundTrip,
+        elicitation: ElicitationSupport::FormAndUrl,
         result_type: true,
         cache_hints: true,
         identity_in_results: true,
@@ -361,11 +366,11 @@ static RULES: [Rules; 5] = [
         completions_capability: true,
         audio: true,
         resource_links: true,
-        structured: Structured::Any,
-        tasks: Tasks::Extension,
+        structured_content: StructuredContent::Any,
+        tasks: TaskModel::Extension,
         extensions: true,
         sampling_details: true,
-        codes_reserved: true,
+        reserved_error_codes: true,
         unreadable_id: UnreadableId::Omit,
         http_statuses: STATELESS_STATUSES,
         version_header: true,
@@ -382,7 +387,7 @@ mod tests {
     fn the_table_stands_in_the_order_of_the_enum() {
         for revision in Revision::ALL {
             assert_eq!(revision.rules().revision, revision);
-            assert_eq!(Revision::named(revision.rules().name), Some(revision));
+            assert_eq!(Revision::from_name(revision.rules().name), Some(revision));
         }
     }
 

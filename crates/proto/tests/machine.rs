@@ -10,15 +10,15 @@ mod watch;
 use core::time::Duration;
 
 use creole_proto::dialect::builtin;
-use creole_proto::framing::{Line, Lines};
-use creole_proto::op::{Outcome, Payload};
-use creole_proto::server::{Action, Limits, Machine, Outbox, Profile};
+use creole_proto::framing::{FramedLine, LineDecoder};
+use creole_proto::operation::{Outcome, Payload};
+use creole_proto::server::{Action, Machine, Outbox, Profile, ServerLimits};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, proptest};
 use proptest::sample::select;
 
-use said::{Said, Step};
-use watch::Watch;
+use said::{ClientLine, MachineStep};
+use watch::MachineAudit;
 
 /// The machine under the official rules, under strict states with batches, and under a protocol of its own.
 const DIALECTS: &[&str] = &["spec", "bossman", "bb-mcp-server"];
@@ -30,7 +30,7 @@ proptest! {
     fn every_request_is_answered_once_or_cancelled_whatever_happens(
         dialect in select(DIALECTS), prelude in said::prelude(), steps in vec(said::step(), 0..60)
     ) {
-        let mut watch = Watch::new(builtin(dialect).unwrap());
+        let mut watch = MachineAudit::new(builtin(dialect).unwrap());
         prelude.iter().chain(&steps).for_each(|step| watch.take(step));
         watch.close();
         watch.settle_accounts();
@@ -40,7 +40,7 @@ proptest! {
     fn every_call_ends_by_itself(
         dialect in select(DIALECTS), prelude in said::prelude(), steps in vec(said::step(), 0..30)
     ) {
-        let mut watch = Watch::new(builtin(dialect).unwrap());
+        let mut watch = MachineAudit::new(builtin(dialect).unwrap());
         prelude.iter().chain(&steps).for_each(|step| watch.take(step));
         watch.wait_for_all();
         watch.close();
@@ -54,7 +54,7 @@ proptest! {
         before in vec(said::step(), 0..30),
         after in vec(said::step(), 1..30),
     ) {
-        let mut watch = Watch::new(builtin(dialect).unwrap());
+        let mut watch = MachineAudit::new(builtin(dialect).unwrap());
         prelude.iter().chain(&before).for_each(|step| watch.take(step));
         watch.close();
         for step in &after {
@@ -66,12 +66,12 @@ proptest! {
     fn the_outcome_of_a_cancelled_call_is_dropped(
         prelude in said::prelude(), request in said::request(), outcome in said::outcome(),
     ) {
-        let mut watch = Watch::new(builtin("spec").unwrap());
+        let mut watch = MachineAudit::new(builtin("spec").unwrap());
         prelude.iter().for_each(|step| watch.take(step));
-        watch.take(&Step::Say(request.clone()));
-        watch.take(&Step::Say(Said::Cancel(request.id().unwrap())));
+        watch.take(&MachineStep::Say(request.clone()));
+        watch.take(&MachineStep::Say(ClientLine::Cancel(request.id().unwrap())));
         let silent = watch.is_idle();
-        watch.take(&Step::Finish(0, outcome));
+        watch.take(&MachineStep::Finish(0, outcome));
         assert!(!silent || watch.said_nothing_last());
     }
 
@@ -100,9 +100,9 @@ proptest! {
 
 /// What a server with an endpoint that answers at once sends for these chunks.
 fn conversation(dialect: &str, chunks: &[&[u8]]) -> Vec<u8> {
-    let mut lines = Lines::new(4096);
+    let mut lines = LineDecoder::new(4096);
     let mut machine =
-        Machine::new(Profile::new(builtin(dialect).unwrap(), Limits::default()).into());
+        Machine::new(Profile::new(builtin(dialect).unwrap(), ServerLimits::default()).into());
     let mut out = Outbox::default();
     for chunk in chunks {
         lines.feed(chunk, |line| hear(line, &mut machine, &mut out));
@@ -114,11 +114,11 @@ fn conversation(dialect: &str, chunks: &[&[u8]]) -> Vec<u8> {
     out.take_bytes()
 }
 
-fn hear(line: Line<'_>, machine: &mut Machine, out: &mut Outbox) {
+fn hear(line: FramedLine<'_>, machine: &mut Machine, out: &mut Outbox) {
     match line {
-        Line::Complete(frame) => machine.receive(frame, Duration::ZERO, out),
-        Line::TooLong(_) => machine.overlong(out),
-        Line::TooLongEnd(_) => {}
+        FramedLine::Complete(frame) => machine.receive(frame, Duration::ZERO, out),
+        FramedLine::TooLong(_) => machine.reject_overlong(out),
+        FramedLine::TooLongEnd(_) => {}
     }
     while let Some(action) = out.next_action() {
         if let Action::Start(call) = action {

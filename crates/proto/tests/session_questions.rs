@@ -6,19 +6,19 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use creole_proto::dialect::builtin;
-use creole_proto::model::Question;
-use creole_proto::server::{Action, Limits, Machine, Outbox, Profile, Route};
+use creole_proto::model::InputRequest;
+use creole_proto::server::{Action, FrameRoute, Machine, Outbox, Profile, ServerLimits};
 
 const NOW: Duration = Duration::ZERO;
 
-struct Side {
+struct ServerSide {
     machine: Machine,
     out: Outbox,
 }
 
-impl Side {
+impl ServerSide {
     fn new() -> Self {
-        let profile = Profile::new(builtin("spec").unwrap(), Limits::default());
+        let profile = Profile::new(builtin("spec").unwrap(), ServerLimits::default());
         Self { machine: Machine::new(Arc::new(profile)), out: Outbox::default() }
     }
 
@@ -43,7 +43,7 @@ impl Side {
 
     /// What was sent to the session since the last time.
     fn sent(&mut self) -> Vec<String> {
-        let frames = self.out.frames().filter(|frame| frame.route == Route::Session);
+        let frames = self.out.frames().filter(|frame| frame.route == FrameRoute::Session);
         let sent = frames.map(|frame| String::from_utf8(frame.text.to_vec()).unwrap()).collect();
         self.out.clear_frames();
         sent
@@ -52,10 +52,10 @@ impl Side {
 
 #[test]
 fn a_question_of_the_session_waits_for_the_end_of_the_handshake_and_is_answered() {
-    let mut side = Side::new();
-    assert!(side.machine.ask_session(&Question::Roots, NOW, &mut side.out).is_none());
+    let mut side = ServerSide::new();
+    assert!(side.machine.request_session_input(&InputRequest::Roots, NOW, &mut side.out).is_none());
     side.initialize(r#"{"roots":{}}"#);
-    let ask = side.machine.ask_session(&Question::Roots, NOW, &mut side.out).unwrap();
+    let ask = side.machine.request_session_input(&InputRequest::Roots, NOW, &mut side.out).unwrap();
     assert_eq!(side.sent(), [""; 0]);
     side.confirm();
     assert_eq!(side.sent(), [r#"{"jsonrpc":"2.0","id":"creole-1","method":"roots/list"}"#]);
@@ -63,29 +63,32 @@ fn a_question_of_the_session_waits_for_the_end_of_the_handshake_and_is_answered(
     assert_eq!(side.sent(), [""; 0]);
     side.say(r#"{"jsonrpc":"2.0","id":"creole-1","result":{"roots":[]}}"#);
     let answers = side.take_actions();
-    let [Action::Answer(key, Ok(answer))] = &answers[..] else { panic!("{answers:?}") };
+    let [Action::InputResponse(key, Ok(answer))] = &answers[..] else { panic!("{answers:?}") };
     assert!(*key == ask && answer.as_str() == r#"{"roots":[]}"#);
 }
 
 #[test]
 fn a_session_is_asked_only_what_it_declared_and_not_too_much() {
-    let mut side = Side::new();
+    let mut side = ServerSide::new();
     side.initialize(r#"{"sampling":{}}"#);
     side.confirm();
-    assert!(side.machine.ask_session(&Question::Roots, NOW, &mut side.out).is_none());
-    let mut side = Side::new();
+    assert!(side.machine.request_session_input(&InputRequest::Roots, NOW, &mut side.out).is_none());
+    let mut side = ServerSide::new();
     side.initialize(r#"{"roots":{}}"#);
-    let mut ask = || side.machine.ask_session(&Question::Roots, NOW, &mut side.out).is_some();
+    let mut ask =
+        || side.machine.request_session_input(&InputRequest::Roots, NOW, &mut side.out).is_some();
     assert_eq!((0..40).filter(|_| ask()).count(), 16);
 }
 
 #[test]
 fn a_question_of_the_session_that_nobody_answers_ends() {
-    let mut side = Side::new();
+    let mut side = ServerSide::new();
     side.initialize(r#"{"roots":{}}"#);
-    let early = side.machine.ask_session(&Question::Roots, NOW, &mut side.out).unwrap();
-    side.machine.tick(Limits::default().question, &mut side.out);
-    let ended = |action: &Action| matches!(action, Action::Answer(key, Err(_)) if *key == early);
+    let early =
+        side.machine.request_session_input(&InputRequest::Roots, NOW, &mut side.out).unwrap();
+    side.machine.tick(ServerLimits::default().input_timeout, &mut side.out);
+    let ended =
+        |action: &Action| matches!(action, Action::InputResponse(key, Err(_)) if *key == early);
     assert!(side.take_actions().iter().any(ended));
     side.confirm();
     assert_eq!(side.sent(), [""; 0], "it is not asked any more");
@@ -93,7 +96,7 @@ fn a_question_of_the_session_that_nobody_answers_ends() {
 
 #[test]
 fn a_change_of_roots_is_told_once_the_session_is_open() {
-    let mut side = Side::new();
+    let mut side = ServerSide::new();
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
     side.initialize(r#"{"roots":{"listChanged":true}}"#);
     side.say(changed);

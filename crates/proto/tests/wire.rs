@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
-use creole_proto::framing::sse::encode;
-use creole_proto::framing::{Event, EventRef, Line, Lines, SseDecoder, SseError};
-use creole_proto::wire::{Fields, Frame, Id, Limits, Object, Raw, canonical, quote, scan, unquote};
+use creole_proto::framing::sse::encode_event;
+use creole_proto::framing::{FramedLine, LineDecoder, SseDecoder, SseError, SseEvent, SseEventRef};
+use creole_proto::wire::{
+    Fields, Frame, Id, Object, Raw, ScanLimits, canonical, quote, scan, unquote,
+};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::sample::{Index, select};
@@ -42,7 +44,7 @@ proptest! {
     #[test]
     fn the_fields_shown_are_those_serde_json_sees(message in message(), seed: u64) {
         let text = spelled(&message, seed);
-        let Ok(Frame::One(fields)) = scan(text.as_bytes(), &Limits::default()) else {
+        let Ok(Frame::One(fields)) = scan(text.as_bytes(), &ScanLimits::default()) else {
             panic!("refused {text}");
         };
         assert!(fields.is_object && !fields.repeated);
@@ -54,9 +56,9 @@ proptest! {
     #[test]
     fn a_batch_is_its_messages_one_by_one(messages in vec((message(), any::<u64>()), 0..4)) {
         let texts: Vec<_> = messages.iter().map(|(value, seed)| spelled(value, *seed)).collect();
-        let alone: Vec<_> = texts.iter().map(|text| scan(text.as_bytes(), &Limits::default())).collect();
+        let alone: Vec<_> = texts.iter().map(|text| scan(text.as_bytes(), &ScanLimits::default())).collect();
         let batch = format!(" [ {} ]", texts.join(" , "));
-        let Ok(Frame::Batch(fields)) = scan(batch.as_bytes(), &Limits::default()) else {
+        let Ok(Frame::Batch(fields)) = scan(batch.as_bytes(), &ScanLimits::default()) else {
             panic!("refused {batch}");
         };
         assert!(alone.into_iter().eq(fields.into_iter().map(|fields| Ok(Frame::One(fields)))));
@@ -67,7 +69,7 @@ proptest! {
         let (first, second) = (spelled(&Value::from(&*key), seed), spelled(&Value::from(&*key), !seed));
         let inner = spelled(&value, seed);
         let text = format!(r#"{{"id":1,"params":[{inner},{{{first}:1,"other":2,{second}:3}}]}}"#);
-        let Ok(Frame::One(fields)) = scan(text.as_bytes(), &Limits::default()) else {
+        let Ok(Frame::One(fields)) = scan(text.as_bytes(), &ScanLimits::default()) else {
             panic!("refused {text}");
         };
         assert!(fields.repeated, "{text}");
@@ -174,7 +176,7 @@ proptest! {
     #[test]
     fn decoding_undoes_encoding(sent in vec(event(), 0..4), cuts in vec(any::<Index>(), 0..8)) {
         let mut stream = Vec::new();
-        sent.iter().for_each(|event| encode(&mut stream, &event.into()));
+        sent.iter().for_each(|event| encode_event(&mut stream, &event.into()));
         let received = events(1 << 20, cut(&stream, &cuts));
         assert!(received.into_iter().eq(sent.into_iter().map(Ok)));
     }
@@ -183,7 +185,7 @@ proptest! {
     fn one_event_is_sent_whatever_it_contains(id: String, event: String, data: String, hostile in vec(select(SSE_PIECES), 0..9)) {
         let data = [data, String::from_utf8_lossy(&hostile.concat()).into_owned()].concat();
         let mut stream = Vec::new();
-        encode(&mut stream, &EventRef { id: Some(&id), event: Some(&event), data: &data, retry: None });
+        encode_event(&mut stream, &SseEventRef { id: Some(&id), event: Some(&event), data: &data, retry: None });
         let received = events(1 << 20, [&*stream]);
         let [Ok(received)] = &received[..] else { panic!("{received:?}") };
         assert_eq!(received.data, data.replace("\r\n", "\n").replace('\r', "\n"));
@@ -299,11 +301,11 @@ fn message() -> impl Strategy<Value = Value> {
         .prop_map(|members| members.into_iter().collect())
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = SseEvent> {
     let name = || proptest::option::of("[^\r\n\0]{0,6}");
     let data =
         proptest::string::string_regex("[^\r]{0,9}(\n\n?data: x)?").expect("a valid pattern");
-    (name(), name(), data, any::<Option<u64>>()).prop_map(|(id, event, data, retry)| Event {
+    (name(), name(), data, any::<Option<u64>>()).prop_map(|(id, event, data, retry)| SseEvent {
         id,
         event,
         data,
@@ -404,10 +406,10 @@ fn known<'a>(fields: &Fields<'a>) -> [(&'static str, Option<&'a str>); 6] {
 
 fn agrees_with_serde(bytes: &[u8]) {
     let shown = String::from_utf8_lossy(bytes);
-    match (scan(bytes, &Limits::default()), serde_json::from_slice::<Value>(bytes)) {
+    match (scan(bytes, &ScanLimits::default()), serde_json::from_slice::<Value>(bytes)) {
         (Ok(_), Ok(_)) => {}
         (Err(refusal), Err(_)) => {
-            assert!(refusal.at <= bytes.len() && refusal.reason.is_syntax(), "{shown}")
+            assert!(refusal.at <= bytes.len() && refusal.kind.is_syntax(), "{shown}")
         }
         (Err(refusal), Ok(_)) => panic!("only we refuse {shown}: {refusal}"),
         // What is no double is still a number of the JSON grammar, and is forwarded as it is.
@@ -428,21 +430,21 @@ fn cut<'a>(stream: &'a [u8], cuts: &[Index]) -> Vec<&'a [u8]> {
 
 fn lines<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
     let mut seen = Vec::new();
-    let mut lines = Lines::new(limit);
+    let mut lines = LineDecoder::new(limit);
     chunks.into_iter().for_each(|chunk| lines.feed(chunk, |line| seen.extend(kept(line))));
     seen.extend(lines.finish().and_then(kept));
     seen
 }
 
-fn kept(line: Line<'_>) -> Option<Option<Vec<u8>>> {
+fn kept(line: FramedLine<'_>) -> Option<Option<Vec<u8>>> {
     match line {
-        Line::Complete(bytes) => Some(Some(bytes.to_vec())),
-        Line::TooLong(_) => Some(None),
-        Line::TooLongEnd(_) => None,
+        FramedLine::Complete(bytes) => Some(Some(bytes.to_vec())),
+        FramedLine::TooLong(_) => Some(None),
+        FramedLine::TooLongEnd(_) => None,
     }
 }
 
-/// The rules of [`Lines`] applied to a whole stream at once.
+/// The rules of [`LineDecoder`] applied to a whole stream at once.
 fn lines_by_definition(stream: &[u8], limit: usize) -> Vec<Option<Vec<u8>>> {
     stream
         .split(|&byte| byte == b'\n')
@@ -455,7 +457,7 @@ fn lines_by_definition(stream: &[u8], limit: usize) -> Vec<Option<Vec<u8>>> {
 fn events<'a>(
     limit: usize,
     chunks: impl IntoIterator<Item = &'a [u8]>,
-) -> Vec<Result<Event, SseError>> {
+) -> Vec<Result<SseEvent, SseError>> {
     let mut seen = Vec::new();
     let mut decoder = SseDecoder::new(limit);
     chunks.into_iter().for_each(|chunk| decoder.feed(chunk, |event| seen.push(event)));

@@ -22,7 +22,7 @@ where
     Tool::raw(
         name,
         about,
-        Raw::written(schema),
+        Raw::from_static(schema),
         move |arguments, context| -> BoxFuture<'static, _> {
             let handler = Arc::clone(&handler);
             Box::pin(async move {

@@ -48,7 +48,7 @@ fn index(transcripts: &[File]) -> Index<'_> {
 /// A citation as document and clause: `seed 000, tools/list`, or `2025-11-25 basic/lifecycle#…`.
 fn split(cited: &str) -> (&str, &str) {
     if let Some((first, rest)) = cited.split_once(' ')
-        && Revision::named(first).is_some()
+        && Revision::from_name(first).is_some()
     {
         return (first, rest);
     }
@@ -73,7 +73,7 @@ fn overview(index: &Index<'_>) -> Vec<Vec<String>> {
 }
 
 fn title(document: &str) -> String {
-    match Revision::named(document) {
+    match Revision::from_name(document) {
         Some(_) => format!("Revision {document}"),
         None => document.to_owned(),
     }

@@ -1,6 +1,6 @@
 //! The pages of all dialects, and the table that compares them.
 
-use creole_proto::dialect::{BUILTIN, Dialect, builtin};
+use creole_proto::dialect::{BUILTIN_NAMES, Dialect, builtin};
 use creole_proto::fault::FaultKind;
 
 use super::settings::settings;
@@ -9,7 +9,7 @@ use crate::repository::File;
 
 /// A page for each dialect, and `README.md`.
 pub(super) fn documents() -> Vec<File> {
-    let all: Vec<Dialect> = BUILTIN.iter().filter_map(|name| builtin(name)).collect();
+    let all: Vec<Dialect> = BUILTIN_NAMES.iter().filter_map(|name| builtin(name)).collect();
     let Some((spec, _)) = all.split_first() else {
         return Vec::new();
     };
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn every_clause_stands_behind_a_setting_that_exists() {
-        for one in BUILTIN.iter().filter_map(|name| builtin(name)) {
+        for one in BUILTIN_NAMES.iter().filter_map(|name| builtin(name)) {
             let known = settings(&one);
             for clause in Clause::of(&one.name) {
                 assert!(known.iter().any(|known| known.field == clause.field), "{clause:?}");
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn every_dialect_has_a_page_with_every_setting() {
         let documents = documents();
-        assert_eq!(documents.len(), BUILTIN.len() + 1);
+        assert_eq!(documents.len(), BUILTIN_NAMES.len() + 1);
         let spec = builtin("spec").unwrap();
         for document in documents {
             for setting in settings(&spec) {

@@ -1,7 +1,7 @@
 //! How a dialect writes each kind of fault.
 
-use creole_proto::dialect::{Dialect, VersionAnswer};
-use creole_proto::fault::{Channel, DataShape, ErrorRow, FaultKind};
+use creole_proto::dialect::{Dialect, VersionPolicy};
+use creole_proto::fault::{DataShape, ErrorChannel, ErrorRow, FaultKind};
 use creole_proto::revision::{Revision, Rules};
 
 use super::{bold, table};
@@ -12,7 +12,7 @@ pub(super) fn section(dialect: &Dialect) -> String {
     let own = |kind| dialect.errors.iter().any(|row| row.kind == kind);
     let rows = FaultKind::ALL.iter().map(|(kind, name)| {
         let mut cells = vec![bold(own(*kind), &format!("`{name}`"))];
-        cells.extend(cells_of(dialect.error(*kind, base)));
+        cells.extend(cells_of(dialect.error_row(*kind, base)));
         cells
     });
     let mut section = format!(
@@ -36,8 +36,8 @@ fn differing(dialect: &Dialect, base: &'static Rules) -> Vec<Vec<String>> {
     for revision in negotiable(dialect).filter(|revision| revision.rules().name != base.name) {
         let rules = revision.rules();
         for (kind, name) in FaultKind::ALL {
-            let row = dialect.error(kind, rules);
-            if row != dialect.error(kind, base) {
+            let row = dialect.error_row(kind, rules);
+            if row != dialect.error_row(kind, base) {
                 let mut cells = vec![rules.name.to_owned(), format!("`{name}`")];
                 cells.extend(cells_of(row));
                 rows.push(cells);
@@ -49,22 +49,24 @@ fn differing(dialect: &Dialect, base: &'static Rules) -> Vec<Vec<String>> {
 
 /// The revisions that a conversation can end up in; a dialect with a version of its own stays in its base.
 fn negotiable(dialect: &Dialect) -> impl Iterator<Item = Revision> {
-    let negotiates = dialect.version == VersionAnswer::Negotiate;
+    let negotiates = dialect.version == VersionPolicy::Negotiate;
     dialect.revisions().filter(move |_| negotiates)
 }
 
 /// A kind of fault in a few characters, for comparison.
 pub(super) fn brief(dialect: &Dialect, kind: FaultKind) -> String {
-    match dialect.error(kind, dialect.base_rules()).channel {
-        Channel::Protocol(code) => code.to_string(),
-        Channel::ToolResult { .. } => "result".into(),
+    match dialect.error_row(kind, dialect.base_rules()).channel {
+        ErrorChannel::ProtocolError(code) => code.to_string(),
+        ErrorChannel::ToolResult { .. } => "result".into(),
     }
 }
 
 fn cells_of(row: &ErrorRow) -> Vec<String> {
     let (told, code) = match row.channel {
-        Channel::Protocol(code) => ("error", code),
-        Channel::ToolResult { otherwise } => ("tool result; error outside of calls", otherwise),
+        ErrorChannel::ProtocolError(code) => ("error", code),
+        ErrorChannel::ToolResult { fallback_code: otherwise } => {
+            ("tool result; error outside of calls", otherwise)
+        }
     };
     vec![told.into(), code.to_string(), format!("`{}`", row.message), data(&row.data)]
 }
@@ -72,7 +74,7 @@ fn cells_of(row: &ErrorRow) -> Vec<String> {
 fn data(shape: &DataShape) -> String {
     match shape {
         DataShape::None => "none".into(),
-        DataShape::Given => "the facts of the fault".into(),
+        DataShape::FromFault => "the facts of the fault".into(),
         DataShape::Text(text) => format!("the string `{text}`"),
         DataShape::Members(members) => {
             let members: Vec<String> =

@@ -1,8 +1,9 @@
 //! Every setting of a dialect in words.
 
 use creole_proto::dialect::{
-    Batch, CapabilityShape, Definitions, Dialect, IdAbsence, IdNumbers, IsError, Lifecycle,
-    MissingId, NullId, RefusedId, Repeated, SchemaStyle, VersionAnswer,
+    BatchPolicy, CapabilityShape, DefinitionDetail, Dialect, IdNumbers, IsErrorPolicy, Lifecycle,
+    MissingIdPolicy, NullIdPolicy, RejectedIdPolicy, RepeatedInitializePolicy, SchemaPolicy,
+    UnreadableIdPolicy, VersionPolicy,
 };
 use creole_proto::method::{Method, MethodSet};
 
@@ -108,29 +109,29 @@ fn allowed(methods: Option<MethodSet>) -> String {
     methods.map_or_else(|| "what the revision has".into(), named)
 }
 
-fn words(list: &[creole_proto::dialect::Word]) -> String {
+fn words(list: &[creole_proto::dialect::DialectText]) -> String {
     code_list(list.iter().map(AsRef::as_ref))
 }
 
-fn shown(capabilities: Option<&[creole_proto::dialect::Word]>) -> String {
+fn shown(capabilities: Option<&[creole_proto::dialect::DialectText]>) -> String {
     capabilities.map_or_else(|| "those that the server has".into(), words)
 }
 
-fn sent(notification: &Option<creole_proto::dialect::Word>) -> String {
+fn sent(notification: &Option<creole_proto::dialect::DialectText>) -> String {
     notification.as_ref().map_or_else(|| "not at all".into(), |name| format!("`{name}`"))
 }
 
-fn definition_word(definitions: Definitions) -> &'static str {
+fn definition_word(definitions: DefinitionDetail) -> &'static str {
     match definitions {
-        Definitions::Full => "all that there is",
-        Definitions::Plain => "name, description and the schema of the arguments",
+        DefinitionDetail::Full => "all that there is",
+        DefinitionDetail::Plain => "name, description and the schema of the arguments",
     }
 }
 
-fn version_answer(version: &VersionAnswer) -> String {
+fn version_answer(version: &VersionPolicy) -> String {
     match version {
-        VersionAnswer::Negotiate => "the proposed one if known, else the newest".into(),
-        VersionAnswer::Fixed(version) => format!("always `{version}`"),
+        VersionPolicy::Negotiate => "the proposed one if known, else the newest".into(),
+        VersionPolicy::Fixed(version) => format!("always `{version}`"),
     }
 }
 
@@ -142,10 +143,10 @@ fn lifecycle_word(lifecycle: Lifecycle) -> &'static str {
     }
 }
 
-fn repeated(repeated: Repeated) -> &'static str {
+fn repeated(repeated: RepeatedInitializePolicy) -> &'static str {
     match repeated {
-        Repeated::Accept => "opens the conversation anew",
-        Repeated::Refuse => "is refused",
+        RepeatedInitializePolicy::Accept => "opens the conversation anew",
+        RepeatedInitializePolicy::Refuse => "is refused",
     }
 }
 
@@ -175,39 +176,39 @@ fn id_numbers(ids: IdNumbers) -> &'static str {
     }
 }
 
-fn missing(missing: MissingId) -> &'static str {
+fn missing(missing: MissingIdPolicy) -> &'static str {
     match missing {
-        MissingId::Notification => "is a notification",
-        MissingId::Refuse => "is refused",
+        MissingIdPolicy::Notification => "is a notification",
+        MissingIdPolicy::Refuse => "is refused",
     }
 }
 
-fn null(null: NullId) -> &'static str {
+fn null(null: NullIdPolicy) -> &'static str {
     match null {
-        NullId::Refuse => "is refused",
-        NullId::Notification => "is a notification",
+        NullIdPolicy::Refuse => "is refused",
+        NullIdPolicy::Notification => "is a notification",
     }
 }
 
-fn refused(refused: RefusedId) -> &'static str {
+fn refused(refused: RejectedIdPolicy) -> &'static str {
     match refused {
-        RefusedId::Echo => "the message's own, if it can be read",
-        RefusedId::Null => "null",
+        RejectedIdPolicy::Echo => "the message's own, if it can be read",
+        RejectedIdPolicy::Null => "null",
     }
 }
 
-fn absence(absence: IdAbsence) -> &'static str {
+fn absence(absence: UnreadableIdPolicy) -> &'static str {
     match absence {
-        IdAbsence::ByRevision => "what the revision says",
-        IdAbsence::Null => "null",
+        UnreadableIdPolicy::ByRevision => "what the revision says",
+        UnreadableIdPolicy::Null => "null",
     }
 }
 
-fn batch_word(batch: Batch) -> &'static str {
+fn batch_word(batch: BatchPolicy) -> &'static str {
     match batch {
-        Batch::ByRevision => "a batch where the revision has batches",
-        Batch::Accept => "a batch",
-        Batch::Refuse => "is refused",
+        BatchPolicy::ByRevision => "a batch where the revision has batches",
+        BatchPolicy::Accept => "a batch",
+        BatchPolicy::Refuse => "is refused",
     }
 }
 
@@ -215,11 +216,11 @@ fn required(required: bool) -> &'static str {
     if required { "required" } else { "optional" }
 }
 
-fn is_error_word(is_error: IsError) -> &'static str {
+fn is_error_word(is_error: IsErrorPolicy) -> &'static str {
     match is_error {
-        IsError::Always => "always",
-        IsError::WhenTrue => "when true",
-        IsError::Never => "never; failures are errors",
+        IsErrorPolicy::Always => "always",
+        IsErrorPolicy::WhenTrue => "when true",
+        IsErrorPolicy::Never => "never; failures are errors",
     }
 }
 
@@ -227,11 +228,11 @@ fn paged(paging: bool) -> &'static str {
     if paging { "in pages" } else { "whole" }
 }
 
-fn schema_style(style: SchemaStyle) -> &'static str {
+fn schema_style(style: SchemaPolicy) -> &'static str {
     match style {
-        SchemaStyle::AsWritten => "as the tool wrote it",
-        SchemaStyle::Closed => "`false` where nothing is said",
-        SchemaStyle::Open => "`false` is taken out",
+        SchemaPolicy::AsWritten => "as the tool wrote it",
+        SchemaPolicy::Closed => "`false` where nothing is said",
+        SchemaPolicy::Open => "`false` is taken out",
     }
 }
 

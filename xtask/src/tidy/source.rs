@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use creole_proto::dialect::BUILTIN;
+use creole_proto::dialect::BUILTIN_NAMES;
 use creole_proto::revision::Revision;
 
 use super::{Findings, is_own};
@@ -169,7 +169,7 @@ impl<'a> Source<'a> {
             }
             // `spec` is what holds where nothing is said, so it may be named.
             if let Some(name) =
-                BUILTIN.iter().filter(|name| **name != "spec").find(|name| named(name))
+                BUILTIN_NAMES.iter().filter(|name| **name != "spec").find(|name| named(name))
             {
                 let right = "ask for a field of the dialect";
                 findings.add(path, number, &format!("code that names the dialect `{name}`"), right);

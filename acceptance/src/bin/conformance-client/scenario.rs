@@ -6,7 +6,7 @@ use creole::client::http::Target;
 use creole::client::{Client, ClientBuilder, Way};
 use creole::proto::dialect::builtin;
 use creole::proto::fault::Fault;
-use creole::proto::model::{ListKind, Question};
+use creole::proto::model::{InputRequest, ListKind};
 use creole::proto::revision::{Era, Revision};
 use creole::proto::wire::Raw;
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ pub(super) async fn perform(url: &str) -> Result<(), String> {
 /// Connects in the era of the revision that the suite names; what is spoken within it is settled with the server.
 async fn connect(url: &str) -> Result<Client, String> {
     let version = variable("MCP_CONFORMANCE_PROTOCOL_VERSION").ok();
-    let revision = version.as_deref().and_then(Revision::named);
+    let revision = version.as_deref().and_then(Revision::from_name);
     let mut dialect = builtin("spec").ok_or("the dialect `spec` is missing")?;
     if let Some(revision) = revision {
         let is_stateless = revision.rules().era == Era::Stateless;
@@ -56,8 +56,8 @@ async fn connect(url: &str) -> Result<Client, String> {
 }
 
 /// A form with every default filled in, and every other yes or no answered with yes.
-fn filled_in(question: Question) -> Option<Raw> {
-    let Question::Form { schema, .. } = question else { return None };
+fn filled_in(question: InputRequest) -> Option<Raw> {
+    let InputRequest::Form { schema, .. } = question else { return None };
     let schema: Value = schema.decode().ok()?;
     let mut content = Map::new();
     for (name, property) in schema["properties"].as_object()? {
@@ -66,7 +66,7 @@ fn filled_in(question: Question) -> Option<Raw> {
             content.insert(name.clone(), value);
         }
     }
-    Some(Raw::of(&json!({"action": "accept", "content": content})))
+    Some(Raw::from_value(&json!({"action": "accept", "content": content})))
 }
 
 async fn tools(client: &Client) -> Result<(), String> {
@@ -118,7 +118,7 @@ async fn echo_schema(client: &Client) -> Result<(), String> {
     let tool = tools.iter().find(|tool| tool.name() == "json_schema_2020_12_tool");
     let tool = Raw::parse(tool.ok_or("the tool with the schema is missing")?.text(rules));
     let tool = tool.map_err(|error| error.to_string())?;
-    let schema = tool.object().and_then(|tool| tool.get("inputSchema")).ok_or("no schema")?;
+    let schema = tool.as_object().and_then(|tool| tool.get("inputSchema")).ok_or("no schema")?;
     let arguments = Raw::parse(&format!(r#"{{"schema":{schema}}}"#));
     let arguments = arguments.map_err(|error| error.to_string())?;
     client.call_tool("json_schema_echo", &arguments).await.map(drop).map_err(told)

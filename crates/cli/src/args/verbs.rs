@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args as Group;
-use creole::proto::dialect::BUILTIN;
+use creole::proto::dialect::BUILTIN_NAMES;
 use creole::proto::model::{Level, ListKind};
 use creole::proto::revision::Revision;
 
@@ -205,7 +205,7 @@ pub(crate) struct TargetArgs {
     #[command(flatten)]
     pub(crate) environment: EnvironmentArgs,
     /// How the server speaks, if it is not by the specification.
-    #[arg(long, value_name = "NAME", value_parser = BUILTIN.to_vec(), conflicts_with = "preset")]
+    #[arg(long, value_name = "NAME", value_parser = BUILTIN_NAMES.to_vec(), conflicts_with = "preset")]
     pub(crate) dialect: Option<String>,
     /// The revision of the protocol that is spoken to the server, such as 2025-11-25, and no other. Without: for
     /// `check` the newest that the server has, for `connect` the generation of the client. The others shake hands
@@ -228,7 +228,7 @@ pub(crate) struct EnvironmentArgs {
 
 /// Reads the name of a revision.
 fn revision(text: &str) -> Result<Revision, String> {
-    Revision::named(text).ok_or_else(|| {
+    Revision::from_name(text).ok_or_else(|| {
         let known = Revision::ALL.map(|revision| revision.rules().name);
         format!("the revisions are {}", known.join(", "))
     })
@@ -236,7 +236,7 @@ fn revision(text: &str) -> Result<Revision, String> {
 
 /// Reads the name of a log level.
 fn level(text: &str) -> Result<Level, String> {
-    Level::named(text).ok_or_else(|| {
+    Level::from_name(text).ok_or_else(|| {
         "the levels are debug, info, notice, warning, error, critical, alert, emergency".to_owned()
     })
 }

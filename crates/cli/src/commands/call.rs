@@ -92,7 +92,7 @@ fn show(tool: &str, result: &Raw, as_json: bool) -> Result<(), Failure> {
 /// The content, or where there is none, the structured content in the order in which it was written.
 fn text(result: &Value, written: &Raw) -> String {
     let has_content = result["content"].as_array().is_some_and(|content| !content.is_empty());
-    let structured = written.object().and_then(|result| result.get("structuredContent"));
+    let structured = written.as_object().and_then(|result| result.get("structuredContent"));
     match structured.and_then(|text| serde_json::from_str::<Ordered>(text).ok()) {
         Some(structured) if !has_content => {
             serde_json::to_string_pretty(&structured).unwrap_or_default()

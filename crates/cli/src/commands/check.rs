@@ -87,13 +87,13 @@ async fn lists(client: &Client, name: &str) -> Result<Lists, Failure> {
     for kind in offered(client) {
         match client.list_all(kind).await {
             Ok(items) => {
-                let mended = items.iter().filter(|item| item.is_mended());
+                let mended = items.iter().filter(|item| item.is_repaired());
                 lists.mended.extend(mended.map(|item| item.name().to_owned()));
                 lists.listed.push((kind, texts(client, &items)));
                 lists.excluded.extend(client.excluded(kind).into_iter().map(|item| (kind, item)));
             }
             Err(fault) if fault.kind == FaultKind::MethodNotFound => {
-                let method = creole::proto::op::Operation::List(kind, None).method();
+                let method = creole::proto::operation::Operation::List(kind, None).method();
                 output::talk(&format!("creole: `{name}` does not know `{method}`"));
                 lists.unknown.push(method);
             }

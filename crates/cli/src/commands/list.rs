@@ -93,7 +93,7 @@ async fn all(client: &Client, name: &str) -> Result<Vec<Listed>, Failure> {
 
 /// The kinds of lists that the server says it has.
 pub(crate) fn offered(client: &Client) -> impl Iterator<Item = ListKind> {
-    let can = client.connection().greeting().card.capabilities;
+    let can = client.connection().greeting().server_info.capabilities;
     KINDS.iter().map(|(_, kind)| *kind).filter(move |kind| match kind {
         ListKind::Tools => can.tools,
         ListKind::Resources | ListKind::Templates => can.resources,

@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn fill(schema: &Value, typed: &str) -> Answer {
-        ask(&Raw::of(schema), &mut typed.as_bytes())
+        ask(&Raw::from_value(schema), &mut typed.as_bytes())
     }
 
     fn accepted(content: Value) -> Answer {

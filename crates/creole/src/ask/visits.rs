@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use creole_proto::model::{Ask, Question};
-use creole_proto::op::Event;
+use creole_proto::model::{InputRequest, KeyedInputRequest};
+use creole_proto::operation::Event;
 use creole_proto::wire::Raw;
 
 use super::{Answers, random_name};
@@ -36,11 +36,14 @@ impl Visits {
     ///
     /// # Errors
     /// When there is no random name for a visit.
-    pub(super) fn take_known(&mut self, asks: &mut Vec<Ask>) -> Result<Answers, NoRandomBytes> {
+    pub(super) fn take_known(
+        &mut self,
+        asks: &mut Vec<KeyedInputRequest>,
+    ) -> Result<Answers, NoRandomBytes> {
         let (mut known, mut named) = (Answers::new(), Ok(()));
         self.asked.clear();
-        asks.retain_mut(|Ask { key, question }| {
-            let Question::Url { url, id, .. } = question else { return true };
+        asks.retain_mut(|KeyedInputRequest { key, question }| {
+            let InputRequest::Url { url, id, .. } = question else { return true };
             if let Some(visit) = self.agreed.get_mut(url) {
                 visit.is_awaited = true;
                 known.insert(key.clone(), visit.answer.clone());
@@ -62,14 +65,14 @@ impl Visits {
     /// a visit is not to make it, so nothing is known of the others.
     pub(super) async fn tell_over(self, context: &Context) {
         for visit in self.agreed.into_values().filter(|visit| visit.is_awaited) {
-            context.event(Event::Visited(visit.id)).await;
+            context.event(Event::ElicitationCompleted(visit.id)).await;
         }
     }
 
     /// Notes which of the pages were agreed to.
     pub(super) fn note(&mut self, answers: &Answers) {
         for (key, answer) in answers {
-            let is_agreed = answer.object().and_then(|it| it.string("action").ok().flatten());
+            let is_agreed = answer.as_object().and_then(|it| it.string("action").ok().flatten());
             if is_agreed.is_some_and(|action| action == "accept")
                 && let Some((url, id)) = self.asked.remove(key)
             {
@@ -88,8 +91,11 @@ mod tests {
     use crate::ask::page;
     use crate::random::failure;
 
-    fn asks() -> Vec<Ask> {
-        vec![Ask { key: "k".to_owned(), question: page("Sign in", "https://a.example/") }]
+    fn asks() -> Vec<KeyedInputRequest> {
+        vec![KeyedInputRequest {
+            key: "k".to_owned(),
+            question: page("Sign in", "https://a.example/"),
+        }]
     }
 
     #[test]
@@ -100,7 +106,8 @@ mod tests {
             (asked, known)
         });
         assert_eq!(known, Err(NoRandomBytes));
-        let Some(Ask { question: Question::Url { id, .. }, .. }) = asked.pop() else {
+        let Some(KeyedInputRequest { question: InputRequest::Url { id, .. }, .. }) = asked.pop()
+        else {
             panic!("the question is gone")
         };
         assert_eq!(id, "", "an id that every such call would have");
@@ -112,7 +119,7 @@ mod tests {
         for (action, is_asked_again) in [("decline", true), ("accept", false)] {
             let mut asked = asks();
             assert!(visits.take_known(&mut asked).unwrap().is_empty());
-            let answer = Raw::of(&json!({"action": action}));
+            let answer = Raw::from_value(&json!({"action": action}));
             visits.note(&Answers::from([("k".to_owned(), answer.clone())]));
             let mut again = asks();
             let known = visits.take_known(&mut again).unwrap();

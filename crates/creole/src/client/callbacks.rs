@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use creole_proto::client::Refusal;
+use creole_proto::client::InputRequestError;
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{Ask, ClientCapabilities, Question};
-use creole_proto::op::Event;
+use creole_proto::model::{ClientCapabilities, InputRequest, KeyedInputRequest};
+use creole_proto::operation::Event;
 use creole_proto::wire::Raw;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,8 @@ use super::calling::Asked;
 use crate::chain::BoxFuture;
 
 /// Answers a question with a result; nothing declines.
-pub(super) type Callback = Arc<dyn Fn(Question) -> BoxFuture<'static, Option<Raw>> + Send + Sync>;
+pub(super) type Callback =
+    Arc<dyn Fn(InputRequest) -> BoxFuture<'static, Option<Raw>> + Send + Sync>;
 
 /// Who answers what.
 #[derive(Clone, Default)]
@@ -40,20 +41,20 @@ impl Callbacks {
     }
 
     /// Answers a question.
-    pub(super) async fn answer(&self, question: Question) -> Result<Raw, Refusal> {
+    pub(super) async fn answer(&self, question: InputRequest) -> Result<Raw, InputRequestError> {
         let (callback, may_decline) = match &question {
-            Question::Form { .. } => (&self.form, true),
-            Question::Url { .. } => (&self.url, true),
-            Question::Sample { .. } => (&self.sample, false),
-            Question::Roots => (&self.roots, false),
+            InputRequest::Form { .. } => (&self.form, true),
+            InputRequest::Url { .. } => (&self.url, true),
+            InputRequest::Sample { .. } => (&self.sample, false),
+            InputRequest::Roots => (&self.roots, false),
         };
         let Some(callback) = callback else {
-            return Err(Refusal::unsupported("nobody here can be asked this"));
+            return Err(InputRequestError::unsupported("nobody here can be asked this"));
         };
         match callback(question).await {
             Some(answer) => Ok(answer),
-            None if may_decline => Ok(Raw::of(&json!({"action": "decline"}))),
-            None => Err(Refusal::declined("the person said no")),
+            None if may_decline => Ok(Raw::from_value(&json!({"action": "decline"}))),
+            None => Err(InputRequestError::declined("the person said no")),
         }
     }
 
@@ -64,17 +65,17 @@ impl Callbacks {
     }
 
     /// Answers all questions that ended a call: an object by their keys.
-    pub(super) async fn answers(&self, asks: Vec<Ask>) -> Result<Raw, Fault> {
+    pub(super) async fn answers(&self, asks: Vec<KeyedInputRequest>) -> Result<Raw, Fault> {
         let mut answers = Map::new();
-        for Ask { key, question } in asks {
-            let what = question.needed_words();
+        for KeyedInputRequest { key, question } in asks {
+            let what = question.required_capability_text();
             let answer = self.answer(question).await.map_err(|refusal| {
                 let detail = format!("{what} was refused: {}", refusal.message);
                 Fault::new(FaultKind::InputRefused, detail)
             })?;
             answers.insert(key, answer.decode().unwrap_or(Value::Null));
         }
-        Ok(Raw::of(&answers))
+        Ok(Raw::from_value(&answers))
     }
 }
 

@@ -6,12 +6,12 @@ use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker, ready};
 
-use creole_proto::client::{CallKey, QuestionKey, Refusal};
+use creole_proto::client::{CallKey, InputRequestError, InputRequestKey};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::request::Header;
-use creole_proto::http::{Mirror, request_headers};
-use creole_proto::model::Question;
-use creole_proto::op::{Event, Outcome};
+use creole_proto::http::request_headers::HeaderField;
+use creole_proto::http::{MirroredHeader, request_headers};
+use creole_proto::model::InputRequest;
+use creole_proto::operation::{Event, Outcome};
 use creole_proto::revision::Rules;
 use creole_proto::wire::Raw;
 
@@ -30,9 +30,9 @@ pub enum News {
     /// The server asks something.
     Asked(Asked),
     /// The server asked something that was not offered to it, and was refused.
-    NotOffered(Question),
+    NotOffered(InputRequest),
     /// The server no longer wants to know.
-    Withdrawn(QuestionKey),
+    Withdrawn(InputRequestKey),
 }
 
 /// The next step of a call.
@@ -50,7 +50,7 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Asked {
     /// What is asked.
-    pub question: Question,
+    pub question: InputRequest,
     /// The task that it belongs to, as the server names it.
     pub task: Option<String>,
     /// How it is answered. Dropping it refuses.
@@ -59,14 +59,14 @@ pub struct Asked {
 
 /// The answer that is owed for a question.
 pub struct Reply {
-    pub(super) key: QuestionKey,
+    pub(super) key: InputRequestKey,
     pub(super) hub: Weak<Hub>,
     pub(super) is_owed: bool,
 }
 
 impl Reply {
     /// The question's key, by which it may be withdrawn.
-    pub fn key(&self) -> QuestionKey {
+    pub fn key(&self) -> InputRequestKey {
         self.key
     }
 
@@ -83,11 +83,11 @@ impl Reply {
     }
 
     /// Answers with the result as the server is to get it, or refuses.
-    pub fn answer(mut self, answer: Result<Raw, Refusal>) {
+    pub fn answer(mut self, answer: Result<Raw, InputRequestError>) {
         self.give(answer);
     }
 
-    fn give(&mut self, answer: Result<Raw, Refusal>) {
+    fn give(&mut self, answer: Result<Raw, InputRequestError>) {
         self.is_owed = false;
         if let Some(hub) = self.hub.upgrade() {
             hub.answer(self.key, answer);
@@ -98,7 +98,10 @@ impl Reply {
 impl Drop for Reply {
     fn drop(&mut self) {
         if self.is_owed {
-            self.give(Err(Refusal { code: -32603, message: "nobody answered".to_owned() }));
+            self.give(Err(InputRequestError {
+                code: -32603,
+                message: "nobody answered".to_owned(),
+            }));
         }
     }
 }
@@ -126,9 +129,9 @@ pub(super) struct Desk {
     ended: Option<Option<Fault>>,
     waker: Option<Waker>,
     /// The arguments that are repeated in headers.
-    mirrors: Arc<[Mirror]>,
+    mirrors: Arc<[MirroredHeader]>,
     /// The headers of its frame, if they were known before that.
-    headers: Option<Vec<Header>>,
+    headers: Option<Vec<HeaderField>>,
     /// What carries it, until its caller takes that over.
     carrier: Option<Carrier>,
     /// Whether that has to wait for its turn.
@@ -136,12 +139,12 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(mirrors: Arc<[Mirror]>, headers: Option<Vec<Header>>) -> Self {
+    pub(super) fn new(mirrors: Arc<[MirroredHeader]>, headers: Option<Vec<HeaderField>>) -> Self {
         Self { mirrors, headers, ..Self::default() }
     }
 
     /// The headers of its frame, for a transport that has headers.
-    pub(super) fn headers(&mut self, frame: &[u8], rules: &Rules) -> Vec<Header> {
+    pub(super) fn headers(&mut self, frame: &[u8], rules: &Rules) -> Vec<HeaderField> {
         let known = self.headers.take();
         known.unwrap_or_else(|| request_headers(frame, rules, &self.mirrors))
     }

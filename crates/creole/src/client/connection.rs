@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use creole_proto::client::{Greeting, Opening, Profile, Request};
+use creole_proto::client::{CallRequest, NegotiationResult, OpenMode, Profile};
 use creole_proto::fault::Fault;
-use creole_proto::http::Mirror;
-use creole_proto::op::{Change, Event, Outcome};
+use creole_proto::http::MirroredHeader;
+use creole_proto::operation::{Change, Event, Outcome};
 use tokio::sync::{broadcast, watch};
 
 use super::calling::{Asked, Calling, News};
@@ -46,7 +46,7 @@ pub struct Setup {
     /// How the server speaks, who we are, and how much we take.
     pub profile: Arc<Profile>,
     /// How the conversation is opened.
-    pub opening: Opening,
+    pub opening: OpenMode,
     /// Who answers questions that belong to no known call; without, they are refused. Must not wait.
     pub on_question: Option<OnQuestion>,
     /// Who hears log messages that belong to no known call; without, they are among the notices. Must not wait.
@@ -68,7 +68,7 @@ pub struct Before {
 
 impl Setup {
     /// A setup that answers no questions outside of calls.
-    pub fn new(profile: Arc<Profile>, opening: Opening) -> Self {
+    pub fn new(profile: Arc<Profile>, opening: OpenMode) -> Self {
         Self { profile, opening, on_question: None, on_log: None, after: 0, heard: None }
     }
 }
@@ -77,7 +77,7 @@ impl Setup {
 #[derive(Clone)]
 pub struct Connection {
     hub: Arc<Hub>,
-    greeting: Arc<Greeting>,
+    greeting: Arc<NegotiationResult>,
 }
 
 impl Connection {
@@ -97,27 +97,27 @@ impl Connection {
     }
 
     /// Who the server says it is, and the rules that hold.
-    pub fn greeting(&self) -> &Arc<Greeting> {
+    pub fn greeting(&self) -> &Arc<NegotiationResult> {
         &self.greeting
     }
 
     /// Begins a call, to be followed step by step.
-    pub fn begin(&self, request: Request) -> Calling {
+    pub fn begin(&self, request: CallRequest) -> Calling {
         self.begin_with(request, [].into())
     }
 
     /// Begins a call; these of its arguments are repeated in headers, where the transport has headers.
-    pub fn begin_with(&self, request: Request, mirrors: Arc<[Mirror]>) -> Calling {
+    pub fn begin_with(&self, request: CallRequest, mirrors: Arc<[MirroredHeader]>) -> Calling {
         Hub::begin(&self.hub, request, mirrors)
     }
 
     /// Calls; `on_news` is told what happens on the way. Dropping the future cancels the call.
-    pub async fn call(&self, request: Request, on_news: impl FnMut(News)) -> Outcome {
+    pub async fn call(&self, request: CallRequest, on_news: impl FnMut(News)) -> Outcome {
         self.begin(request).outcome(on_news).await
     }
 
     /// Calls, and refuses all questions.
-    pub async fn ask(&self, request: Request) -> Outcome {
+    pub async fn ask(&self, request: CallRequest) -> Outcome {
         self.call(request, drop).await
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use creole_proto::client::Profile;
-use creole_proto::client::verdict::suggests_sse;
+use creole_proto::client::era_probe::suggests_legacy_sse;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::meta::PROTOCOL_VERSION;
 use creole_proto::model::ClientCapabilities;
@@ -269,7 +269,7 @@ impl Dialer {
     }
 
     fn learn(&self, found: Found, opened: &Connection) {
-        let fresh = Duration::from_millis(opened.greeting().card.cache.ttl_ms);
+        let fresh = Duration::from_millis(opened.greeting().server_info.cache.ttl_ms);
         self.memory().learn(found, fresh, self.started.elapsed());
     }
 
@@ -335,5 +335,5 @@ fn contradicts(fault: &Fault) -> bool {
 }
 
 fn suggests_older(fault: &Fault) -> bool {
-    status_of(fault).is_some_and(suggests_sse)
+    status_of(fault).is_some_and(suggests_legacy_sse)
 }

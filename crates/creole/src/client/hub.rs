@@ -9,12 +9,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use creole_proto::client::{
-    CallKey, Dropped, Greeting, Machine, Outbox, QuestionKey, Refusal, Request,
+    CallKey, CallRequest, DropReason, InputRequestError, InputRequestKey, Machine,
+    NegotiationResult, Outbox,
 };
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::{Mirror, call_headers};
+use creole_proto::http::{MirroredHeader, call_headers};
 use creole_proto::model::Level;
-use creole_proto::rising::Rising;
+use creole_proto::monotonic_map::MonotonicMap;
 use creole_proto::wire::Raw;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, broadcast, watch};
@@ -36,7 +37,7 @@ pub(super) struct Hub {
     name: Arc<str>,
     state: Mutex<State>,
     link: OnceLock<Arc<dyn Link>>,
-    opened: watch::Sender<Option<Result<Arc<Greeting>, Fault>>>,
+    opened: watch::Sender<Option<Result<Arc<NegotiationResult>, Fault>>>,
     closed: watch::Sender<Option<Closed>>,
     notices: broadcast::Sender<Notice>,
     /// Whether what belongs to no call can be heard.
@@ -54,9 +55,9 @@ pub(super) struct Hub {
 struct State {
     machine: Machine,
     outbox: Outbox,
-    calls: Rising<CallKey, Desk>,
+    calls: MonotonicMap<CallKey, Desk>,
     /// Whose call a question belongs to.
-    questions: BTreeMap<QuestionKey, CallKey>,
+    questions: BTreeMap<InputRequestKey, CallKey>,
     /// When the clock rings next.
     armed: Option<Duration>,
     noise: Meter,
@@ -67,9 +68,9 @@ impl Hub {
     /// Begins a link and opens the conversation.
     pub(super) fn start(transport: Box<dyn Transport>, setup: Setup) -> Arc<Self> {
         let state = State {
-            machine: Machine::new(setup.profile, setup.opening).after_number(setup.after),
+            machine: Machine::new(setup.profile, setup.opening).with_ids_after_number(setup.after),
             outbox: Outbox::default(),
-            calls: Rising::default(),
+            calls: MonotonicMap::default(),
             questions: BTreeMap::new(),
             armed: None,
             noise: Meter::default(),
@@ -117,7 +118,7 @@ impl Hub {
         let (now, inner) = (self.now(), &mut *state);
         inner.machine.open(now, &mut inner.outbox);
         inner.outbox.clear_frames();
-        inner.machine.skip_to(heard.last);
+        inner.machine.skip_ids_to(heard.last);
         for message in &heard.messages {
             inner.machine.receive(message.trim_ascii(), None, now, &mut inner.outbox);
         }
@@ -130,13 +131,17 @@ impl Hub {
         &self.name
     }
 
-    pub(super) async fn opened(&self) -> Result<Arc<Greeting>, Fault> {
+    pub(super) async fn opened(&self) -> Result<Arc<NegotiationResult>, Fault> {
         let mut opened = self.opened.subscribe();
         let told = opened.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
         told.unwrap_or_else(|| Err(Fault::new(FaultKind::Internal, "nothing was opened")))
     }
 
-    pub(super) fn begin(hub: &Arc<Self>, request: Request, mirrors: Arc<[Mirror]>) -> Calling {
+    pub(super) fn begin(
+        hub: &Arc<Self>,
+        request: CallRequest,
+        mirrors: Arc<[MirroredHeader]>,
+    ) -> Calling {
         let has_headers = hub.link.get().is_some_and(|link| link.has_headers());
         // A frame that waits for the opening is sent by rules that are not known yet.
         let knows = has_headers && matches!(&*hub.opened.borrow(), Some(Ok(_)));
@@ -159,7 +164,7 @@ impl Hub {
     }
 
     pub(super) fn roots_changed(&self) {
-        self.work(|state, _| state.machine.roots_changed(&mut state.outbox));
+        self.work(|state, _| state.machine.notify_roots_changed(&mut state.outbox));
     }
 
     /// Makes a call, unless the connection is gone or stuck.
@@ -200,7 +205,7 @@ impl Hub {
         }
         let is_full = self.link.get().is_some_and(|link| link.is_full());
         let detail = || format!("`{}` does not take what it was sent before", self.name);
-        is_full.then(|| Fault::new(FaultKind::Busy, detail()).about(&self.name))
+        is_full.then(|| Fault::new(FaultKind::Busy, detail()).with_subject(&self.name))
     }
 
     /// Forgets a call; one that is not over is cancelled, for this reason if there is one.
@@ -229,21 +234,21 @@ impl Hub {
             link.left(call);
         }
         self.work(|state, _| {
-            state.machine.leave(call, &mut state.outbox);
+            state.machine.release_call(call, &mut state.outbox);
             state.questions.retain(|_, owner| *owner != call);
         });
     }
 
-    pub(super) fn answer(&self, question: QuestionKey, answer: Result<Raw, Refusal>) {
+    pub(super) fn answer(&self, question: InputRequestKey, answer: Result<Raw, InputRequestError>) {
         self.work(|state, _| {
             state.questions.remove(&question);
-            state.machine.answer(question, answer, &mut state.outbox);
+            state.machine.respond(question, answer, &mut state.outbox);
         });
     }
 
     /// The id that the server gave a question.
-    pub(super) fn id_of(&self, question: QuestionKey) -> Option<String> {
-        self.lock().machine.id_of(question).map(|id| id.raw().to_owned())
+    pub(super) fn id_of(&self, question: InputRequestKey) -> Option<String> {
+        self.lock().machine.input_request_id(question).map(|id| id.raw().to_owned())
     }
 
     /// Where a call could be gone on with by another process.
@@ -254,8 +259,8 @@ impl Hub {
         is_quiet.then_some(whereabouts)
     }
 
-    pub(super) fn keep_waiting(&self, question: QuestionKey) {
-        self.work(|state, _| state.machine.keep_waiting(question, &mut state.outbox));
+    pub(super) fn keep_waiting(&self, question: InputRequestKey) {
+        self.work(|state, _| state.machine.send_input_progress(question, &mut state.outbox));
     }
 
     pub(super) fn received(&self, message: &[u8], origin: Option<CallKey>) {
@@ -268,16 +273,18 @@ impl Hub {
         });
     }
 
-    pub(super) fn dropped(&self, start: &[u8], why: Dropped, origin: Option<CallKey>) {
-        self.work(|state, _| state.machine.dropped(start, why, origin, &mut state.outbox));
+    pub(super) fn dropped(&self, start: &[u8], why: DropReason, origin: Option<CallKey>) {
+        self.work(|state, _| {
+            state.machine.take_dropped_start(start, why, origin, &mut state.outbox)
+        });
     }
 
     pub(super) fn dropped_end(&self, end: &[u8]) {
-        self.work(|state, _| state.machine.dropped_end(end, &mut state.outbox));
+        self.work(|state, _| state.machine.take_dropped_end(end, &mut state.outbox));
     }
 
     pub(super) fn failed(&self, call: CallKey, fault: Fault) {
-        self.work(|state, _| state.machine.fail(call, fault, &mut state.outbox));
+        self.work(|state, _| state.machine.fail_call(call, fault, &mut state.outbox));
     }
 
     /// The connection is over; the first reason counts.
@@ -292,7 +299,7 @@ impl Hub {
         if !is_news {
             return;
         }
-        self.work(|state, _| state.machine.end(fault.clone(), &mut state.outbox));
+        self.work(|state, _| state.machine.close(fault.clone(), &mut state.outbox));
         // Nobody is to wait for a greeting for ever.
         self.opened.send_if_modified(|told| told.is_none() && told.replace(Err(fault)).is_none());
         // Whatever is left of the way, such as a child that only closed its output, is of no more use.
@@ -319,7 +326,7 @@ impl Hub {
     }
 
     pub(super) fn noise(&self) -> u64 {
-        self.lock().machine.noise() as u64
+        self.lock().machine.violation_count() as u64
     }
 
     pub(super) fn notices(&self) -> broadcast::Receiver<Notice> {

@@ -66,7 +66,7 @@ impl Line {
 
     async fn set_level(&self) {
         let connection = self.connection();
-        let has_levels = connection.greeting().card.capabilities.logging;
+        let has_levels = connection.greeting().server_info.capabilities.logging;
         if let Some(level) = self.level.filter(|_| has_levels) {
             connection.set_level(level).await;
         }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use creole_proto::client::{Dropped, Outgoing};
+use creole_proto::client::{DropReason, OutgoingFrame};
 use creole_proto::fault::Fault;
-use creole_proto::framing::{Line, Lines};
-use creole_proto::http::request::Header;
+use creole_proto::framing::{FramedLine, LineDecoder};
+use creole_proto::http::request_headers::HeaderField;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
@@ -133,7 +133,7 @@ impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
             name: Arc::clone(&name),
             inbox: inbox.clone(),
             input: self.input,
-            lines: Lines::new(self.longest),
+            lines: LineDecoder::new(self.longest),
             longest: self.longest,
             room: Room::new(hold(self.budget, Arc::clone(&name))),
             unread: self.unread,
@@ -153,7 +153,7 @@ struct LineLink<O: Sink> {
 }
 
 impl<O: Sink + 'static> Link for LineLink<O> {
-    fn send(&self, frame: Outgoing<'_>, _: Vec<Header>) -> Option<Carrier> {
+    fn send(&self, frame: OutgoingFrame<'_>, _: Vec<HeaderField>) -> Option<Carrier> {
         let mut waiting = self.outlet.lock();
         if waiting.sink.is_none() || waiting.is_broken {
             return None;
@@ -292,7 +292,7 @@ struct Reader<I> {
     name: Arc<str>,
     inbox: Inbox,
     input: I,
-    lines: Lines,
+    lines: LineDecoder,
     longest: usize,
     /// The memory for a message that came in part.
     room: Room<Hold>,
@@ -355,15 +355,15 @@ impl<I: Source> Reader<I> {
 
     /// Holds memory for a message that came in part, of which there is more now. Without memory no more of it is
     /// buffered. Says why a message is dropped that has to be.
-    fn make_room(&mut self, more: usize) -> Dropped {
-        let buffered = self.lines.buffered();
+    fn make_room(&mut self, more: usize) -> DropReason {
+        let buffered = self.lines.buffered_bytes();
         let needed = if buffered == 0 { 0 } else { buffered + more };
         let limit = match self.room.fit(needed) {
             Ok(()) => self.longest,
             Err(NoRoom) => buffered.max(CHUNK).min(self.longest),
         };
         self.lines.set_limit(limit);
-        if limit < self.longest { Dropped::NoMemory } else { Dropped::TooLong }
+        if limit < self.longest { DropReason::NoMemory } else { DropReason::TooLong }
     }
 
     /// Hands on the messages that end in these bytes.
@@ -371,19 +371,19 @@ impl<I: Source> Reader<I> {
         let why = self.make_room(rest.len());
         while let Some(line) = self.lines.next(&mut rest) {
             match line {
-                Line::Complete(line) if line.len() < LARGE => self.inbox.received(line, None),
-                Line::Complete(_) => {
-                    if let Some(line) = self.lines.take() {
+                FramedLine::Complete(line) if line.len() < LARGE => self.inbox.received(line, None),
+                FramedLine::Complete(_) => {
+                    if let Some(line) = self.lines.take_line() {
                         self.inbox.received_large(line, None);
                     }
                 }
-                Line::TooLong(start) => {
-                    if why == Dropped::NoMemory {
+                FramedLine::TooLong(start) => {
+                    if why == DropReason::NoMemory {
                         tracing::warn!(upstream = %self.name, "there is no memory left for a message; it is dropped");
                     }
                     self.inbox.dropped(start, why);
                 }
-                Line::TooLongEnd(end) => self.inbox.dropped_end(end),
+                FramedLine::TooLongEnd(end) => self.inbox.dropped_end(end),
             }
         }
     }

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use creole_proto::client::{CallKey, Dropped, Greeting, Outgoing};
+use creole_proto::client::{CallKey, DropReason, NegotiationResult, OutgoingFrame};
 use creole_proto::fault::Fault;
-use creole_proto::http::request::Header;
+use creole_proto::http::request_headers::HeaderField;
 
 use super::hub::Hub;
 use crate::chain::BoxFuture;
@@ -28,7 +28,7 @@ pub trait Link: Send + Sync {
     /// Carries a frame away without waiting. What goes wrong is told to the inbox, later. The headers repeat what is
     /// in the frame, if the transport [has any](Link::has_headers). A request may be left to whoever waits for its
     /// answer: it goes out when they first look for that.
-    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>) -> Option<Carrier>;
+    fn send(&self, frame: OutgoingFrame<'_>, headers: Vec<HeaderField>) -> Option<Carrier>;
 
     /// Whether frames travel with headers.
     fn has_headers(&self) -> bool {
@@ -36,7 +36,7 @@ pub trait Link: Send + Sync {
     }
 
     /// The conversation is open on these terms.
-    fn opened(&self, _greeting: &Greeting) {}
+    fn opened(&self, _greeting: &NegotiationResult) {}
 
     /// A call was answered or failed; nothing more is expected on its own channel.
     fn done(&self, _call: CallKey) {}
@@ -105,12 +105,12 @@ impl Inbox {
     /// Something that is too long or too broken to be looked at as a message.
     pub fn garbled(&self, origin: Option<CallKey>) {
         if let Some(hub) = self.0.upgrade() {
-            hub.dropped(&[], Dropped::TooLong, origin);
+            hub.dropped(&[], DropReason::TooLong, origin);
         }
     }
 
     /// A message that is dropped begins with these bytes; it came on a channel that all calls share.
-    pub fn dropped(&self, start: &[u8], why: Dropped) {
+    pub fn dropped(&self, start: &[u8], why: DropReason) {
         if let Some(hub) = self.0.upgrade() {
             hub.dropped(start, why, None);
         }

@@ -8,7 +8,7 @@ mod talk;
 use std::sync::Arc;
 use std::time::Duration;
 
-use creole_proto::client::{Opening, Profile};
+use creole_proto::client::{OpenMode, Profile};
 use creole_proto::fault::Fault;
 use creole_proto::revision::{Era, Revision, Rules};
 
@@ -63,11 +63,11 @@ impl<'a> Terms<'a> {
         }
     }
 
-    fn opening(&self, era: Era) -> Opening {
+    fn opening(&self, era: Era) -> OpenMode {
         match era {
-            Era::Stateless => Opening::Stateless { rules: self.stateless },
-            Era::Handshake => Opening::Handshake {
-                propose: self.propose,
+            Era::Stateless => OpenMode::Stateless { rules: self.stateless },
+            Era::Handshake => OpenMode::Handshake {
+                proposed_rules: self.propose,
                 capabilities: Arc::clone(&self.offer.capabilities),
             },
         }

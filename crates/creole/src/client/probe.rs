@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use creole_proto::client::verdict::{Heard, Reason, Verdict, verdict};
-use creole_proto::client::{Machine, Opening, Outbox, Profile};
+use creole_proto::client::era_probe::{NoEvidenceReason, ProbeReply, ProbeVerdict, judge_reply};
+use creole_proto::client::{Machine, OpenMode, Outbox, Profile};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::revision::{Era, Revision, Rules};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const LONGEST: usize = 1024 * 1024;
 pub(super) async fn http(target: &Target, profile: &Arc<Profile>) -> Result<Found, Fault> {
     let (question, rules) = question(profile);
     let HeardOverHttp { status, body, fault } = target.probe(&question, rules, LONGEST).await?;
-    let verdict = verdict(Heard::Http { status, body: &body }, rules);
+    let verdict = judge_reply(ProbeReply::HttpResponse { status, body: &body }, rules);
     found(target.name(), verdict, fault)
 }
 
@@ -29,17 +29,19 @@ pub(super) async fn http(target: &Target, profile: &Arc<Profile>) -> Result<Foun
 fn question(profile: &Arc<Profile>) -> (Vec<u8>, &'static Rules) {
     let rules = Revision::newest(Era::Stateless).rules();
     let mut out = Outbox::default();
-    Machine::new(Arc::clone(profile), Opening::Stateless { rules }).open(Duration::ZERO, &mut out);
+    Machine::new(Arc::clone(profile), OpenMode::Stateless { rules }).open(Duration::ZERO, &mut out);
     (out.take_bytes(), rules)
 }
 
-fn found(name: &str, verdict: Verdict, refused: Fault) -> Result<Found, Fault> {
+fn found(name: &str, verdict: ProbeVerdict, refused: Fault) -> Result<Found, Fault> {
     match verdict {
-        Verdict::Stateless(rules) => Ok(Found::Stateless(rules)),
+        ProbeVerdict::Stateless(rules) => Ok(Found::Stateless(rules)),
         // An error of both eras: the older way of opening tells more.
-        Verdict::Handshake | Verdict::NoEvidence(Reason::Ambiguous(_)) => Ok(Found::Handshake),
-        Verdict::Unsupported(versions) => Err(unsupported(name, &versions)),
-        Verdict::NoEvidence(_) => Err(refused),
+        ProbeVerdict::Handshake | ProbeVerdict::NoEvidence(NoEvidenceReason::Ambiguous(_)) => {
+            Ok(Found::Handshake)
+        }
+        ProbeVerdict::UnsupportedVersions(versions) => Err(unsupported(name, &versions)),
+        ProbeVerdict::NoEvidence(_) => Err(refused),
     }
 }
 
@@ -47,5 +49,5 @@ fn found(name: &str, verdict: Verdict, refused: Fault) -> Result<Found, Fault> {
 pub(super) fn unsupported(name: &str, versions: &[String]) -> Fault {
     let versions = versions.join(", ");
     let detail = format!("`{name}` speaks only versions that are not known here: {versions}");
-    Fault::new(FaultKind::UnsupportedVersion, detail).about(name)
+    Fault::new(FaultKind::UnsupportedVersion, detail).with_subject(name)
 }

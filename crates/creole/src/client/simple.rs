@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use creole_proto::client::{Limits, Profile, Request};
-use creole_proto::dialect::{Dialect, Word, builtin};
+use creole_proto::client::{CallRequest, ClientLimits, Profile};
+use creole_proto::dialect::{Dialect, DialectText, builtin};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::Mirror;
+use creole_proto::http::MirroredHeader;
 use creole_proto::model::{
-    ClientCapabilities, CompletionRequest, Definition, ExcludedItem, Implementation, Level,
-    ListKind, Question,
+    ClientCapabilities, CompletionRequest, Definition, ExcludedItem, Implementation, InputRequest,
+    Level, ListKind,
 };
-use creole_proto::op::{Event, Operation, Outcome, Payload, Reentry};
+use creole_proto::operation::{Event, InputResponses, Operation, Outcome, Payload};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::{Object, Raw};
 use serde::Serialize;
@@ -41,7 +41,7 @@ const PAGES: usize = 1000;
 pub struct ClientBuilder {
     identity: Implementation,
     dialect: Option<Dialect>,
-    limits: Limits,
+    limits: ClientLimits,
     log: Option<Level>,
     callbacks: Callbacks,
     era: Era,
@@ -55,7 +55,7 @@ impl ClientBuilder {
         Self {
             identity: Implementation { name, version, ..Implementation::default() },
             dialect: None,
-            limits: Limits::default(),
+            limits: ClientLimits::default(),
             log: None,
             callbacks: Callbacks::default(),
             era: Era::Stateless,
@@ -88,7 +88,7 @@ impl ClientBuilder {
 
     /// The same client with these limits.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: ClientLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -97,7 +97,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn on_form<F, R>(mut self, answer: F) -> Self
     where
-        F: Fn(Question) -> R + Send + Sync + 'static,
+        F: Fn(InputRequest) -> R + Send + Sync + 'static,
         R: Future<Output = Option<Raw>> + Send + 'static,
     {
         self.callbacks.form = Some(callback(answer));
@@ -108,7 +108,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn on_url<F, R>(mut self, answer: F) -> Self
     where
-        F: Fn(Question) -> R + Send + Sync + 'static,
+        F: Fn(InputRequest) -> R + Send + Sync + 'static,
         R: Future<Output = Option<Raw>> + Send + 'static,
     {
         self.callbacks.url = Some(callback(answer));
@@ -119,7 +119,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn on_sampling<F, R>(mut self, answer: F) -> Self
     where
-        F: Fn(Question) -> R + Send + Sync + 'static,
+        F: Fn(InputRequest) -> R + Send + Sync + 'static,
         R: Future<Output = Option<Raw>> + Send + 'static,
     {
         self.callbacks.sample = Some(callback(answer));
@@ -131,7 +131,7 @@ impl ClientBuilder {
     pub fn roots(mut self, roots: &[(&str, &str)]) -> Self {
         let roots: Vec<_> =
             roots.iter().map(|(uri, name)| serde_json::json!({"uri": uri, "name": name})).collect();
-        let answer = Raw::of(&serde_json::json!({"roots": roots}));
+        let answer = Raw::from_value(&serde_json::json!({"roots": roots}));
         self.callbacks.roots = Some(callback(move |_| std::future::ready(Some(answer.clone()))));
         self
     }
@@ -174,7 +174,7 @@ impl ClientBuilder {
         let pinned = self.revision.map(Revision::rules);
         let era = match pinned {
             Some(pinned) => pinned.era,
-            None if profile.dialect.serves(self.era) => self.era,
+            None if profile.dialect.serves_era(self.era) => self.era,
             None if profile.dialect.stateless => Era::Stateless,
             None => Era::Handshake,
         };
@@ -190,7 +190,7 @@ impl ClientBuilder {
     fn profile(&self) -> Result<Arc<Profile>, Fault> {
         let spec = || builtin(SPEC).ok_or_else(|| internal("the dialect `spec` is missing"));
         let dialect = self.dialect.clone().map_or_else(spec, Ok)?;
-        let identity = Raw::of(&self.identity);
+        let identity = Raw::from_value(&self.identity);
         Ok(Arc::new(Profile { dialect, identity, limits: self.limits }))
     }
 
@@ -216,7 +216,7 @@ impl ClientBuilder {
 
 fn callback<F, R>(answer: F) -> Callback
 where
-    F: Fn(Question) -> R + Send + Sync + 'static,
+    F: Fn(InputRequest) -> R + Send + Sync + 'static,
     R: Future<Output = Option<Raw>> + Send + 'static,
 {
     Arc::new(move |question| Box::pin(answer(question)) as BoxFuture<'static, Option<Raw>>)
@@ -227,12 +227,12 @@ where
 pub struct Client {
     line: Line,
     found: Found,
-    dialect: Word,
+    dialect: DialectText,
     capabilities: Arc<ClientCapabilities>,
     callbacks: Callbacks,
     log: Option<Level>,
     /// Which arguments of which tools are repeated in headers; learnt when tools are listed.
-    mirrors: Mutex<HashMap<String, Arc<[Mirror]>>>,
+    mirrors: Mutex<HashMap<String, Arc<[MirroredHeader]>>>,
     /// Which tools only run as tasks; learnt when tools are listed.
     pub(super) tasked: Mutex<BTreeSet<String>>,
     /// Items that break the rules of their kind; learnt when they are listed.
@@ -314,7 +314,7 @@ impl Client {
     /// # Errors
     /// What the server says, or why it says nothing. A tool that failed is a result.
     pub async fn call_tool(&self, name: &str, arguments: &impl Serialize) -> Result<Raw, Fault> {
-        let arguments = Some(Raw::of(arguments));
+        let arguments = Some(Raw::from_value(arguments));
         self.raw(Operation::CallTool { name: name.to_owned(), arguments }).await
     }
 
@@ -331,7 +331,7 @@ impl Client {
     /// # Errors
     /// What the server says, or why it says nothing.
     pub async fn get_prompt(&self, name: &str, arguments: &impl Serialize) -> Result<Raw, Fault> {
-        let arguments = Some(Raw::of(arguments));
+        let arguments = Some(Raw::from_value(arguments));
         self.raw(Operation::GetPrompt { name: name.to_owned(), arguments }).await
     }
 
@@ -364,7 +364,7 @@ impl Client {
         let (mut reentry, mut is_mended) = (None, false);
         for _ in 0..ROUNDS {
             let mut request = self.request(operation.clone());
-            request.terms.reentry.clone_from(&reentry);
+            request.options.input_responses.clone_from(&reentry);
             self.allow_tasks(&mut request);
             let connection = self.connection();
             match self.round(&connection, request, self.mirrors_of(&operation)).await {
@@ -378,12 +378,12 @@ impl Client {
                     }
                 }
                 Outcome::Detach(_) => return Err(internal("the call was detached")),
-                Outcome::NeedInput { asks, state } => {
+                Outcome::InputRequired { requests: asks, request_state: state } => {
                     let answers = match asks.is_empty() {
                         true => None,
                         false => Some(self.callbacks.answers(asks).await?),
                     };
-                    reentry = Some(Reentry { answers, state });
+                    reentry = Some(InputResponses { responses: answers, request_state: state });
                 }
             }
         }
@@ -400,11 +400,11 @@ impl Client {
         }
     }
 
-    pub(super) fn request(&self, operation: Operation) -> Request {
-        let mut request = Request::new(operation);
-        request.terms.capabilities = Arc::clone(&self.capabilities);
-        request.terms.progress = self.callbacks.event.is_some();
-        request.terms.log = self.log;
+    pub(super) fn request(&self, operation: Operation) -> CallRequest {
+        let mut request = CallRequest::new(operation);
+        request.options.capabilities = Arc::clone(&self.capabilities);
+        request.options.progress = self.callbacks.event.is_some();
+        request.options.log_level = self.log;
         request
     }
 
@@ -415,8 +415,8 @@ impl Client {
     pub(super) async fn round(
         &self,
         connection: &Connection,
-        request: Request,
-        mirrors: Arc<[Mirror]>,
+        request: CallRequest,
+        mirrors: Arc<[MirroredHeader]>,
     ) -> Outcome {
         let mut calling = connection.begin_with(request, mirrors);
         // Who is asked while the call goes on; nobody once it is over.
@@ -448,7 +448,7 @@ impl Client {
         let mut learnt = HashMap::new();
         tools.retain(|tool| {
             let schema = Object::new(tool.text(rules)).and_then(|tool| tool.get("inputSchema"));
-            let mirrors = Mirror::all(schema.unwrap_or("{}"));
+            let mirrors = MirroredHeader::find_all(schema.unwrap_or("{}"));
             if let Ok(mirrors) = &mirrors
                 && !mirrors.is_empty()
             {
@@ -459,7 +459,7 @@ impl Client {
         *self.mirrors.lock().unwrap_or_else(PoisonError::into_inner) = learnt;
     }
 
-    fn mirrors_of(&self, operation: &Operation) -> Arc<[Mirror]> {
+    fn mirrors_of(&self, operation: &Operation) -> Arc<[MirroredHeader]> {
         let Operation::CallTool { name, .. } = operation else { return [].into() };
         let known = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(name).map_or_else(|| [].into(), Arc::clone)

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use creole_proto::client::Request;
+use creole_proto::client::CallRequest;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{
-    Ask, ClientCapabilities, Definition, Task, TaskEnd, TaskState, TaskSupport, Tasking,
+    ClientCapabilities, Definition, KeyedInputRequest, Task, TaskOutcome, TaskPreference,
+    TaskState, TaskSupport,
 };
-use creole_proto::op::{Event, Operation, Outcome, Payload};
-use creole_proto::revision::Tasks;
+use creole_proto::operation::{Event, Operation, Outcome, Payload};
+use creole_proto::revision::TaskModel;
 use tokio::time::{sleep, timeout};
 
 use super::simple::{Client, internal};
@@ -31,26 +32,26 @@ impl Client {
     }
 
     /// Lets the server make a task of the call, where it can: it is followed then.
-    pub(super) fn allow_tasks(&self, request: &mut Request) {
+    pub(super) fn allow_tasks(&self, request: &mut CallRequest) {
         let Operation::CallTool { name, .. } = &request.operation else { return };
         let connection = self.connection();
         let greeting = connection.greeting();
-        if !greeting.card.capabilities.tasks {
+        if !greeting.server_info.capabilities.tasks {
             return;
         }
         match greeting.rules.tasks {
-            Tasks::Extension => self.declare_tasks(request),
-            Tasks::Wanted if self.is_tasked(name) => {
-                request.terms.tasking = Tasking::Wanted { ttl_ms: None };
+            TaskModel::Extension => self.declare_tasks(request),
+            TaskModel::ClientRequested if self.is_tasked(name) => {
+                request.options.task_preference = TaskPreference::Requested { ttl_ms: None };
             }
-            Tasks::Wanted | Tasks::Absent => {}
+            TaskModel::ClientRequested | TaskModel::Absent => {}
         }
     }
 
-    fn declare_tasks(&self, request: &mut Request) {
-        let own = ClientCapabilities::clone(&request.terms.capabilities);
-        request.terms.capabilities = Arc::new(ClientCapabilities { tasks: true, ..own });
-        request.terms.tasking = Tasking::Allowed;
+    fn declare_tasks(&self, request: &mut CallRequest) {
+        let own = ClientCapabilities::clone(&request.options.capabilities);
+        request.options.capabilities = Arc::new(ClientCapabilities { tasks: true, ..own });
+        request.options.task_preference = TaskPreference::Allowed;
     }
 
     fn is_tasked(&self, tool: &str) -> bool {
@@ -65,7 +66,7 @@ impl Client {
 
     async fn follow_to_its_end(&self, mut task: Arc<Task>) -> Result<Payload, Fault> {
         // What comes of it, and questions on the way, may have to be fetched by a request of its own.
-        let fetches = self.connection().greeting().rules.tasks == Tasks::Wanted;
+        let fetches = self.connection().greeting().rules.tasks == TaskModel::ClientRequested;
         let mut told = 0;
         loop {
             told += 1;
@@ -78,13 +79,13 @@ impl Client {
                 TaskState::Working => {}
                 _ if fetches => return self.ask_about(result_of(&task)).await,
                 TaskState::InputRequired(asks) => self.answer_task(&task.id, asks).await?,
-                TaskState::Ended(TaskEnd::Relayed(result)) => {
+                TaskState::Ended(TaskOutcome::Relayed(result)) => {
                     return Ok(Payload::Relayed(result.clone()));
                 }
-                TaskState::Ended(TaskEnd::Result(result)) => {
+                TaskState::Ended(TaskOutcome::Result(result)) => {
                     return Ok(Payload::Tool(result.clone()));
                 }
-                TaskState::Ended(TaskEnd::Fault(fault)) => return Err(fault.clone()),
+                TaskState::Ended(TaskOutcome::Fault(fault)) => return Err(fault.clone()),
             }
             task = self.look_until_it_changed(&task).await?;
         }
@@ -101,13 +102,13 @@ impl Client {
         }
     }
 
-    async fn answer_task(&self, id: &str, asks: &[Ask]) -> Result<(), Fault> {
+    async fn answer_task(&self, id: &str, asks: &[KeyedInputRequest]) -> Result<(), Fault> {
         if asks.is_empty() {
             return Ok(());
         }
         let answers = self.callbacks().answers(asks.to_vec()).await?;
         let id = id.to_owned();
-        self.ask_about(Operation::UpdateTask { id, answers }).await.map(drop)
+        self.ask_about(Operation::UpdateTask { id, responses: answers }).await.map(drop)
     }
 
     /// A request about a task; what the server asks meanwhile is answered.

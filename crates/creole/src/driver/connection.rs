@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use creole_proto::framing::{Line, Lines};
-use creole_proto::model::Question;
-use creole_proto::op::{Event, Outcome};
-use creole_proto::server::{Action, Answer, AskKey, Call, CallKey, Machine, Outbox};
+use creole_proto::framing::{FramedLine, LineDecoder};
+use creole_proto::model::InputRequest;
+use creole_proto::operation::{Event, Outcome};
+use creole_proto::server::{
+    Action, Call, CallKey, InputRequestKey, InputResponse, Machine, Outbox,
+};
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -36,7 +38,7 @@ const REPORTS: usize = 1024;
 pub(super) enum Report {
     Event(CallKey, Event),
     /// A question, and the call that it belongs to: nothing for one of the session.
-    Ask(Option<CallKey>, Question, oneshot::Sender<Answer>),
+    Ask(Option<CallKey>, InputRequest, oneshot::Sender<InputResponse>),
     Done(CallKey, Outcome),
     /// A log message that belongs to no call.
     Log(Event),
@@ -52,13 +54,13 @@ pub(super) struct Connection {
     service: Service,
     origin: Origin,
     machine: Machine,
-    lines: Lines,
+    lines: LineDecoder,
     outbox: Outbox,
     /// How much of the outbox the client has taken, and how much was logged.
     taken: usize,
     logged: usize,
     running: HashMap<CallKey, Running>,
-    asks: HashMap<AskKey, oneshot::Sender<Answer>>,
+    asks: HashMap<InputRequestKey, oneshot::Sender<InputResponse>>,
     reports: mpsc::Receiver<Report>,
     outlet: Arc<Channel>,
     changes: broadcast::Receiver<Announcement>,
@@ -72,7 +74,7 @@ impl Connection {
         let (sender, reports) = mpsc::channel(REPORTS);
         let profile = service.current_profile();
         Self {
-            lines: Lines::new(profile.dialect.max_message),
+            lines: LineDecoder::new(profile.dialect.max_message),
             machine: Machine::new(profile),
             changes: service.registry().changes(),
             service,
@@ -181,7 +183,7 @@ impl Connection {
             self.machine.receive_line(line, now, &mut self.outbox);
         }
         self.obey_all();
-        self.machine.end_of_input(now, &mut self.outbox);
+        self.machine.handle_end_of_stream(now, &mut self.outbox);
         self.obey_all();
     }
 
@@ -194,12 +196,14 @@ impl Connection {
         let now = self.now();
         match report {
             Some(Report::Event(call, event)) => {
-                self.machine.event(call, &event, now, &mut self.outbox);
+                self.machine.send_event(call, &event, now, &mut self.outbox);
             }
             Some(Report::Ask(call, question, answer)) => {
                 let ask = match call {
-                    Some(call) => self.machine.ask(call, &question, now, &mut self.outbox),
-                    None => self.machine.ask_session(&question, now, &mut self.outbox),
+                    Some(call) => {
+                        self.machine.request_input(call, &question, now, &mut self.outbox)
+                    }
+                    None => self.machine.request_session_input(&question, now, &mut self.outbox),
                 };
                 if let Some(ask) = ask {
                     self.asks.insert(ask, answer);
@@ -209,7 +213,7 @@ impl Connection {
                 self.running.remove(&call);
                 self.machine.finish(call, outcome, now, &mut self.outbox);
             }
-            Some(Report::Log(event)) => self.machine.log(&event, &mut self.outbox),
+            Some(Report::Log(event)) => self.machine.send_session_log(&event, &mut self.outbox),
             None => {}
         }
         self.obey_all();
@@ -224,7 +228,7 @@ impl Connection {
                     self.machine.announce(&it.change, &mut self.outbox);
                 }
                 Ok(_) => {}
-                Err(TryRecvError::Lagged(_)) => self.machine.announce_everything(&mut self.outbox),
+                Err(TryRecvError::Lagged(_)) => self.machine.announce_all_lists(&mut self.outbox),
                 Err(_) => return,
             }
         }
@@ -256,13 +260,13 @@ impl Connection {
         match action {
             Action::Start(call) => self.start(call),
             Action::Cancel(call, reason) => self.cancel(call, &reason),
-            Action::Answer(ask, answer) => {
+            Action::InputResponse(ask, answer) => {
                 if let Some(waiting) = self.asks.remove(&ask) {
                     // A handler that gave up waiting is not an error.
                     _ = waiting.send(answer);
                 }
             }
-            Action::Release(uris) => {
+            Action::ReleaseSubscriptions(uris) => {
                 let id = ConnectionId::of(&*self.outlet);
                 uris.iter().for_each(|uri| self.service.registry().release(uri, id));
             }
@@ -319,7 +323,7 @@ impl Drop for Connection {
             running.task.abort();
         }
         let id = ConnectionId::of(&*self.outlet);
-        self.machine.watched().for_each(|uri| self.service.registry().release(uri, id));
+        self.machine.subscribed_uris().for_each(|uri| self.service.registry().release(uri, id));
     }
 }
 
@@ -335,7 +339,7 @@ impl Outlet for Channel {
         Box::pin(async move { _ = self.sender.send(Report::Event(call, event)).await })
     }
 
-    fn ask(&self, call: CallKey, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(async move {
             let (answer, waiting) = oneshot::channel();
             _ = self.sender.send(Report::Ask(Some(call), question, answer)).await;
@@ -343,7 +347,7 @@ impl Outlet for Channel {
         })
     }
 
-    fn ask_session(&self, question: Question) -> oneshot::Receiver<Answer> {
+    fn ask_session(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
         let (answer, waiting) = oneshot::channel();
         // A full queue belongs to a slow client; it is not asked.
         _ = self.sender.try_send(Report::Ask(None, question, answer));
@@ -360,8 +364,8 @@ impl Outlet for Channel {
     }
 }
 
-fn log_received(line: &Line<'_>, service: &Service) {
-    if let Line::Complete(frame) = line
+fn log_received(line: &FramedLine<'_>, service: &Service) {
+    if let FramedLine::Complete(frame) = line
         && service.logs_payloads()
     {
         telemetry::payload("received", frame);

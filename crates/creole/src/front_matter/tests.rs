@@ -8,7 +8,7 @@ use super::*;
 fn value(body: &str) -> Value {
     let members = read(&format!("---\n{body}\n---\ntext\n"))
         .unwrap_or_else(|wrong| panic!("{body}\nline {}: {}", wrong.line, wrong.what));
-    Raw::of(&Node::Map(members)).decode().unwrap()
+    Raw::from_value(&Node::Map(members)).decode().unwrap()
 }
 
 fn wrong(body: &str) -> Wrong {
@@ -31,7 +31,7 @@ fn plain_values_are_what_every_reader_takes_them_for() {
 #[test]
 fn members_keep_their_order() {
     let members = read("---\nz: 1\na: 2\n---").unwrap();
-    assert_eq!(Raw::of(&Node::Map(members)).as_str(), r#"{"z":1,"a":2}"#);
+    assert_eq!(Raw::from_value(&Node::Map(members)).as_str(), r#"{"z":1,"a":2}"#);
 }
 
 #[test]

@@ -164,8 +164,8 @@ fn cannot_start(program: &Program, error: &io::Error) -> Fault {
 
 /// The fault of a server behind us that cannot be reached.
 pub(crate) fn unavailable(upstream: &str, detail: String, reason: &str) -> Fault {
-    let data = Raw::of(&serde_json::json!({"reason": reason, "upstream": upstream}));
-    Fault::new(FaultKind::BackendUnavailable, detail).about(upstream).with_data(data)
+    let data = Raw::from_value(&serde_json::json!({"reason": reason, "upstream": upstream}));
+    Fault::new(FaultKind::BackendUnavailable, detail).with_subject(upstream).with_data(data)
 }
 
 /// Owns the process: the only one who waits for it, and who makes sure that nobody is left of its group.

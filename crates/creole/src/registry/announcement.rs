@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use creole_proto::op::Change;
+use creole_proto::operation::Change;
 
 use crate::call::Origin;
 

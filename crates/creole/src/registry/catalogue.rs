@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use creole_proto::http::{Mirror, MirrorError};
+use creole_proto::http::{MirroredHeader, MirroredHeaderError};
 use creole_proto::model::{Definition, Items, ListKind};
 use creole_proto::revision::Rules;
 
@@ -65,7 +65,7 @@ impl<T> Entry<T> {
 struct Shown {
     definition: Arc<Definition>,
     /// Arguments that requests over HTTP repeat in headers; an error where clients have to refuse the tool.
-    mirrors: OnceLock<Result<Arc<[Mirror]>, MirrorError>>,
+    mirrors: OnceLock<Result<Arc<[MirroredHeader]>, MirroredHeaderError>>,
 }
 
 impl Shown {
@@ -73,8 +73,8 @@ impl Shown {
         self.definition.name() == name
     }
 
-    fn mirrors(&self) -> &Result<Arc<[Mirror]>, MirrorError> {
-        self.mirrors.get_or_init(|| self.definition.mirrors().map(Into::into))
+    fn mirrors(&self) -> &Result<Arc<[MirroredHeader]>, MirroredHeaderError> {
+        self.mirrors.get_or_init(|| self.definition.mirrored_headers().map(Into::into))
     }
 }
 
@@ -283,7 +283,7 @@ impl<T> Catalogue<T> {
     }
 
     /// The arguments of a tool that requests over HTTP repeat in headers, by the name that clients know.
-    pub(super) fn mirrors(&self, name: &str) -> Option<Arc<[Mirror]>> {
+    pub(super) fn mirrors(&self, name: &str) -> Option<Arc<[MirroredHeader]>> {
         let shown = self.entries[self.place_of_shown(name)?].shown.as_ref()?;
         shown.mirrors().as_ref().ok().filter(|mirrors| !mirrors.is_empty()).cloned()
     }
@@ -402,7 +402,7 @@ impl<T> Catalogue<T> {
         if let Some((_, known)) = fronts.iter().find(is_known) {
             return known.clone();
         }
-        let items = items().joined(rules);
+        let items = items().with_joined_text(rules);
         fronts.push((viewer, items.clone()));
         items
     }

@@ -9,7 +9,7 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{
     CacheHints, Completion, CompletionRequest, Implementation, ListKind, Reference,
 };
-use creole_proto::op::{Filter, Operation, Outcome, Page, Payload, ServerCard};
+use creole_proto::operation::{Operation, Outcome, Page, Payload, ServerInfo, SubscriptionFilter};
 use creole_proto::wire::Raw;
 use serde_json::{Value, json};
 
@@ -91,9 +91,9 @@ impl Registry {
         Ok(Outcome::Complete(payload))
     }
 
-    fn card(&self) -> ServerCard {
+    fn card(&self) -> ServerInfo {
         let settings = &self.shared.settings;
-        ServerCard {
+        ServerInfo {
             identity: self.identity(),
             capabilities: self.capabilities(),
             instructions: self.instructions(),
@@ -126,11 +126,11 @@ impl Registry {
             ListKind::Prompts => ("prompts", has.prompts),
             ListKind::Skills => ("skills", has.skills),
         };
-        if offered || self.shared.settings.dialect.shows(name, false) {
+        if offered || self.shared.settings.dialect.shows_capability(name, false) {
             return Ok(());
         }
         Err(Fault::new(FaultKind::MethodNotFound, format!("this server has no {name}"))
-            .about(method))
+            .with_subject(method))
     }
 
     /// Methods of tasks are unknown where no tool runs as one.
@@ -139,7 +139,7 @@ impl Registry {
             true => Ok(()),
             false => {
                 let detail = "this server has no tasks";
-                Err(Fault::new(FaultKind::MethodNotFound, detail).about(method))
+                Err(Fault::new(FaultKind::MethodNotFound, detail).with_subject(method))
             }
         }
     }
@@ -217,7 +217,7 @@ impl Registry {
     fn no_tool(&self, name: &str) -> Fault {
         let state = self.read();
         let withheld = state.withheld.values().find_map(|tools| tools.get(name)).cloned();
-        withheld.unwrap_or_else(|| Fault::new(FaultKind::UnknownTool, "").about(name))
+        withheld.unwrap_or_else(|| Fault::new(FaultKind::UnknownTool, "").with_subject(name))
     }
 
     /// Checks the arguments for a tool of another server, where the dialect wants that done here.
@@ -286,7 +286,7 @@ impl Registry {
             self.offers(ListKind::Prompts, "prompts/get")?;
             let get = |there| Operation::GetPrompt { name: there, arguments: arguments.cloned() };
             let got = Box::pin(self.call_unlisted(ListKind::Prompts, get, name, context)).await;
-            return got.ok_or_else(|| Fault::new(FaultKind::UnknownPrompt, "").about(name));
+            return got.ok_or_else(|| Fault::new(FaultKind::UnknownPrompt, "").with_subject(name));
         };
         let given: BTreeMap<String, String> =
             arguments.and_then(|raw| raw.decode().ok()).unwrap_or_default();
@@ -304,7 +304,9 @@ impl Registry {
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, Fault> {
         if !self.capabilities().completions {
             let detail = "this server completes no arguments";
-            return Err(Fault::new(FaultKind::MethodNotFound, detail).about("completion/complete"));
+            return Err(
+                Fault::new(FaultKind::MethodNotFound, detail).with_subject("completion/complete")
+            );
         }
         let completers = match &request.reference {
             Reference::Prompt(name) => {
@@ -326,17 +328,21 @@ impl Registry {
             Some(propose) => propose(request.value, request.context).await,
             None => Vec::new(),
         };
-        Ok(Completion::of(values))
+        Ok(Completion::from_values(values))
     }
 
     /// The part of a filter that can be honoured.
-    async fn honour(&self, wanted: Filter, context: &Context) -> Result<Filter, Fault> {
+    async fn honour(
+        &self,
+        wanted: SubscriptionFilter,
+        context: &Context,
+    ) -> Result<SubscriptionFilter, Fault> {
         let has = self.capabilities();
         let tasks = match self.has_tasks(context.caller().rules) {
             true => self.tasks().followed(wanted.tasks, context).await?,
             false => Vec::new(),
         };
-        Ok(Filter {
+        Ok(SubscriptionFilter {
             tools: wanted.tools && has.tools,
             prompts: wanted.prompts && has.prompts,
             resources: wanted.resources && has.resources,
@@ -371,7 +377,8 @@ impl Registry {
 
 /// The arguments as JSON, checked against the schema that was announced.
 fn checked_arguments(name: &str, schema: &Schema, arguments: Option<&Raw>) -> Result<Value, Fault> {
-    let refused = |detail: String| Fault::new(FaultKind::InvalidArguments, detail).about(name);
+    let refused =
+        |detail: String| Fault::new(FaultKind::InvalidArguments, detail).with_subject(name);
     let arguments = match arguments {
         None => json!({}),
         Some(raw) => raw.decode().map_err(|error| refused(error.to_string()))?,
@@ -380,7 +387,7 @@ fn checked_arguments(name: &str, schema: &Schema, arguments: Option<&Raw>) -> Re
         Ok(()) => Ok(arguments),
         Err(violations) if violations.iter().any(Violation::is_broken_schema) => {
             // The tool is at fault, not the caller.
-            Err(Fault::new(FaultKind::Internal, sentence(&violations)).about(name))
+            Err(Fault::new(FaultKind::Internal, sentence(&violations)).with_subject(name))
         }
         Err(violations) => Err(refused(sentence(&violations))),
     }
@@ -394,7 +401,7 @@ fn sentence(violations: &[Violation]) -> String {
 /// What becomes of a handler that ended early.
 fn stopped(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Fault> {
     match error {
-        ToolError::Ask(asks) => Ok(Outcome::NeedInput { asks, state: None }),
+        ToolError::Ask(asks) => Ok(Outcome::InputRequired { requests: asks, request_state: None }),
         ToolError::Detach => Ok(Outcome::Detach(None)),
         ToolError::Fault(mut fault) => {
             if fault.subject.is_empty() {
@@ -404,7 +411,7 @@ fn stopped(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Faul
             Err(*fault)
         }
         ToolError::Failed(detail) => {
-            let mut fault = Fault::new(FaultKind::ToolFailed, detail).about(subject);
+            let mut fault = Fault::new(FaultKind::ToolFailed, detail).with_subject(subject);
             fault.trace = debug.then(|| Backtrace::force_capture().to_string());
             Err(fault)
         }
@@ -412,12 +419,12 @@ fn stopped(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Faul
 }
 
 fn broken(panic: Panic, tool: &str, debug: bool) -> Fault {
-    let mut fault = Fault::new(FaultKind::ToolPanicked, panic.message).about(tool);
+    let mut fault = Fault::new(FaultKind::ToolPanicked, panic.message).with_subject(tool);
     fault.trace = panic.trace.filter(|_| debug);
     fault
 }
 
 pub(super) fn no_resource(uri: &str) -> Fault {
-    let data = Raw::of(&json!({"uri": uri}));
-    Fault::new(FaultKind::ResourceNotFound, "").about(uri).with_data(data)
+    let data = Raw::from_value(&json!({"uri": uri}));
+    Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri).with_data(data)
 }

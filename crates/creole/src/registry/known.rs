@@ -1,7 +1,7 @@
 //! What can be asked for right now, by the names that clients know.
 
 use creole_proto::model::Reference;
-use creole_proto::op::Operation;
+use creole_proto::operation::Operation;
 
 use super::Registry;
 

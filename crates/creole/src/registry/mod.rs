@@ -22,13 +22,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use creole_proto::dialect::Dialect;
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::Mirror;
+use creole_proto::http::MirroredHeader;
 use creole_proto::model::{
-    CacheHints, Definition, Implementation, ListKind, ServerCapabilities, TaskSupport, Tasking,
+    CacheHints, Definition, Implementation, ListKind, ServerCapabilities, TaskPreference,
+    TaskSupport,
 };
-use creole_proto::op::{Caller, Change};
+use creole_proto::operation::{Caller, Change};
 use creole_proto::revision::Rules;
-use creole_proto::server::Identity;
+use creole_proto::server::ServerIdentity;
 use tokio::sync::broadcast;
 
 use crate::prompt::Prompt;
@@ -86,7 +87,7 @@ type Kept = Box<dyn Any + Send>;
 pub(crate) struct Settings {
     pub(crate) identity: Arc<Implementation>,
     /// Who results say that answered.
-    pub(crate) named: Identity,
+    pub(crate) named: ServerIdentity,
     pub(crate) instructions: Option<String>,
     pub(crate) dialect: Dialect,
     pub(crate) page_size: usize,
@@ -272,7 +273,7 @@ impl Registry {
     }
 
     /// The arguments of a tool that requests over HTTP repeat in headers, if there are any.
-    pub(crate) fn mirrors(&self, tool: &str) -> Option<Arc<[Mirror]>> {
+    pub(crate) fn mirrors(&self, tool: &str) -> Option<Arc<[MirroredHeader]>> {
         self.read().tools.mirrors(tool)
     }
 
@@ -348,17 +349,19 @@ impl Registry {
             Held::Own(tool) => (tool.tool.definition.task_support, tool.tool.asks_first),
             Held::Remote(remote) => (remote.task_support, remote.decides),
         };
-        match (support, caller.tasking) {
-            (TaskSupport::Forbidden, Tasking::Wanted { .. }) => {
+        match (support, caller.task_preference) {
+            (TaskSupport::Forbidden, TaskPreference::Requested { .. }) => {
                 let detail = format!("the tool {name} does not run as a task");
-                Err(Fault::new(FaultKind::TaskForbidden, detail).about(name))
+                Err(Fault::new(FaultKind::TaskForbidden, detail).with_subject(name))
             }
-            (TaskSupport::Required, Tasking::Never) => {
+            (TaskSupport::Required, TaskPreference::Never) => {
                 let detail = format!("the tool {name} only runs as a task");
-                Err(task::missing_extension(FaultKind::TaskRequired, detail).about(name))
+                Err(task::missing_extension(FaultKind::TaskRequired, detail).with_subject(name))
             }
-            (TaskSupport::Forbidden, _) | (TaskSupport::Optional, Tasking::Never) => Ok(Mode::Here),
-            (_, Tasking::Allowed) if here_first => Ok(Mode::Here),
+            (TaskSupport::Forbidden, _) | (TaskSupport::Optional, TaskPreference::Never) => {
+                Ok(Mode::Here)
+            }
+            (_, TaskPreference::Allowed) if here_first => Ok(Mode::Here),
             _ => Ok(Mode::Task),
         }
     }
@@ -397,7 +400,7 @@ impl Registry {
 
 /// Says so if a tool cannot be called over HTTP.
 fn check_mirrors(tool: &Tool) {
-    if let Err(error) = Mirror::all(tool.definition.input_schema.as_str()) {
+    if let Err(error) = MirroredHeader::find_all(tool.definition.input_schema.as_str()) {
         let name = &*tool.definition.name;
         tracing::warn!(tool = name, %error, "clients that speak HTTP will leave this tool out");
     }

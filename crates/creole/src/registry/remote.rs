@@ -8,7 +8,7 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{
     Definition, Implementation, ListKind, Reference, ServerCapabilities, TaskSupport,
 };
-use creole_proto::op::{Change, Operation};
+use creole_proto::operation::{Change, Operation};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::{Object, unquote};
 
@@ -98,7 +98,7 @@ impl Behind {
     fn of(remote: &Remote, is_checked: bool) -> Self {
         let text = remote.definition.text(Revision::newest(Era::Stateless).rules());
         let item = Object::new(text).unwrap_or(Object::EMPTY);
-        let [template, schema] = item.pick(["uriTemplate", "inputSchema"]);
+        let [template, schema] = item.get_many(["uriTemplate", "inputSchema"]);
         Self {
             name: remote.name.clone(),
             endpoint: Arc::clone(&remote.endpoint),
@@ -316,7 +316,7 @@ impl Source {
             let mut state = registry.write();
             state.tasks |= offer.capabilities.tasks;
             if let Some(identity) = &offer.identity {
-                registry.shared.settings.named.lend(identity);
+                registry.shared.settings.named.replace(identity);
             }
             state.offers.insert(self.rank, offer);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Definition, Items, ListKind};
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::operation::{Operation, Outcome};
 
 use super::audience::Viewer;
 use super::catalogue::Catalogue;
@@ -64,7 +64,7 @@ impl Registry {
         let outcome = endpoint.call_owned(Call { operation: operation(there), context }).await;
         Some(match outcome {
             Outcome::Fail(fault) if is_unknown(&fault) && fault.foreign_code.is_none() => {
-                fault.about(name).into()
+                fault.with_subject(name).into()
             }
             outcome => outcome,
         })
@@ -139,7 +139,7 @@ impl<T> Catalogue<T> {
             let shown = free.filter_map(|item| {
                 let shown = chain::shape(self.layers(), self.kind(), Arc::clone(item))?;
                 let is_free = !self.is_shown_by_another(*rank, shown.name());
-                let is_usable = !viewer.repeats || shown.mirrors().is_ok();
+                let is_usable = !viewer.repeats || shown.mirrored_headers().is_ok();
                 (is_free && is_usable).then_some((*rank, shown))
             });
             all.extend(shown);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::ListKind;
-use creole_proto::op::{Page, Payload};
+use creole_proto::operation::{Page, Payload};
 
 use super::Registry;
 use super::endpoint::no_resource;

@@ -1,6 +1,6 @@
 //! Tools announced in a dialect's style; what is announced is what arguments are checked against.
 
-use creole_proto::dialect::{Definitions, Dialect, SchemaStyle};
+use creole_proto::dialect::{DefinitionDetail, Dialect, SchemaPolicy};
 use creole_proto::model::{TaskSupport, Tool};
 use creole_proto::wire::Raw;
 use serde_json::Value;
@@ -8,36 +8,36 @@ use serde_json::Value;
 /// Brings a tool into the dialect's style.
 pub(super) fn apply(tool: &mut Tool, dialect: &Dialect) {
     tool.input_schema = styled(&tool.input_schema, dialect.schemas);
-    if dialect.definitions == Definitions::Plain {
+    if dialect.definitions == DefinitionDetail::Plain {
         tool.title = None;
         tool.output_schema = None;
         tool.annotations = None;
         tool.meta = None;
     }
-    if dialect.definitions == Definitions::Plain || !dialect.shows("tasks", true) {
+    if dialect.definitions == DefinitionDetail::Plain || !dialect.shows_capability("tasks", true) {
         tool.task_support = TaskSupport::Forbidden;
     }
 }
 
-fn styled(schema: &Raw, style: SchemaStyle) -> Raw {
-    if style == SchemaStyle::AsWritten {
+fn styled(schema: &Raw, style: SchemaPolicy) -> Raw {
+    if style == SchemaPolicy::AsWritten {
         return schema.clone();
     }
     let Ok(mut value) = schema.decode() else { return schema.clone() };
     visit(&mut value, style);
-    Raw::of(&value)
+    Raw::from_value(&value)
 }
 
-fn visit(schema: &mut Value, style: SchemaStyle) {
+fn visit(schema: &mut Value, style: SchemaPolicy) {
     match schema {
         Value::Object(members) => {
             let describes_object = members.get("type").is_some_and(|kind| kind == "object");
             match style {
-                SchemaStyle::Closed if describes_object => {
+                SchemaPolicy::Closed if describes_object => {
                     members.entry("additionalProperties").or_insert(Value::Bool(false));
                     members.entry("required").or_insert(Value::Array(Vec::new()));
                 }
-                SchemaStyle::Open
+                SchemaPolicy::Open
                     if members.get("additionalProperties") == Some(&Value::Bool(false)) =>
                 {
                     members.remove("additionalProperties");
@@ -56,15 +56,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn restyle(schema: Value, style: SchemaStyle) -> Value {
-        styled(&Raw::of(&schema), style).decode().unwrap()
+    fn restyle(schema: Value, style: SchemaPolicy) -> Value {
+        styled(&Raw::from_value(&schema), style).decode().unwrap()
     }
 
     #[test]
     fn closing_reaches_nested_objects_and_leaves_what_is_said() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": "object"}, "b": {"type": "object", "additionalProperties": true}}});
-        let closed = restyle(schema, SchemaStyle::Closed);
+        let closed = restyle(schema, SchemaPolicy::Closed);
         assert_eq!(closed["additionalProperties"], false);
         assert_eq!(closed["properties"]["a"]["additionalProperties"], false);
         assert_eq!(closed["properties"]["b"]["additionalProperties"], true);
@@ -73,6 +73,6 @@ mod tests {
     #[test]
     fn opening_takes_only_the_refusal_out() {
         let schema = json!({"type": "object", "additionalProperties": false});
-        assert_eq!(restyle(schema, SchemaStyle::Open), json!({"type": "object"}));
+        assert_eq!(restyle(schema, SchemaPolicy::Open), json!({"type": "object"}));
     }
 }

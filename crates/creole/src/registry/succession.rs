@@ -59,7 +59,7 @@ impl Source {
             let (from, named) = (from.read(), &to.shared.settings.named);
             if let Some(identity) = from.offers.get(&self.rank).and_then(|it| it.identity.as_ref())
             {
-                named.lend(identity);
+                named.replace(identity);
             }
             let mut to = to.write();
             to.tools.borrow(place.rank, &from.tools, self.rank);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use creole_proto::fault::FaultKind;
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::operation::{Operation, Outcome};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 

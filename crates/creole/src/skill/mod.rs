@@ -88,7 +88,7 @@ impl Skill {
             .collect();
         let entry = model::Skill {
             uri: place::uri(&format!("{path}/{MANIFEST}")),
-            front_matter: Raw::of(&Node::Map(members)),
+            front_matter: Raw::from_value(&Node::Map(members)),
             files: files.iter().map(|file| file.entry()).collect(),
         };
         Ok(Self { name, description, definition: Arc::new((&entry).into()), files })

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{Ask, TaskEnd, TaskState};
-use creole_proto::op::{Operation, Outcome, Payload, TaskPage};
-use creole_proto::revision::Tasks as Kind;
+use creole_proto::model::{KeyedInputRequest, TaskOutcome, TaskState};
+use creole_proto::operation::{Operation, Outcome, Payload, TaskPage};
+use creole_proto::revision::TaskModel as Kind;
 use creole_proto::wire::Raw;
 use serde_json::json;
 
@@ -33,10 +33,12 @@ impl Tasks {
             Operation::GetTask { id } => self.stands(&key(id)).await?,
             Operation::TaskResult { id } => return self.result(&key(id), context).await,
             Operation::ListTasks(cursor) => self.list(cursor.as_deref(), context).await?,
-            Operation::UpdateTask { id, answers } => self.update(&key(id), answers).await?,
+            Operation::UpdateTask { id, responses: answers } => {
+                self.update(&key(id), answers).await?
+            }
             Operation::CancelTask { id } => self.cancel(&key(id), context).await?,
             other => {
-                return Err(Fault::new(FaultKind::MethodNotFound, "").about(other.method()));
+                return Err(Fault::new(FaultKind::MethodNotFound, "").with_subject(other.method()));
             }
         };
         Ok(Outcome::Complete(payload))
@@ -124,13 +126,13 @@ impl Tasks {
             let freed = self.shared.claims.freed();
             let record = self.shared.look(key).await?.ok_or_else(unknown_task)?;
             match record.task.state {
-                TaskState::Ended(TaskEnd::Result(result)) => {
+                TaskState::Ended(TaskOutcome::Result(result)) => {
                     return Ok(Outcome::Complete(Payload::Tool(result)));
                 }
-                TaskState::Ended(TaskEnd::Relayed(relayed)) => {
+                TaskState::Ended(TaskOutcome::Relayed(relayed)) => {
                     return Ok(Outcome::Complete(Payload::Relayed(relayed)));
                 }
-                TaskState::Ended(TaskEnd::Fault(fault)) => return Err(fault),
+                TaskState::Ended(TaskOutcome::Fault(fault)) => return Err(fault),
                 TaskState::Cancelled => return Err(cancelled()),
                 TaskState::InputRequired(asks) => {
                     let claimed = self.shared.claimed(key, asks, context);
@@ -151,12 +153,18 @@ impl Tasks {
 
 impl Shared {
     /// The questions that this client can be asked and nobody else asks.
-    fn claimed(&self, key: &TaskKey, asks: Vec<Ask>, context: &Context) -> Vec<(Claim<'_>, Ask)> {
+    fn claimed(
+        &self,
+        key: &TaskKey,
+        asks: Vec<KeyedInputRequest>,
+        context: &Context,
+    ) -> Vec<(Claim<'_>, KeyedInputRequest)> {
         let caller = context.caller();
-        let can = |ask: &Ask| {
-            ask.question.is_allowed(&caller.capabilities) && ask.question.is_sayable(caller.rules)
+        let can = |ask: &KeyedInputRequest| {
+            ask.question.is_allowed_by(&caller.capabilities)
+                && ask.question.is_supported_by(caller.rules)
         };
-        let claim = |ask: Ask| Some((self.claims.claim(key.id(), &ask.key)?, ask));
+        let claim = |ask: KeyedInputRequest| Some((self.claims.claim(key.id(), &ask.key)?, ask));
         asks.into_iter().filter(can).filter_map(claim).collect()
     }
 
@@ -164,7 +172,7 @@ impl Shared {
     async fn ask_all(
         &self,
         key: &TaskKey,
-        claimed: Vec<(Claim<'_>, Ask)>,
+        claimed: Vec<(Claim<'_>, KeyedInputRequest)>,
         context: &Context,
     ) -> Result<(), Fault> {
         let asking = claimed.into_iter().map(|(claim, ask)| {
@@ -180,12 +188,18 @@ impl Shared {
         }
     }
 
-    async fn ask(&self, key: &TaskKey, ask: Ask, context: &Context) -> Result<(), Stopped> {
+    async fn ask(
+        &self,
+        key: &TaskKey,
+        ask: KeyedInputRequest,
+        context: &Context,
+    ) -> Result<(), Stopped> {
         let (question, form) = lowered(ask.question, context.caller().rules);
         let answered = context.ask_now(question).await;
         match answered {
             Ok(answer) => {
-                let answer = form.map_or_else(|| answer.clone(), |form| form.raise(&answer));
+                let answer =
+                    form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer));
                 let given = Answers::from([(ask.key, answer)]);
                 self.store.change(key, |record, now| record.answer(given.clone(), now)).await?;
                 Ok(())
@@ -217,6 +231,6 @@ fn resume(ids: &[String], position: &Position) -> usize {
 }
 
 fn cancelled() -> Fault {
-    let data = Raw::of(&json!({"reason": "cancelled"}));
+    let data = Raw::from_value(&json!({"reason": "cancelled"}));
     Fault::new(FaultKind::TaskCancelled, "there is no result").with_data(data)
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use creole_proto::model::TaskState;
-use creole_proto::op::Change;
+use creole_proto::operation::Change;
 
 use super::Shared;
 use super::store::{TaskKey, Watch};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{Task, TaskState, Tasking};
-use creole_proto::op::{Outcome, Payload};
-use creole_proto::revision::Tasks as Kind;
+use creole_proto::model::{Task, TaskPreference, TaskState};
+use creole_proto::operation::{Outcome, Payload};
+use creole_proto::revision::TaskModel as Kind;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -49,7 +49,7 @@ impl Tasks {
         tokio::spawn(async move {
             let working = shared.working();
             let task = record.task.clone();
-            let is_followed = call.context.caller().rules.tasks == Kind::Wanted;
+            let is_followed = call.context.caller().rules.tasks == Kind::ClientRequested;
             if let Err(fault) = shared.keep(&principal, &record).await {
                 _ = created.send(Err(fault));
                 return;
@@ -85,17 +85,17 @@ impl Shared {
             message: None,
             created_ms: now,
             updated_ms: now,
-            ttl_ms: self.ttl_ms(call.context.caller().tasking),
+            ttl_ms: self.ttl_ms(call.context.caller().task_preference),
             poll_ms: milliseconds(self.limits.poll),
         };
         Ok(Record { task, answers, refused: None, worker: self.worker()?.to_owned() })
     }
 
     /// How long a task is kept: what the client wishes, within limits.
-    fn ttl_ms(&self, tasking: Tasking) -> u64 {
+    fn ttl_ms(&self, tasking: TaskPreference) -> u64 {
         let limits = &self.limits;
         let wish = match tasking {
-            Tasking::Wanted { ttl_ms: Some(wish) } => wish,
+            TaskPreference::Requested { ttl_ms: Some(wish) } => wish,
             _ => milliseconds(limits.ttl),
         };
         let shortest = milliseconds(limits.shortest_ttl);

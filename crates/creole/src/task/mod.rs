@@ -22,9 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{TASKS_EXTENSION, TaskEnd};
-use creole_proto::op::Caller;
-use creole_proto::revision::Tasks as Kind;
+use creole_proto::model::{TASKS_EXTENSION, TaskOutcome};
+use creole_proto::operation::Caller;
+use creole_proto::revision::TaskModel as Kind;
 use creole_proto::wire::Raw;
 use serde_json::json;
 use tokio::sync::{Semaphore, broadcast};
@@ -143,7 +143,7 @@ impl Shared {
             return Ok(Some(record));
         }
         let fault = Fault::new(FaultKind::Internal, "the server that worked on the task is gone");
-        let end = TaskEnd::Fault(fault);
+        let end = TaskOutcome::Fault(fault);
         match self.store.change(key, |record, now| record.end(end.clone(), now)).await? {
             store::Changed::Gone => Ok(None),
             store::Changed::Not(record) | store::Changed::To(record) => Ok(Some(*record)),
@@ -165,7 +165,7 @@ pub(crate) fn check_declared(caller: &Caller) -> Result<(), Fault> {
 /// A fault that names the extension as what the client lacks.
 pub(crate) fn missing_extension(kind: FaultKind, detail: impl Into<String>) -> Fault {
     let needed = json!({"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}});
-    Fault::new(kind, detail).with_data(Raw::of(&needed))
+    Fault::new(kind, detail).with_data(Raw::from_value(&needed))
 }
 
 /// 128 random bits as text: a name that nobody can guess.

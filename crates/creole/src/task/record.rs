@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use creole_proto::model::{Ask, Task, TaskEnd, TaskState};
+use creole_proto::model::{KeyedInputRequest, Task, TaskOutcome, TaskState};
 use creole_proto::wire::Raw;
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub(crate) struct Record {
 
 impl Record {
     /// Lets the task wait for answers.
-    pub(crate) fn park(&mut self, asks: Vec<Ask>, now_ms: u64) -> bool {
+    pub(crate) fn park(&mut self, asks: Vec<KeyedInputRequest>, now_ms: u64) -> bool {
         let works = self.task.state == TaskState::Working;
         works && self.becomes(TaskState::InputRequired(asks), None, now_ms)
     }
@@ -68,12 +68,12 @@ impl Record {
     }
 
     /// Ends the task with what its call came to.
-    pub(crate) fn end(&mut self, end: TaskEnd, now_ms: u64) -> bool {
+    pub(crate) fn end(&mut self, end: TaskOutcome, now_ms: u64) -> bool {
         let message = match &end {
-            TaskEnd::Result(result) if !result.is_error => None,
-            TaskEnd::Relayed(relayed) if !relayed.is_error() => None,
-            TaskEnd::Result(_) | TaskEnd::Relayed(_) => Some("The tool reported an error."),
-            TaskEnd::Fault(fault) => Some(fault.detail.as_str()),
+            TaskOutcome::Result(result) if !result.is_error => None,
+            TaskOutcome::Relayed(relayed) if !relayed.is_error() => None,
+            TaskOutcome::Result(_) | TaskOutcome::Relayed(_) => Some("The tool reported an error."),
+            TaskOutcome::Fault(fault) => Some(fault.detail.as_str()),
         };
         let message = message.filter(|text| !text.is_empty()).map(shortened);
         !self.task.state.is_terminal() && self.becomes(TaskState::Ended(end), message, now_ms)
@@ -100,7 +100,7 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use creole_proto::fault::{Fault, FaultKind};
-    use creole_proto::model::{Question, ToolResult};
+    use creole_proto::model::{InputRequest, ToolResult};
 
     use super::*;
 
@@ -118,7 +118,9 @@ mod tests {
     }
 
     fn parked(keys: &[&str]) -> Record {
-        let asks = keys.iter().map(|key| Ask { key: (*key).into(), question: Question::Roots });
+        let asks = keys
+            .iter()
+            .map(|key| KeyedInputRequest { key: (*key).into(), question: InputRequest::Roots });
         let mut record = record();
         assert!(record.park(asks.collect(), 2));
         record
@@ -128,8 +130,8 @@ mod tests {
         keys.iter().map(|key| ((*key).to_owned(), Raw::parse("{}").unwrap())).collect()
     }
 
-    fn result() -> TaskEnd {
-        TaskEnd::Result(ToolResult::text("done"))
+    fn result() -> TaskOutcome {
+        TaskOutcome::Result(ToolResult::text("done"))
     }
 
     #[test]
@@ -172,8 +174,8 @@ mod tests {
         let mut record = parked(&["a"]);
         let text = serde_json::to_vec(&record).unwrap();
         assert_eq!(serde_json::from_slice::<Record>(&text).unwrap(), record);
-        let fault = Fault::new(FaultKind::ToolFailed, "no").about("t");
-        assert!(record.end(TaskEnd::Fault(fault), 3));
+        let fault = Fault::new(FaultKind::ToolFailed, "no").with_subject("t");
+        assert!(record.end(TaskOutcome::Fault(fault), 3));
         let text = serde_json::to_vec(&record).unwrap();
         assert_eq!(serde_json::from_slice::<Record>(&text).unwrap(), record);
     }

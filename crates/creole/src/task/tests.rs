@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{ClientCapabilities, Question, Task, TaskEnd, TaskState, Tasking};
-use creole_proto::op::{Caller, Event, Operation, Outcome, Payload};
+use creole_proto::model::{
+    ClientCapabilities, InputRequest, Task, TaskOutcome, TaskPreference, TaskState,
+};
+use creole_proto::operation::{Caller, Event, Operation, Outcome, Payload};
 use creole_proto::revision::{Era, Revision};
-use creole_proto::server::{Answer, CallKey};
+use creole_proto::server::{CallKey, InputResponse};
 use creole_proto::wire::Raw;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
@@ -35,7 +37,7 @@ impl Outlet for Deaf {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::pending())
     }
 }
@@ -48,7 +50,7 @@ fn tasks(limits: TaskLimits) -> Tasks {
     tasks_in(State::default(), limits)
 }
 
-fn context(principal: &str, era: Era, tasking: Tasking) -> Context {
+fn context(principal: &str, era: Era, tasking: TaskPreference) -> Context {
     let capabilities =
         ClientCapabilities { elicitation_form: true, tasks: true, ..ClientCapabilities::default() };
     let caller = Caller {
@@ -57,19 +59,19 @@ fn context(principal: &str, era: Era, tasking: Tasking) -> Context {
         client: None,
         log: None,
         progress: false,
-        reentry: None,
-        beyond: None,
-        tasking,
+        input_responses: None,
+        extra: None,
+        task_preference: tasking,
     };
     Context::new(CallKey(1), caller, Origin::new(principal.into()), Arc::new(Deaf), false)
 }
 
 fn modern(principal: &str) -> Context {
-    context(principal, Era::Stateless, Tasking::Allowed)
+    context(principal, Era::Stateless, TaskPreference::Allowed)
 }
 
 fn older(principal: &str) -> Context {
-    context(principal, Era::Handshake, Tasking::Wanted { ttl_ms: None })
+    context(principal, Era::Handshake, TaskPreference::Requested { ttl_ms: None })
 }
 
 async fn make(tasks: &Tasks, context: Context, run: Run) -> Result<Task, Fault> {
@@ -127,20 +129,24 @@ fn asking() -> Run {
         let answered = call.context.elicit("q", form("Which?", &json!({"type": "object"})));
         Box::pin(std::future::ready(match answered {
             Ok(answer) => done(&answer.content.unwrap_or(Value::Null).to_string()),
-            Err(ToolError::Ask(asks)) => Outcome::NeedInput { asks, state: None },
+            Err(ToolError::Ask(asks)) => {
+                Outcome::InputRequired { requests: asks, request_state: None }
+            }
             Err(other) => panic!("{other:?}"),
         }))
     })
 }
 
 fn update(id: &str, answer: &Value) -> Operation {
-    let answers = Raw::of(&json!({"q": {"action": "accept", "content": answer}}));
-    Operation::UpdateTask { id: id.into(), answers }
+    let answers = Raw::from_value(&json!({"q": {"action": "accept", "content": answer}}));
+    Operation::UpdateTask { id: id.into(), responses: answers }
 }
 
 fn text(state: &TaskState) -> String {
     match state {
-        TaskState::Ended(TaskEnd::Result(result)) => Raw::of(&result.content).as_str().to_owned(),
+        TaskState::Ended(TaskOutcome::Result(result)) => {
+            Raw::from_value(&result.content).as_str().to_owned()
+        }
         other => format!("{other:?}"),
     }
 }
@@ -284,7 +290,7 @@ async fn a_result_that_is_too_long_to_keep_fails_the_task() {
     let long: &'static str = "x".repeat(3000).leak();
     let id = make(&tasks, modern("ada"), at_once(long)).await.unwrap().id;
     let state = until(&tasks, &id, TaskState::is_terminal).await;
-    let TaskState::Ended(TaskEnd::Fault(fault)) = state else { panic!("{state:?}") };
+    let TaskState::Ended(TaskOutcome::Fault(fault)) = state else { panic!("{state:?}") };
     assert!(fault.kind == FaultKind::ToolFailed && fault.detail.contains("2000"), "{fault:?}");
 }
 
@@ -308,16 +314,16 @@ async fn a_question_that_is_asked_again_after_its_answer_ends_the_task() {
     let run: Run = Arc::new(|call| {
         let schema = json!({"type": "object"});
         let question = form("Again?", &schema);
-        let asks = vec![creole_proto::model::Ask { key: "q".into(), question }];
+        let asks = vec![creole_proto::model::KeyedInputRequest { key: "q".into(), question }];
         drop(call);
-        Box::pin(std::future::ready(Outcome::NeedInput { asks, state: None }))
+        Box::pin(std::future::ready(Outcome::InputRequired { requests: asks, request_state: None }))
     });
     let tasks = tasks(TaskLimits::default());
     let id = make(&tasks, modern("ada"), run).await.unwrap().id;
     until(&tasks, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
     ask(&tasks, update(&id, &json!({})), &modern("ada")).await.unwrap();
     let state = until(&tasks, &id, TaskState::is_terminal).await;
-    let TaskState::Ended(TaskEnd::Fault(fault)) = state else { panic!("{state:?}") };
+    let TaskState::Ended(TaskOutcome::Fault(fault)) = state else { panic!("{state:?}") };
     assert_eq!(fault.kind, FaultKind::Internal);
 }
 
@@ -378,12 +384,12 @@ async fn cancelled(store: TaskStore, key: TaskKey) -> Changed {
 }
 
 async fn ended(store: TaskStore, key: TaskKey) -> Changed {
-    let end = TaskEnd::Result(creole_proto::model::ToolResult::text("end"));
+    let end = TaskOutcome::Result(creole_proto::model::ToolResult::text("end"));
     store.change(&key, |record, now| record.end(end.clone(), now)).await.unwrap()
 }
 
 async fn answered(store: TaskStore, key: TaskKey) -> Changed {
-    let answer = Raw::of(&json!({"action": "accept", "content": {}}));
+    let answer = Raw::from_value(&json!({"action": "accept", "content": {}}));
     let given = Answers::from([("q".to_owned(), answer)]);
     store.change(&key, |record, now| record.answer(given.clone(), now)).await.unwrap()
 }
@@ -417,7 +423,7 @@ async fn of_two_same_answers_one_counts() {
     let state = State::default();
     race(&state, 100, answered, answered, |one, other, over| {
         assert!(has_won(one) != has_won(other), "{one:?} {other:?}");
-        assert!(matches!(over, TaskState::Ended(TaskEnd::Result(_))), "{over:?}");
+        assert!(matches!(over, TaskState::Ended(TaskOutcome::Result(_))), "{over:?}");
     })
     .await;
 }
@@ -462,7 +468,7 @@ mod in_a_file {
         };
         ask(&there, update(&id, &json!({"a": 1})), &modern("ada")).await.unwrap();
         let Payload::Tool(result) = waiting.await.unwrap().unwrap() else { panic!("no result") };
-        assert!(Raw::of(&result.content).as_str().contains(r#"{\"a\":1}"#));
+        assert!(Raw::from_value(&result.content).as_str().contains(r#"{\"a\":1}"#));
     }
 
     #[tokio::test]
@@ -481,7 +487,7 @@ mod in_a_file {
         let tasks = tasks_in(opened(&folder).await, TaskLimits::default());
         assert!(text(&get(&tasks, &over, &modern("ada")).await.unwrap()).contains("kept"));
         let state = until(&tasks, &open, TaskState::is_terminal).await;
-        let TaskState::Ended(TaskEnd::Fault(fault)) = state else { panic!("{state:?}") };
+        let TaskState::Ended(TaskOutcome::Fault(fault)) = state else { panic!("{state:?}") };
         assert!(fault.detail.contains("gone"), "{fault:?}");
     }
 }

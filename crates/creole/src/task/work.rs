@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{Ask, Question, TaskEnd, TaskState};
-use creole_proto::op::{Event, Outcome, Payload};
-use creole_proto::server::{Answer, CallKey};
+use creole_proto::model::{InputRequest, KeyedInputRequest, TaskOutcome, TaskState};
+use creole_proto::operation::{Event, Outcome, Payload};
+use creole_proto::server::{CallKey, InputResponse};
 use tokio::time::{Instant, timeout_at};
 
 use super::Shared;
@@ -64,11 +64,11 @@ impl Shared {
                 outcome = run(again) => outcome,
             };
             let (asks, state) = match outcome {
-                Outcome::NeedInput { asks, state } => (asks, state),
+                Outcome::InputRequired { requests: asks, request_state: state } => (asks, state),
                 done => return self.end(&key, ended(done)).await,
             };
             if let Some(fault) = asked_again(&asks, &answered) {
-                return self.end(&key, TaskEnd::Fault(fault)).await;
+                return self.end(&key, TaskOutcome::Fault(fault)).await;
             }
             match self.wait_for_answers(&key, asks, &mut news).await? {
                 Next::Answered(given) => {
@@ -79,12 +79,12 @@ impl Shared {
                     round.answers.extend(new);
                     answered = given;
                 }
-                Next::Refused(fault) => return self.end(&key, TaskEnd::Fault(fault)).await,
+                Next::Refused(fault) => return self.end(&key, TaskOutcome::Fault(fault)).await,
                 Next::Over => return Ok(()),
             }
         }
         let detail = format!("it asked more than {MOST_ROUNDS} times");
-        self.end(&key, TaskEnd::Fault(Fault::new(FaultKind::InputRefused, detail))).await
+        self.end(&key, TaskOutcome::Fault(Fault::new(FaultKind::InputRefused, detail))).await
     }
 
     /// Resolves when somebody ended the task; its work knows that before it is dropped.
@@ -112,7 +112,7 @@ impl Shared {
     async fn wait_for_answers(
         &self,
         key: &TaskKey,
-        asks: Vec<Ask>,
+        asks: Vec<KeyedInputRequest>,
         news: &mut Watch,
     ) -> Result<Next, Fault> {
         let parked = self.store.change(key, |record, now| record.park(asks.clone(), now)).await;
@@ -135,26 +135,26 @@ impl Shared {
     }
 
     /// Ends the task, unless somebody did already; an end that cannot be kept is told in short.
-    async fn end(&self, key: &TaskKey, end: TaskEnd) -> Result<(), Fault> {
+    async fn end(&self, key: &TaskKey, end: TaskOutcome) -> Result<(), Fault> {
         let kept = self.store.change(key, |record, now| record.end(end.clone(), now)).await;
         let Err(fault) = kept else { return Ok(()) };
         let told = Fault::new(FaultKind::ToolFailed, fault.detail);
-        let end = TaskEnd::Fault(told);
+        let end = TaskOutcome::Fault(told);
         self.store.change(key, |record, now| record.end(end.clone(), now)).await.map(drop)
     }
 }
 
-fn ended(outcome: Outcome) -> TaskEnd {
+fn ended(outcome: Outcome) -> TaskOutcome {
     match outcome {
-        Outcome::Complete(Payload::Tool(result)) => TaskEnd::Result(result),
-        Outcome::Complete(Payload::Relayed(relayed)) => TaskEnd::Relayed(relayed),
-        Outcome::Fail(fault) => TaskEnd::Fault(fault),
-        _ => TaskEnd::Fault(Fault::new(FaultKind::Internal, "the tool gave no tool's result")),
+        Outcome::Complete(Payload::Tool(result)) => TaskOutcome::Result(result),
+        Outcome::Complete(Payload::Relayed(relayed)) => TaskOutcome::Relayed(relayed),
+        Outcome::Fail(fault) => TaskOutcome::Fault(fault),
+        _ => TaskOutcome::Fault(Fault::new(FaultKind::Internal, "the tool gave no tool's result")),
     }
 }
 
 /// A key names one question in all the life of a task (SEP-2663, task update requests).
-fn asked_again(asks: &[Ask], answers: &Answers) -> Option<Fault> {
+fn asked_again(asks: &[KeyedInputRequest], answers: &Answers) -> Option<Fault> {
     let again = asks.iter().find(|ask| answers.contains_key(&ask.key))?;
     let detail = format!("the question `{}` was asked again after its answer", again.key);
     Some(Fault::new(FaultKind::Internal, detail))
@@ -169,7 +169,7 @@ impl Outlet for Silent {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(Err("a task asks by waiting for input".to_owned())))
     }
 }

@@ -1,11 +1,11 @@
 //! Children that misbehave or end, and what their callers are told.
 
 use creole::client::{ChildServer, Connection};
-use creole::proto::client::Limits;
-use creole::proto::client::Request;
+use creole::proto::client::CallRequest;
+use creole::proto::client::ClientLimits;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ListKind;
-use creole::proto::op::Operation;
+use creole::proto::operation::Operation;
 use creole::proto::revision::Era;
 use serde_json::json;
 use std::time::Duration;
@@ -41,7 +41,7 @@ async fn noise_is_counted_and_reaches_nobody() {
         echo '{"jsonrpc":"2.0","id":'"$(id "$line")"',"result":{"tools":[]}}'; cat"#,
     );
     let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
-    let list = Request::new(Operation::List(ListKind::Tools, None));
+    let list = CallRequest::new(Operation::List(ListKind::Tools, None));
     let outcome = call(&connection, list).await;
     assert!(matches!(outcome, creole::Outcome::Complete(_)), "{outcome:?}");
     assert_eq!(connection.noise(), 4);
@@ -63,7 +63,7 @@ async fn an_overlong_line_is_dropped_and_the_next_is_read() {
     );
     let server = ChildServer::start(&sh(&script)).await.unwrap().longest_message(10_000);
     let connection = open(server, Era::Handshake).await.unwrap();
-    let list = Request::new(Operation::List(ListKind::Tools, None));
+    let list = CallRequest::new(Operation::List(ListKind::Tools, None));
     assert!(matches!(call(&connection, list).await, creole::Outcome::Complete(_)));
     assert_eq!(connection.noise(), 1);
 }
@@ -138,7 +138,7 @@ async fn a_late_answer_is_nobodys() {
     ));
     let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
     let mut request = tool("slow", json!({}));
-    request.terms.idle = Some(Duration::from_millis(100));
+    request.options.idle_timeout = Some(Duration::from_millis(100));
     assert_eq!(fault(call(&connection, request).await).kind, FaultKind::Timeout);
     assert_eq!(text(call(&connection, tool("quick", json!({}))).await), "own");
     assert_eq!(connection.noise(), 0);
@@ -149,7 +149,7 @@ async fn half_a_line_and_then_silence_ends_by_the_clock() {
     let script = shaking("read -r line; printf '{\"jsonrpc\":'; cat >/dev/null");
     let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
     let mut request = tool("slow", json!({}));
-    request.terms.idle = Some(Duration::from_millis(100));
+    request.options.idle_timeout = Some(Duration::from_millis(100));
     assert_eq!(fault(call(&connection, request).await).kind, FaultKind::Timeout);
     connection.close().await;
 }
@@ -161,10 +161,11 @@ async fn progress_for_ever_does_not_keep_a_call_alive_for_ever() {
         while n=$((n+1)); echo '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":'"$token"',"progress":'"$n"'}}'; do sleep 0.02; done"#,
     );
     let server = ChildServer::start(&sh(&script)).await.unwrap();
-    let limits = Limits { call_total: Duration::from_millis(500), ..Limits::default() };
+    let limits =
+        ClientLimits { call_total_timeout: Duration::from_millis(500), ..ClientLimits::default() };
     let connection = open_within(server, Era::Handshake, limits).await.unwrap();
     let mut request = tool("busy", json!({}));
-    request.terms.idle = Some(Duration::from_secs(20));
+    request.options.idle_timeout = Some(Duration::from_secs(20));
     assert_eq!(fault(call(&connection, request).await).kind, FaultKind::Timeout);
 }
 

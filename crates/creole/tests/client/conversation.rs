@@ -1,9 +1,9 @@
 //! What every way to a server has in common, in both eras.
 
 use creole::client::{Connection, LineServer, News, Step};
-use creole::proto::client::Limits;
+use creole::proto::client::ClientLimits;
 use creole::proto::fault::FaultKind;
-use creole::proto::op::{Event, Outcome, Reentry};
+use creole::proto::operation::{Event, InputResponses, Outcome};
 use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
 use creole::transport::memory;
@@ -39,7 +39,7 @@ async fn servers_are_greeted_and_called() {
     for era in ERAS {
         for connection in both(era).await {
             assert_eq!(connection.greeting().rules.era, era);
-            assert_eq!(connection.greeting().card.identity.name, "test");
+            assert_eq!(connection.greeting().server_info.identity.name, "test");
             let outcome = call(&connection, tool("echo", json!({"message": "hi"}))).await;
             assert_eq!(text(outcome), "hi");
             connection.ping().await.unwrap();
@@ -94,7 +94,7 @@ async fn a_server_of_the_handshake_era_asks_in_the_middle_of_a_call() {
         assert_eq!(text(outcome), "hello \"Ada\"");
         // Who refuses, by dropping the question, is not waited for.
         let outcome = call(&connection, tool("ask", json!({}))).await;
-        assert!(!matches!(outcome, Outcome::NeedInput { .. }), "{outcome:?}");
+        assert!(!matches!(outcome, Outcome::InputRequired { .. }), "{outcome:?}");
     }
 }
 
@@ -102,11 +102,14 @@ async fn a_server_of_the_handshake_era_asks_in_the_middle_of_a_call() {
 async fn a_server_of_the_stateless_era_ends_the_call_with_its_question() {
     for connection in both(Era::Stateless).await {
         let outcome = call(&connection, tool("ask", json!({}))).await;
-        let Outcome::NeedInput { asks, state } = outcome else { panic!("{outcome:?}") };
+        let Outcome::InputRequired { requests, request_state } = outcome else {
+            panic!("{outcome:?}")
+        };
         let answer = json!({"action": "accept", "content": {"name": "Ada"}});
-        let answers = Raw::of(&json!({asks[0].key.as_str(): answer}));
+        let answers = Raw::from_value(&json!({asks[0].key.as_str(): answer}));
         let mut again = tool("ask", json!({}));
-        again.terms.reentry = Some(Reentry { answers: Some(answers), state });
+        again.options.input_responses =
+            Some(InputResponses { responses: Some(answers), request_state });
         assert_eq!(text(call(&connection, again).await), "hello \"Ada\"");
     }
 }
@@ -133,7 +136,7 @@ async fn a_server_that_hangs_is_given_up_however_much_progress_it_tells() {
         let watch = Watch::default();
         let connection = inside(era, &watch).await;
         let mut request = tool("wait", json!({}));
-        request.terms.idle = Some(Duration::from_secs(60));
+        request.options.idle_timeout = Some(Duration::from_secs(60));
         let fault = fault(connection.ask(request).await);
         assert_eq!(fault.kind, FaultKind::Timeout);
         assert_eq!(fault.detail, "`inside` did not answer in time");
@@ -158,7 +161,8 @@ async fn the_end_of_a_connection_ends_its_calls() {
 async fn a_server_that_never_answers_the_opening_is_not_waited_for() {
     let (near, _far) = memory();
     let (source, sink) = near.split();
-    let limits = Limits { opening: Duration::from_secs(5), ..Limits::default() };
+    let limits =
+        ClientLimits { handshake_timeout: Duration::from_secs(5), ..ClientLimits::default() };
     let server = LineServer::new("mute", source, sink);
     let fault = open_within(server, Era::Handshake, limits).await.unwrap_err();
     assert_eq!(fault.kind, FaultKind::Timeout);

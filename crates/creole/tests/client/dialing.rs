@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use creole::client::http::Target;
 use creole::client::{Client, ClientBuilder, Dialer, Found, Offer, Support, Way};
-use creole::proto::client::{Limits, Request};
+use creole::proto::client::{CallRequest, ClientLimits};
 use creole::proto::dialect::builtin;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ListKind;
-use creole::proto::op::{Operation, Outcome, Payload};
+use creole::proto::operation::{Operation, Outcome, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::proto::wire::Raw;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn stateless() -> Found {
 }
 
 fn dialer(way: Way) -> Dialer {
-    Dialer::new(way, profile(Limits::default()))
+    Dialer::new(way, profile(ClientLimits::default()))
 }
 
 async fn dial(dialer: &Dialer) -> creole::client::Connection {
@@ -120,7 +120,7 @@ async fn a_server_of_both_eras_serves_each_caller_in_its_own() {
     }
     assert_eq!(dialer.support(), Support { handshake: Some(true), stateless: Some(true) });
     for revision in ["2025-06-18", "2026-07-28"] {
-        let rules = Revision::named(revision).unwrap().rules();
+        let rules = Revision::from_name(revision).unwrap().rules();
         let dialer = self::dialer(Way::Child(sh(&both))).pinned(rules);
         for era in [Era::Stateless, Era::Handshake] {
             assert_eq!(dial_in(&dialer, era).await.greeting().rules.era, rules.era);
@@ -136,7 +136,7 @@ async fn a_pinned_revision_is_the_one_that_is_proposed() {
         "version=$(printf '%s' \"$line\" | sed -E 's/.*\"protocolVersion\":\"([^\"]+)\".*/\\1/')\ncase $line",
     );
     for revision in ["2025-11-25", "2025-06-18", "2024-11-05"] {
-        let rules = Revision::named(revision).unwrap().rules();
+        let rules = Revision::from_name(revision).unwrap().rules();
         let dialer = dialer(Way::Child(sh(&script))).pinned(rules);
         assert_eq!(dial(&dialer).await.greeting().version, revision);
     }
@@ -156,7 +156,7 @@ async fn a_child_that_ends_errs_or_is_silent_when_asked_is_shaken_hands_with() {
         let server = Counted::new(&script);
         let dialer = dialer(server.way());
         let connection = dial(&dialer).await;
-        assert_eq!(connection.greeting().card.identity.name, "sh", "{reaction}");
+        assert_eq!(connection.greeting().server_info.identity.name, "sh", "{reaction}");
         assert_eq!(dialer.known(), Some(Found::Handshake), "{reaction}");
         assert_eq!(server.starts(), starts, "{reaction}");
         connection.close().await;
@@ -174,7 +174,7 @@ async fn a_child_that_takes_long_to_start_is_started_once_and_spoken_to_in_its_o
     assert_eq!(server.starts(), 1);
     // The answer to the handshake, which came late, is not taken for that of a call.
     let listed =
-        timeout(LONG, connection.ask(Request::new(Operation::List(ListKind::Tools, None))));
+        timeout(LONG, connection.ask(CallRequest::new(Operation::List(ListKind::Tools, None))));
     assert!(matches!(listed.await.unwrap(), Outcome::Complete(Payload::Page(_))));
 }
 
@@ -183,7 +183,10 @@ async fn a_child_that_says_nothing_any_more_once_it_was_asked_is_replaced() {
     let script = answering(&[("initialize\"", SHAKEN)], "exec sleep 1000");
     let server = Counted::new(&script);
     // It is waited for no longer than for an opening.
-    let limits = Limits { opening: std::time::Duration::from_secs(5), ..Limits::default() };
+    let limits = ClientLimits {
+        handshake_timeout: std::time::Duration::from_secs(5),
+        ..ClientLimits::default()
+    };
     let dialer = Dialer::new(server.way(), profile(limits));
     let connection = dial(&dialer).await;
     assert_eq!(connection.greeting().rules.era, Era::Handshake);
@@ -282,7 +285,7 @@ async fn neither_an_outage_nor_a_closed_door_says_anything_about_the_era() {
 
 /// A client that fills in forms.
 fn client() -> ClientBuilder {
-    let answer = || Raw::of(&json!({"action": "accept", "content": {"name": "Ada"}}));
+    let answer = || Raw::from_value(&json!({"action": "accept", "content": {"name": "Ada"}}));
     ClientBuilder::new("tester", "1").on_form(move |_| std::future::ready(Some(answer())))
 }
 

@@ -9,7 +9,7 @@ use creole::proto::fault::FaultKind;
 use creole::proto::revision::Era;
 use creole::transport::http::tls::Certificates;
 use creole::transport::http::{
-    Drain, Endpoint, Guard, Limits, Listener, Method, Route, Router, Settings,
+    Drain, Endpoint, Limits, Listener, Method, OriginGuard, Route, Router, Settings,
 };
 use rcgen::{Certificate, CertificateParams, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
@@ -52,7 +52,7 @@ pub(crate) async fn serve(last_year: i32) -> (SocketAddr, String) {
 pub(crate) fn router() -> Router<Endpoint> {
     let endpoint = Endpoint::new(server(&Watch::default()).start(), Settings::default());
     let methods = [Method::POST, Method::GET, Method::DELETE];
-    let router = Router::new(Guard::loopback(), Drain::new());
+    let router = Router::new(OriginGuard::loopback(), Drain::new());
     router.route(Route::new("/mcp", &methods, endpoint))
 }
 

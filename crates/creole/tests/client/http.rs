@@ -5,14 +5,16 @@ use std::net::SocketAddr;
 use creole::client::Notice;
 use creole::client::http::{HttpServer, Target};
 use creole::client::{Connection, News, Step};
-use creole::proto::client::Request;
+use creole::proto::client::CallRequest;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ListKind;
-use creole::proto::op::{Change, Event, Filter, Operation, Outcome, Payload, Reentry};
+use creole::proto::operation::{
+    Change, Event, InputResponses, Operation, Outcome, Payload, SubscriptionFilter,
+};
 use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
 use creole::transport::http::{
-    Drain, Endpoint, Guard, Limits, Listener, Method, Route, Router, Settings,
+    Drain, Endpoint, Limits, Listener, Method, OriginGuard, Route, Router, Settings,
 };
 use creole::{Registry, Tool};
 use serde_json::{Value, json};
@@ -30,7 +32,7 @@ async fn serve(watch: &Watch) -> (SocketAddr, Registry) {
     let registry = service.registry().clone();
     let endpoint = Endpoint::new(service, Settings::default());
     let methods = [Method::POST, Method::GET, Method::DELETE];
-    let router = Router::new(Guard::loopback(), Drain::new());
+    let router = Router::new(OriginGuard::loopback(), Drain::new());
     tokio::spawn(listener.serve(router.route(Route::new("/mcp", &methods, endpoint))));
     (address, registry)
 }
@@ -95,11 +97,12 @@ async fn questions_are_asked_and_answered_in_both_ways() {
 
     let connection = connect(Era::Stateless, &Watch::default()).await;
     let outcome = call(&connection, tool("ask", json!({}))).await;
-    let Outcome::NeedInput { asks, state } = outcome else { panic!("{outcome:?}") };
+    let Outcome::InputRequired { requests, request_state } = outcome else { panic!("{outcome:?}") };
     let answer = json!({"action": "accept", "content": {"name": "Ada"}});
-    let answers = Raw::of(&json!({asks[0].key.as_str(): answer}));
+    let answers = Raw::from_value(&json!({asks[0].key.as_str(): answer}));
     let mut again = tool("ask", json!({}));
-    again.terms.reentry = Some(Reentry { answers: Some(answers), state });
+    again.options.input_responses =
+        Some(InputResponses { responses: Some(answers), request_state });
     assert_eq!(text(call(&connection, again).await), "hello \"Ada\"");
 }
 
@@ -127,8 +130,8 @@ async fn changes_are_told_to_whoever_listens() {
         let mut notices = connection.notices();
         let mut listening = None;
         if era == Era::Stateless {
-            let filter = Filter { tools: true, ..Filter::default() };
-            let mut calling = connection.begin(Request::new(Operation::Listen(filter)));
+            let filter = SubscriptionFilter { tools: true, ..SubscriptionFilter::default() };
+            let mut calling = connection.begin(CallRequest::new(Operation::Listen(filter)));
             let step = timeout(LONG, calling.next()).await.unwrap();
             let Step::Done(Outcome::Complete(Payload::Listening(granted))) = step else {
                 panic!("{step:?}")

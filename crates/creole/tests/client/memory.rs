@@ -3,10 +3,10 @@
 use creole::budget::Budget;
 use creole::client::http::{HttpServer, Target};
 use creole::client::{Connection, LineServer};
-use creole::proto::client::Limits;
+use creole::proto::client::ClientLimits;
 use creole::proto::revision::Era;
 use creole::transport::http::{
-    Drain, Endpoint, Guard, Limits as HttpLimits, Listener, Method, Route, Router, Settings,
+    Drain, Endpoint, Limits as HttpLimits, Listener, Method, OriginGuard, Route, Router, Settings,
 };
 use creole::transport::memory;
 use creole::{Context, Server, Tool};
@@ -50,10 +50,10 @@ async fn web(budget: &Budget, era: Era) -> Connection {
     let address = listener.address().unwrap();
     let endpoint = Endpoint::new(server().start(), Settings::default());
     let methods = [Method::POST, Method::GET, Method::DELETE];
-    let router = Router::new(Guard::loopback(), Drain::new());
+    let router = Router::new(OriginGuard::loopback(), Drain::new());
     tokio::spawn(listener.serve(router.route(Route::new("/mcp", &methods, endpoint))));
     let target = Target::new("web", &format!("http://{address}/mcp")).unwrap();
-    open_within(HttpServer::new(target.budget(budget.clone())), era, Limits::default())
+    open_within(HttpServer::new(target.budget(budget.clone())), era, ClientLimits::default())
         .await
         .unwrap()
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use creole::client::http::{HttpServer, OldSseServer, Target};
 use creole::client::{Connection, News};
 use creole::proto::fault::FaultKind;
-use creole::proto::op::Event;
+use creole::proto::operation::Event;
 use creole::proto::revision::Era;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

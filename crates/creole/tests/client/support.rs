@@ -6,11 +6,11 @@ use std::time::Duration;
 use creole::ask::{ElicitAction, form};
 use creole::client::{ChildServer, Connection, News, Setup, Transport};
 use creole::process::Program;
-use creole::proto::client::{Limits, Opening, Profile, Request};
+use creole::proto::client::{CallRequest, ClientLimits, OpenMode, Profile};
 use creole::proto::dialect::builtin;
 use creole::proto::fault::Fault;
 use creole::proto::model::ClientCapabilities;
-use creole::proto::op::{Operation, Outcome, Payload};
+use creole::proto::operation::{Operation, Outcome, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::proto::wire::Raw;
 use creole::{Context, Server, Tool, ToolError};
@@ -98,7 +98,7 @@ pub(crate) fn sh(script: &str) -> Program {
     Program::new("files", "sh").args(["-c", script])
 }
 
-pub(crate) fn profile(limits: Limits) -> Arc<Profile> {
+pub(crate) fn profile(limits: ClientLimits) -> Arc<Profile> {
     Arc::new(Profile {
         dialect: builtin("spec").unwrap(),
         identity: Raw::parse(r#"{"name":"tester","version":"1"}"#).unwrap(),
@@ -110,11 +110,13 @@ pub(crate) fn capabilities() -> Arc<ClientCapabilities> {
     Arc::new(ClientCapabilities { elicitation_form: true, ..ClientCapabilities::default() })
 }
 
-pub(crate) fn opening(era: Era) -> Opening {
+pub(crate) fn opening(era: Era) -> OpenMode {
     let rules = Revision::newest(era).rules();
     match era {
-        Era::Stateless => Opening::Stateless { rules },
-        Era::Handshake => Opening::Handshake { propose: rules, capabilities: capabilities() },
+        Era::Stateless => OpenMode::Stateless { rules },
+        Era::Handshake => {
+            OpenMode::Handshake { proposed_rules: rules, capabilities: capabilities() }
+        }
     }
 }
 
@@ -122,13 +124,13 @@ pub(crate) async fn open(
     transport: impl Transport + 'static,
     era: Era,
 ) -> Result<Connection, Fault> {
-    open_within(transport, era, Limits::default()).await
+    open_within(transport, era, ClientLimits::default()).await
 }
 
 pub(crate) async fn open_within(
     transport: impl Transport + 'static,
     era: Era,
-    limits: Limits,
+    limits: ClientLimits,
 ) -> Result<Connection, Fault> {
     let setup = Setup::new(profile(limits), opening(era));
     timeout(LONG, Connection::open(Box::new(transport), setup)).await.unwrap()
@@ -138,11 +140,11 @@ pub(crate) async fn open_child(program: &Program, era: Era) -> Result<Connection
     open(ChildServer::start(program).await?, era).await
 }
 
-pub(crate) fn tool(name: &str, arguments: Value) -> Request {
-    let arguments = Some(Raw::of(&arguments));
-    let mut request = Request::new(Operation::CallTool { name: name.to_owned(), arguments });
-    request.terms.capabilities = capabilities();
-    request.terms.progress = true;
+pub(crate) fn tool(name: &str, arguments: Value) -> CallRequest {
+    let arguments = Some(Raw::from_value(&arguments));
+    let mut request = CallRequest::new(Operation::CallTool { name: name.to_owned(), arguments });
+    request.options.capabilities = capabilities();
+    request.options.progress = true;
     request
 }
 
@@ -158,17 +160,17 @@ pub(crate) fn fault(outcome: Outcome) -> Fault {
     fault
 }
 
-pub(crate) async fn call(connection: &Connection, request: Request) -> Outcome {
+pub(crate) async fn call(connection: &Connection, request: CallRequest) -> Outcome {
     timeout(LONG, connection.ask(request)).await.unwrap()
 }
 
 /// Calls, and answers every question with this content.
 pub(crate) async fn call_answering(
     connection: &Connection,
-    request: Request,
+    request: CallRequest,
     content: Value,
 ) -> Outcome {
-    let answer = Raw::of(&json!({"action": "accept", "content": content}));
+    let answer = Raw::from_value(&json!({"action": "accept", "content": content}));
     let on_news = |news: News| {
         if let News::Asked(asked) = news {
             asked.reply.answer(Ok(answer.clone()));

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use creole::BoxFuture;
 use creole::client::{Carrier, Connection, Inbox, LineServer, Link, Transport};
-use creole::proto::client::{Outgoing, Sending};
-use creole::proto::http::request::Header;
+use creole::proto::client::{FrameKind, OutgoingFrame};
+use creole::proto::http::request_headers::HeaderField;
 use creole::proto::revision::Era;
 use creole::transport::{Memory, memory};
 use serde_json::{Value, json};
@@ -51,8 +51,8 @@ impl Transport for Leaving {
 }
 
 impl Link for Leaving {
-    fn send(&self, frame: Outgoing<'_>, _: Vec<Header>) -> Option<Carrier> {
-        let Sending::Request(call) = frame.sending else { return None };
+    fn send(&self, frame: OutgoingFrame<'_>, _: Vec<HeaderField>) -> Option<Carrier> {
+        let FrameKind::Request(call) = frame.kind else { return None };
         let (log, inbox) = (Arc::clone(&self.log), self.inbox.clone()?);
         let answer = answer(frame.text)?;
         Some(Box::pin(async move {

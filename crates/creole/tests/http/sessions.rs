@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use creole::auth::Principal;
 use creole::peers::Peers;
-use creole::proto::op::{Operation, Outcome};
+use creole::proto::operation::{Operation, Outcome};
 use creole::state::State;
 use creole::transport::http::{Endpoint, Peer, Settings};
 use creole::{BoxFuture, Call, Middleware, Next, Resource, Server};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use creole::ask::page;
-use creole::proto::model::Ask;
+use creole::proto::model::KeyedInputRequest;
 use creole::{BoxFuture, Call, Context, Middleware, Next, Outcome, Server, Tool, ToolError};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -21,13 +21,15 @@ struct SignIn {
 
 impl Middleware for SignIn {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
-        if !call.operation.may_ask() || self.began.elapsed() >= self.takes {
+        if !call.operation.may_require_input() || self.began.elapsed() >= self.takes {
             return next.call(call);
         }
         self.calls.fetch_add(1, Ordering::Relaxed);
         let question = page("Sign in", "https://a.example/");
-        let asks = vec![Ask { key: "page".to_owned(), question }];
-        Box::pin(async move { Outcome::NeedInput { asks, state: Some("s".to_owned()) } })
+        let asks = vec![KeyedInputRequest { key: "page".to_owned(), question }];
+        Box::pin(async move {
+            Outcome::InputRequired { requests: asks, request_state: Some("s".to_owned()) }
+        })
     }
 }
 

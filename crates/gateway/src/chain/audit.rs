@@ -14,8 +14,8 @@ use std::time::SystemTime;
 
 use creole::seal::digest;
 use creole::{BoxFuture, Call, Middleware, Next};
-use creole_proto::model::moment;
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::model::format_timestamp;
+use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::{canonical, hex};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -152,7 +152,7 @@ impl Record<'_> {
         self.outcome = match outcome {
             Outcome::Complete(payload) if is_error(payload) => "error",
             Outcome::Complete(_) => "ok",
-            Outcome::NeedInput { .. } => "asked",
+            Outcome::InputRequired { .. } => "asked",
             Outcome::Detach(_) => "detached",
             Outcome::Fail(fault) => {
                 self.fault = Some(fault.kind.name());
@@ -176,7 +176,7 @@ impl Drop for Record<'_> {
 
 fn now() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    moment(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+    format_timestamp(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl Middleware for Audit {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::op::Outcome;
+use creole_proto::operation::Outcome;
 use creole_proto::wire::Raw;
 use serde_json::json;
 use tokio::time::Instant;
@@ -115,9 +115,9 @@ impl Middleware for Breaker {
                         wait.as_secs().saturating_add(1),
                     );
                     let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                    let data = Raw::of(&json!({ "retryAfterMs": wait_ms, "sent": false }));
+                    let data = Raw::from_value(&json!({ "retryAfterMs": wait_ms, "sent": false }));
                     let fault = Fault::new(FaultKind::BackendUnavailable, detail).with_data(data);
-                    fault.about(call.operation.target()).into()
+                    fault.with_subject(call.operation.target()).into()
                 }
             }
         })

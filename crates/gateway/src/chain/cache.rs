@@ -8,7 +8,7 @@ use std::time::Duration;
 use creole::seal::digest;
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::{Definition, ListKind};
-use creole_proto::op::{Operation, Outcome, Payload};
+use creole_proto::operation::{Operation, Outcome, Payload};
 use creole_proto::wire::{Raw, canonical};
 
 use super::Names;
@@ -51,7 +51,7 @@ impl Cache {
     /// runs as a task, is never answered by the result of another one.
     fn key(&self, call: &Call) -> Option<Key> {
         let context = &call.context;
-        let has_begun = context.caller().reentry.is_some() || context.state().is_some();
+        let has_begun = context.caller().input_responses.is_some() || context.state().is_some();
         if has_begun || context.answers().next().is_some() || context.is_task() {
             return None;
         }

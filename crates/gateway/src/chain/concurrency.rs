@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::operation::{Operation, Outcome};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// How many.
@@ -76,7 +76,7 @@ impl Middleware for Concurrency {
         Box::pin(async move {
             match self.enter().await {
                 Ok(_permit) => next.call(call).await,
-                Err(fault) => fault.about(call.operation.target()).into(),
+                Err(fault) => fault.with_subject(call.operation.target()).into(),
             }
         })
     }

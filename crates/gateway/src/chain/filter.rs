@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::{Definition, ListKind};
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::Object;
 
 use super::Names;

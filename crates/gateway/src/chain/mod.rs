@@ -35,8 +35,8 @@ use std::sync::Arc;
 use creole::call::ConnectionId;
 use creole::{BoxFuture, Call, Endpoint, Middleware, Next};
 use creole_proto::fault::Fault;
-use creole_proto::model::{Definition, ListKind, Question};
-use creole_proto::op::Outcome;
+use creole_proto::model::{Definition, InputRequest, ListKind};
+use creole_proto::operation::Outcome;
 
 pub use audit::{Arguments, Audit, AuditSettings};
 pub use breaker::{Breaker, BreakerSettings};
@@ -86,7 +86,7 @@ impl Chain {
     }
 
     /// Changes a question that belongs to no call as the layers want it, before a client is asked it.
-    pub fn change_question(&self, question: &mut Question) {
+    pub fn change_question(&self, question: &mut InputRequest) {
         creole::chain::change_question(&self.0, question);
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Definition, ListKind};
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::operation::{Operation, Outcome};
 
 pub use file::{Changed, approve, changes};
 use memory::Memory;
@@ -45,7 +45,7 @@ fn awaits_approval(server: &str, name: &str) -> Fault {
         "the tool {name} changed and awaits approval; `creole approve FILE {server}` shows the change, \
          `creole approve FILE {server} {name}` lets it be used again"
     );
-    Fault::new(FaultKind::ToolFailed, detail).about(name)
+    Fault::new(FaultKind::ToolFailed, detail).with_subject(name)
 }
 
 /// Writes the file soon, so that a list of a thousand tools is written once.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::op::Outcome;
+use creole_proto::operation::Outcome;
 use creole_proto::wire::Raw;
 use serde_json::json;
 use tokio::time::Instant;
@@ -116,9 +116,9 @@ impl Middleware for RateLimit {
                     "rate limit reached: {whose} no calls left; try again in {} s",
                     wait_ms.div_ceil(1000)
                 );
-                let data = Raw::of(&json!({ "retryAfterMs": wait_ms }));
+                let data = Raw::from_value(&json!({ "retryAfterMs": wait_ms }));
                 let fault = Fault::new(FaultKind::Busy, detail).with_data(data);
-                let fault = fault.about(call.operation.target());
+                let fault = fault.with_subject(call.operation.target());
                 Box::pin(async move { fault.into() })
             }
         }

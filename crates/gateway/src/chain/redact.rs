@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::Fault;
-use creole_proto::model::{Content, Contents, Question};
-use creole_proto::op::{Event, Operation, Outcome, Payload, Relayed};
+use creole_proto::model::{Content, Contents, InputRequest};
+use creole_proto::operation::{Event, Operation, Outcome, Payload, RelayedResult};
 use creole_proto::wire::Raw;
 
 use super::edit::{Edit, members};
@@ -68,7 +68,7 @@ impl Redactor {
         }
     }
 
-    fn relayed(&self, relayed: &mut Relayed) {
+    fn relayed(&self, relayed: &mut RelayedResult) {
         let change = |key: &str, value: &str| {
             let redacted = match key {
                 "structuredContent" | "_meta" | "completion" => {
@@ -106,10 +106,12 @@ impl Redactor {
     }
 
     /// What a question says; what is answered stays, since the answer has to fit it.
-    fn question(&self, question: &mut Question) {
+    fn question(&self, question: &mut InputRequest) {
         match question {
-            Question::Form { message, .. } | Question::Url { message, .. } => self.text(message),
-            Question::Sample { params } => {
+            InputRequest::Form { message, .. } | InputRequest::Url { message, .. } => {
+                self.text(message)
+            }
+            InputRequest::Sample { params } => {
                 let redacted = members(params.as_str(), |key, value| match key {
                     "messages" | "systemPrompt" => self.blocks(value).map_or(Edit::Keep, Edit::Set),
                     _ => Edit::Keep,
@@ -118,7 +120,7 @@ impl Redactor {
                     *params = redacted;
                 }
             }
-            Question::Roots => {}
+            InputRequest::Roots => {}
         }
     }
 
@@ -134,7 +136,7 @@ impl Redactor {
                     *data = redacted;
                 }
             }
-            Event::Visited(_) => {}
+            Event::ElicitationCompleted(_) => {}
         }
         event
     }
@@ -159,7 +161,7 @@ impl Middleware for Redact {
             match &mut outcome {
                 Outcome::Complete(payload) => self.redactor.payload(payload),
                 Outcome::Fail(fault) => self.redactor.fault(fault),
-                Outcome::NeedInput { asks, .. } => {
+                Outcome::InputRequired { requests: asks, .. } => {
                     asks.iter_mut().for_each(|ask| self.redactor.question(&mut ask.question));
                 }
                 Outcome::Detach(_) => {}
@@ -168,7 +170,7 @@ impl Middleware for Redact {
         })
     }
 
-    fn change_question(&self, question: &mut Question) {
+    fn change_question(&self, question: &mut InputRequest) {
         if self.from != RedactFrom::Arguments {
             self.redactor.question(question);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::{Definition, ListKind, Reference};
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::operation::{Operation, Outcome};
 
 use super::edit::{quoted, with};
 use super::given::Given;
@@ -96,7 +96,7 @@ impl Middleware for Rename {
         rename(&mut call.operation, own.clone());
         Box::pin(async move {
             match next.call(call).await {
-                Outcome::Fail(fault) if fault.subject == own => fault.about(&name).into(),
+                Outcome::Fail(fault) if fault.subject == own => fault.with_subject(&name).into(),
                 outcome => outcome,
             }
         })
@@ -118,7 +118,7 @@ impl Middleware for Rename {
         if name == item.name() {
             return Some(item);
         }
-        item.changed(&name, |text| with(text, "name", &quoted(&name))).map(Arc::new)
+        item.map_texts(&name, |text| with(text, "name", &quoted(&name))).map(Arc::new)
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
             strip: strip.to_owned(),
             add: add.to_owned(),
         });
-        Flaky::serve(rename, Fault::new(FaultKind::ToolFailed, "no").about("read"), 0).0
+        Flaky::serve(rename, Fault::new(FaultKind::ToolFailed, "no").with_subject("read"), 0).0
     }
 
     #[tokio::test]
@@ -187,7 +187,7 @@ mod tests {
             names: BTreeMap::from([("read".to_owned(), "look".to_owned())]),
             ..RenameSettings::default()
         };
-        let broken = Fault::new(FaultKind::ToolFailed, "no").about("read");
+        let broken = Fault::new(FaultKind::ToolFailed, "no").with_subject("read");
         let (service, _) = Flaky::serve(Rename::new(rename), broken, 1);
         assert_eq!(fault(call(&service, "a", "look", "{}").await).subject, "look");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Definition, ListKind};
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::Raw;
 
 use super::Names;
@@ -41,7 +41,7 @@ impl Retry {
 
     fn may_repeat(&self, call: &Call) -> bool {
         // A call that brings answers belongs to one that has begun.
-        if call.context.caller().reentry.is_some() || call.context.state().is_some() {
+        if call.context.caller().input_responses.is_some() || call.context.state().is_some() {
             return false;
         }
         match &call.operation {
@@ -71,7 +71,8 @@ impl Retry {
 
 /// How long the server asked to be left alone, as in `Retry-After`, or a layer such as the circuit breaker did.
 fn retry_after(fault: &Fault) -> Option<Duration> {
-    let [seconds, millis] = fault.data.as_ref()?.object()?.pick(["retryAfter", "retryAfterMs"]);
+    let [seconds, millis] =
+        fault.data.as_ref()?.as_object()?.get_many(["retryAfter", "retryAfterMs"]);
     let seconds = seconds.and_then(|text| text.parse().ok()).map(Duration::from_secs);
     seconds.or_else(|| millis?.parse().ok().map(Duration::from_millis))
 }
@@ -80,7 +81,7 @@ fn retry_after(fault: &Fault) -> Option<Duration> {
 /// its fault says `"sent": false`.
 fn is_passing(fault: &Fault) -> bool {
     let was_sent = || {
-        let data = fault.data.as_ref().and_then(Raw::object);
+        let data = fault.data.as_ref().and_then(Raw::as_object);
         data.and_then(|data| data.bool("sent").ok()?).unwrap_or(true)
     };
     match fault.kind {

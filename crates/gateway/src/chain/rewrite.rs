@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::{Definition, ListKind};
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::{Object, Raw};
 
 use super::edit::{Edit, members, quoted, with};
@@ -102,7 +102,7 @@ impl Middleware for Rewrite {
     fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         let changed = self.tools.get(item.name()).filter(|_| kind == ListKind::Tools);
         let Some(changed) = changed else { return Some(item) };
-        item.changed(item.name(), |text| changed.definition(text)).map(Arc::new)
+        item.map_texts(item.name(), |text| changed.definition(text)).map(Arc::new)
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Definition, ListKind};
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::Object;
 use creole_tools::script::{Function, Script, Step, Thrown};
 
@@ -85,12 +85,13 @@ impl Scripted {
             Operation::CallTool { .. } => FaultKind::ToolFailed,
             _ => FaultKind::Internal,
         };
-        let named = thrown.kind.as_deref().and_then(FaultKind::named);
+        let named = thrown.kind.as_deref().and_then(FaultKind::from_name);
         // What another server told has a code of its own, which scripts do not see.
         let named = named.filter(|kind| thrown.is_meant() && *kind != FaultKind::Foreign);
         let kind = named.unwrap_or(usual);
-        let mut fault = Fault::new(kind, self.script.blame(thrown)).about(operation.target());
-        fault.data = thrown.data.as_ref().map(creole_proto::wire::Raw::of);
+        let mut fault =
+            Fault::new(kind, self.script.blame(thrown)).with_subject(operation.target());
+        fault.data = thrown.data.as_ref().map(creole_proto::wire::Raw::from_value);
         fault.into()
     }
 
@@ -175,7 +176,7 @@ impl Middleware for Scripted {
                 let fault = unknown(&call.operation);
                 Box::pin(async move { fault.into() })
             }
-            _ if self.script.has(Function::Request) && call.operation.may_ask() => {
+            _ if self.script.has(Function::Request) && call.operation.may_require_input() => {
                 Box::pin(self.request(call, next))
             }
             _ => next.call(call),
@@ -186,7 +187,7 @@ impl Middleware for Scripted {
         if !self.script.has(Function::Metadata) {
             return Some(item);
         }
-        let shaped = item.changed(item.name(), |text| self.metadata(kind, &item, text));
+        let shaped = item.map_texts(item.name(), |text| self.metadata(kind, &item, text));
         self.note(kind, &item, shaped.is_some());
         shaped.map(Arc::new)
     }

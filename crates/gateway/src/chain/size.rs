@@ -2,7 +2,7 @@
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::op::{Event, Operation, Outcome};
+use creole_proto::operation::{Event, Operation, Outcome};
 use creole_proto::wire::Raw;
 
 use super::weight::weight;
@@ -25,7 +25,7 @@ impl SizeLimit {
             Operation::CallTool { .. } => FaultKind::InvalidArguments,
             _ => FaultKind::InvalidParams,
         };
-        Err(Fault::new(kind, detail).about(operation.target()))
+        Err(Fault::new(kind, detail).with_subject(operation.target()))
     }
 }
 
@@ -44,10 +44,10 @@ fn shortened(mut event: Event, limit: usize) -> Event {
             let size = data.as_str().len();
             if size > limit {
                 let words = format!("a message of {size} bytes; at most {limit} are let through");
-                *data = Raw::of(&words);
+                *data = Raw::from_value(&words);
             }
         }
-        Event::Visited(_) => {}
+        Event::ElicitationCompleted(_) => {}
     }
     event
 }
@@ -66,7 +66,7 @@ impl Middleware for SizeLimit {
             let outcome = next.call(call).await;
             let Outcome::Complete(payload) = &outcome else { return outcome };
             match weight(payload).filter(|size| *size > limit) {
-                Some(size) => too_large(size, limit, is_tool).about(&subject).into(),
+                Some(size) => too_large(size, limit, is_tool).with_subject(&subject).into(),
                 None => outcome,
             }
         })

@@ -9,10 +9,10 @@ use creole::{
     BoxFuture, Context, Middleware, Outlet, Prompt, Resource, Server, Service, Tool, ToolError,
 };
 use creole_proto::fault::Fault;
-use creole_proto::model::{Content, Level, ListKind, PromptResult, Question, ToolResult};
-use creole_proto::op::{Caller, Event, Operation, Outcome, Payload};
+use creole_proto::model::{Content, InputRequest, Level, ListKind, PromptResult, ToolResult};
+use creole_proto::operation::{Caller, Event, Operation, Outcome, Payload};
 use creole_proto::revision::{Era, Revision};
-use creole_proto::server::{Answer, Call as Started, CallKey};
+use creole_proto::server::{Call as Started, CallKey, InputResponse};
 use creole_proto::wire::Raw;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ impl Outlet for Nobody {
         Box::pin(async {})
     }
 
-    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(async { Err("nobody is there".to_owned()) })
     }
 }
@@ -39,7 +39,7 @@ impl Outlet for Ears {
         Box::pin(async {})
     }
 
-    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(async { Err("nobody is there".to_owned()) })
     }
 }
@@ -76,9 +76,9 @@ pub(crate) fn somebody() -> Caller {
         client: None,
         log: None,
         progress: false,
-        reentry: None,
-        beyond: None,
-        tasking: Default::default(),
+        input_responses: None,
+        extra: None,
+        task_preference: Default::default(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::op::{Operation, Outcome};
+use creole_proto::operation::{Operation, Outcome};
 
 use super::Names;
 
@@ -34,7 +34,7 @@ impl Middleware for Timeout {
         Box::pin(async move {
             tokio::time::timeout(self.after, next.call(call)).await.unwrap_or_else(|_| {
                 let detail = format!("the call took longer than {} s", self.after.as_secs());
-                Fault::new(FaultKind::Timeout, detail).about(&subject).into()
+                Fault::new(FaultKind::Timeout, detail).with_subject(&subject).into()
             })
         })
     }

@@ -2,7 +2,7 @@
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{ListKind, Reference};
-use creole_proto::op::Operation;
+use creole_proto::operation::Operation;
 use creole_proto::wire::Raw;
 use serde_json::json;
 
@@ -38,8 +38,10 @@ pub(super) fn withheld(operation: &Operation) -> Fault {
 pub(super) fn unknown(operation: &Operation) -> Fault {
     let target = operation.target();
     match operation {
-        Operation::CallTool { .. } => Fault::new(FaultKind::UnknownTool, "").about(target),
-        Operation::GetPrompt { .. } => Fault::new(FaultKind::UnknownPrompt, "").about(target),
+        Operation::CallTool { .. } => Fault::new(FaultKind::UnknownTool, "").with_subject(target),
+        Operation::GetPrompt { .. } => {
+            Fault::new(FaultKind::UnknownPrompt, "").with_subject(target)
+        }
         Operation::GetSkill { .. } => {
             let detail =
                 format!("no skill is served at {}", target.chars().take(256).collect::<String>());
@@ -50,8 +52,8 @@ pub(super) fn unknown(operation: &Operation) -> Fault {
             Fault::new(FaultKind::InvalidParams, detail)
         }
         _ => {
-            let data = Raw::of(&json!({ "uri": target }));
-            Fault::new(FaultKind::ResourceNotFound, "").about(target).with_data(data)
+            let data = Raw::from_value(&json!({ "uri": target }));
+            Fault::new(FaultKind::ResourceNotFound, "").with_subject(target).with_data(data)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How large results are, and whether they tell of a failure.
 
 use creole_proto::model::{Content, Contents, PromptMessage, ToolResult};
-use creole_proto::op::Payload;
+use creole_proto::operation::Payload;
 use creole_proto::wire::Raw;
 
 /// The bytes of a result that carries something of a tool's, a resource's or a prompt's; without what the wire

@@ -1,6 +1,6 @@
 //! The JSON Schema of the configuration, for editors.
 
-use creole_proto::dialect::BUILTIN;
+use creole_proto::dialect::BUILTIN_NAMES;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -92,7 +92,7 @@ fn or_from_environment(words: &Value) -> Value {
 // === schemas of single keys ===
 
 pub(super) fn dialect_name(_generator: &mut SchemaGenerator) -> Schema {
-    one_of(BUILTIN)
+    one_of(BUILTIN_NAMES)
 }
 
 pub(super) fn base_revision(_generator: &mut SchemaGenerator) -> Schema {

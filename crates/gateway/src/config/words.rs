@@ -39,7 +39,7 @@ pub enum RepeatedInitialize {
     Refuse,
 }
 
-impl From<RepeatedInitialize> for dialect::Repeated {
+impl From<RepeatedInitialize> for dialect::RepeatedInitializePolicy {
     fn from(word: RepeatedInitialize) -> Self {
         match word {
             RepeatedInitialize::Accept => Self::Accept,
@@ -58,7 +58,7 @@ pub enum Definitions {
     Plain,
 }
 
-impl From<Definitions> for dialect::Definitions {
+impl From<Definitions> for dialect::DefinitionDetail {
     fn from(word: Definitions) -> Self {
         match word {
             Definitions::Full => Self::Full,
@@ -96,7 +96,7 @@ pub enum MissingId {
     Refuse,
 }
 
-impl From<MissingId> for dialect::MissingId {
+impl From<MissingId> for dialect::MissingIdPolicy {
     fn from(word: MissingId) -> Self {
         match word {
             MissingId::Notification => Self::Notification,
@@ -115,7 +115,7 @@ pub enum NullId {
     Notification,
 }
 
-impl From<NullId> for dialect::NullId {
+impl From<NullId> for dialect::NullIdPolicy {
     fn from(word: NullId) -> Self {
         match word {
             NullId::Refuse => Self::Refuse,
@@ -134,7 +134,7 @@ pub enum RefusedId {
     Null,
 }
 
-impl From<RefusedId> for dialect::RefusedId {
+impl From<RefusedId> for dialect::RejectedIdPolicy {
     fn from(word: RefusedId) -> Self {
         match word {
             RefusedId::Echo => Self::Echo,
@@ -153,7 +153,7 @@ pub enum UnreadableId {
     Null,
 }
 
-impl From<UnreadableId> for dialect::IdAbsence {
+impl From<UnreadableId> for dialect::UnreadableIdPolicy {
     fn from(word: UnreadableId) -> Self {
         match word {
             UnreadableId::ByRevision => Self::ByRevision,
@@ -174,7 +174,7 @@ pub enum Batch {
     Refuse,
 }
 
-impl From<Batch> for dialect::Batch {
+impl From<Batch> for dialect::BatchPolicy {
     fn from(word: Batch) -> Self {
         match word {
             Batch::ByRevision => Self::ByRevision,
@@ -196,7 +196,7 @@ pub enum IsError {
     Never,
 }
 
-impl From<IsError> for dialect::IsError {
+impl From<IsError> for dialect::IsErrorPolicy {
     fn from(word: IsError) -> Self {
         match word {
             IsError::Always => Self::Always,
@@ -218,7 +218,7 @@ pub enum Schemas {
     Open,
 }
 
-impl From<Schemas> for dialect::SchemaStyle {
+impl From<Schemas> for dialect::SchemaPolicy {
     fn from(word: Schemas) -> Self {
         match word {
             Schemas::AsWritten => Self::AsWritten,

@@ -227,7 +227,7 @@ fn values(written: Option<Entries<Placed<Value>>>) -> Result<BTreeMap<String, Ra
             let what = format!("`{}` is a date, which JSON has not", name.value);
             return Err(Problem::new(what).help("write it as a string").at(span));
         }
-        values.insert(name.value, Raw::of(&value));
+        values.insert(name.value, Raw::from_value(&value));
     }
     Ok(values)
 }

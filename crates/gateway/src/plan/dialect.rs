@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use creole_proto::dialect::{BUILTIN, CapabilityShape, Dialect, VersionAnswer, Word, builtin};
+use creole_proto::dialect::{
+    BUILTIN_NAMES, CapabilityShape, Dialect, DialectText, VersionPolicy, builtin,
+};
 use creole_proto::method::{Method, MethodSet};
 use creole_proto::revision::{Era, Revision};
 
@@ -42,7 +44,7 @@ fn unknown(name: &str) -> Problem {
     Problem::new(format!("unknown dialect `{name}`")).help(suggestion(
         name,
         "the dialects",
-        BUILTIN,
+        BUILTIN_NAMES,
     ))
 }
 
@@ -63,7 +65,7 @@ fn own(placed: &Placed<DialectTable>, server: &str) -> Result<Dialect, Problem> 
     surface(table, &mut dialect)?;
     envelope(table, &mut dialect);
     errors::lay_over(table.errors.as_ref(), &mut dialect)?;
-    dialect.check().map_err(|error| contradiction(error.problem, placed))?;
+    dialect.validate().map_err(|error| contradiction(error.problem, placed))?;
     Ok(dialect)
 }
 
@@ -76,8 +78,8 @@ fn opening(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
     set(&mut dialect.handshake, table.handshake);
     if let Some(version) = label("version", table.version.clone())? {
         dialect.version = match version.as_str() {
-            NEGOTIATE => VersionAnswer::Negotiate,
-            _ => VersionAnswer::Fixed(version.into()),
+            NEGOTIATE => VersionPolicy::Negotiate,
+            _ => VersionPolicy::Fixed(version.into()),
         };
     }
     if let Some(written) = &table.initialize_requires {
@@ -144,7 +146,7 @@ fn set<T>(slot: &mut T, written: Option<impl Into<T>>) {
 fn base(written: &Placed<String>) -> Result<Revision, Problem> {
     let name = written.value.as_str();
     let at = |problem: Problem| problem.at(written.span.clone());
-    let Some(revision) = Revision::named(name) else {
+    let Some(revision) = Revision::from_name(name) else {
         let help = suggestion(name, "the revisions to build on", &names::base_revisions());
         return Err(at(Problem::new(format!("unknown revision `{name}`")).help(help)));
     };
@@ -159,7 +161,7 @@ fn base(written: &Placed<String>) -> Result<Revision, Problem> {
 }
 
 fn method(written: &Placed<String>) -> Result<Method, Problem> {
-    Method::named(&written.value).ok_or_else(|| {
+    Method::from_name(&written.value).ok_or_else(|| {
         let help = suggestion(&written.value, "the methods", &names::methods());
         let problem = Problem::new(format!("unknown method `{}`", written.value));
         problem.help(help).at(written.span.clone())
@@ -170,7 +172,7 @@ fn method(written: &Placed<String>) -> Result<Method, Problem> {
 fn words(
     written: &[Placed<String>],
     check: impl Fn(&str) -> Result<(), Problem>,
-) -> Result<Cow<'static, [Word]>, Problem> {
+) -> Result<Cow<'static, [DialectText]>, Problem> {
     for word in written {
         check(&word.value).map_err(|problem| problem.at(word.span.clone()))?;
     }
@@ -189,7 +191,7 @@ fn alias(name: &str) -> Result<(), Problem> {
     if name.is_empty() {
         return Err(Problem::new("an alias is empty"));
     }
-    match Method::named(name) {
+    match Method::from_name(name) {
         Some(_) => Err(Problem::new(format!("`{name}` is a method of its own, not an alias"))),
         None => Ok(()),
     }
@@ -227,7 +229,7 @@ fn capabilities(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Probl
     }
 }
 
-fn flag_list(written: &Entries<bool>) -> Cow<'static, [(Word, bool)]> {
+fn flag_list(written: &Entries<bool>) -> Cow<'static, [(DialectText, bool)]> {
     written.0.iter().map(|(name, flag)| (Cow::Owned(name.value.clone()), *flag)).collect()
 }
 

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use creole_proto::dialect::{Dialect, Word};
-use creole_proto::fault::{self, DataShape, ErrorRow, FaultKind, VARIABLES};
+use creole_proto::dialect::{Dialect, DialectText};
+use creole_proto::fault::{self, DataShape, ErrorRow, FaultKind, TEMPLATE_VARIABLES};
 
 use crate::config::dialect::{ErrorData, ErrorTable};
 use crate::config::error::Problem;
@@ -21,7 +21,7 @@ pub(super) fn lay_over(
     let mut rows = dialect.errors.to_vec();
     for (name, table) in written {
         let kind = kind(name)?;
-        let row = row(dialect.error(kind, dialect.base_rules()), table)?;
+        let row = row(dialect.error_row(kind, dialect.base_rules()), table)?;
         match rows.iter_mut().find(|row| row.kind == kind) {
             Some(existing) => *existing = row,
             None => rows.push(row),
@@ -32,7 +32,7 @@ pub(super) fn lay_over(
 }
 
 fn kind(name: &Placed<String>) -> Result<FaultKind, Problem> {
-    FaultKind::named(&name.value).ok_or_else(|| {
+    FaultKind::from_name(&name.value).ok_or_else(|| {
         let help = suggestion(&name.value, "the kinds", &names::faults());
         let problem = Problem::new(format!("unknown kind of fault `{}`", name.value));
         problem.help(help).at(name.span.clone())
@@ -54,16 +54,16 @@ fn row(usual: &ErrorRow, table: &ErrorTable) -> Result<ErrorRow, Problem> {
     })
 }
 
-fn channel(usual: fault::Channel, table: &ErrorTable) -> fault::Channel {
+fn channel(usual: fault::ErrorChannel, table: &ErrorTable) -> fault::ErrorChannel {
     let usual_code = match usual {
-        fault::Channel::Protocol(code) => code,
-        fault::Channel::ToolResult { otherwise } => otherwise,
+        fault::ErrorChannel::ProtocolError(code) => code,
+        fault::ErrorChannel::ToolResult { fallback_code: otherwise } => otherwise,
     };
     let written = table.code.and_then(|code| i32::try_from(code.get()).ok());
     let code = written.unwrap_or(usual_code);
     match (table.channel, written) {
-        (Some(Channel::ToolResult), _) => fault::Channel::ToolResult { otherwise: code },
-        (Some(Channel::Protocol), _) | (None, Some(_)) => fault::Channel::Protocol(code),
+        (Some(Channel::ToolResult), _) => fault::ErrorChannel::ToolResult { fallback_code: code },
+        (Some(Channel::Protocol), _) | (None, Some(_)) => fault::ErrorChannel::ProtocolError(code),
         (None, None) => usual,
     }
 }
@@ -71,7 +71,7 @@ fn channel(usual: fault::Channel, table: &ErrorTable) -> fault::Channel {
 fn data(written: &ErrorData) -> Result<DataShape, Problem> {
     Ok(match written {
         ErrorData::Nothing => DataShape::None,
-        ErrorData::Facts => DataShape::Given,
+        ErrorData::Facts => DataShape::FromFault,
         ErrorData::Text(text) => DataShape::Text(template(text)?),
         ErrorData::Members(Entries(members)) => {
             let member = |(name, text): &(Placed<String>, Placed<String>)| {
@@ -83,11 +83,11 @@ fn data(written: &ErrorData) -> Result<DataShape, Problem> {
 }
 
 /// A text whose variables all exist.
-fn template(written: &Placed<String>) -> Result<Word, Problem> {
+fn template(written: &Placed<String>) -> Result<DialectText, Problem> {
     let mut rest = written.value.as_str();
     while let Some((name, tail)) = rest.split_once('{').and_then(|(_, after)| after.split_once('}'))
     {
-        if !VARIABLES.contains(&name) {
+        if !TEMPLATE_VARIABLES.contains(&name) {
             return Err(unknown_variable(&format!("{{{name}}}")).at(written.span.clone()));
         }
         rest = tail;
@@ -96,7 +96,7 @@ fn template(written: &Placed<String>) -> Result<Word, Problem> {
 }
 
 fn unknown_variable(variable: &str) -> Problem {
-    let known = VARIABLES.map(|name| format!("{{{name}}}"));
+    let known = TEMPLATE_VARIABLES.map(|name| format!("{{{name}}}"));
     let help = suggestion(variable, "the variables", &known.each_ref().map(String::as_str));
     Problem::new(format!("unknown variable `{variable}`")).help(help).about(variable)
 }

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use creole_proto::http::forwarded::{Network, Proxies};
-use creole_proto::http::guard::Guard;
+use creole_proto::http::forwarded::{Network, TrustedProxies};
+use creole_proto::http::origin_guard::OriginGuard;
 
 use super::{count, seconds};
 use crate::config::error::Problem;
@@ -33,12 +33,12 @@ pub struct HttpPlan {
     /// The path on which clients of the oldest transport open their stream.
     pub legacy_sse: Option<String>,
     /// The proxies that are believed when they tell the address of a client.
-    pub proxies: Proxies,
+    pub proxies: TrustedProxies,
     /// The certificate, if the server speaks HTTPS.
     pub tls: Option<TlsPlan>,
     /// How much, how long and how many.
     pub limits: HttpLimits,
-    guard: Guard,
+    guard: OriginGuard,
 }
 
 /// A certificate and its key.
@@ -84,15 +84,15 @@ impl HttpPlan {
             listen: LISTEN,
             path: PATH.to_owned(),
             legacy_sse: Some(LEGACY_SSE.to_owned()),
-            proxies: Proxies::default(),
+            proxies: TrustedProxies::default(),
             tls: None,
             limits: limits(&HttpLimitsTable::default(), max_message),
-            guard: Guard::loopback(),
+            guard: OriginGuard::loopback(),
         }
     }
 
     /// Who may call: the machine itself, the address that is listened on, and what was configured.
-    pub fn guard(&self) -> Guard {
+    pub fn guard(&self) -> OriginGuard {
         let mut guard = self.guard.clone();
         let address = self.listen.ip();
         if !address.is_unspecified() {
@@ -179,8 +179,8 @@ pub(super) fn path(key: &str, written: &Placed<String>) -> Result<String, Proble
     Err(Problem::new(wrong).help(help).at(written.span.clone()))
 }
 
-fn guard(table: &HttpTable) -> Result<Guard, Problem> {
-    let mut guard = Guard::loopback();
+fn guard(table: &HttpTable) -> Result<OriginGuard, Problem> {
+    let mut guard = OriginGuard::loopback();
     for Placed { value, span } in table.hosts.iter().flatten() {
         guard.allow_host(value).map_err(|_| {
             Problem::new(format!("`{value}` is not a host"))
@@ -200,7 +200,7 @@ fn guard(table: &HttpTable) -> Result<Guard, Problem> {
     Ok(guard)
 }
 
-fn proxies(table: &HttpTable) -> Result<Proxies, Problem> {
+fn proxies(table: &HttpTable) -> Result<TrustedProxies, Problem> {
     let networks = table.trusted_proxies.iter().flatten().map(|Placed { value, span }| {
         value.parse::<Network>().map_err(|_| {
             Problem::new(format!("`{value}` is neither an address nor a network"))

@@ -3,10 +3,11 @@
 use std::env::VarError;
 
 use creole_proto::dialect::{
-    Batch, CapabilityShape, Definitions, IdAbsence, IdNumbers, IsError, Lifecycle, MissingId,
-    NullId, RefusedId, Repeated, SchemaStyle, VersionAnswer, builtin,
+    BatchPolicy, CapabilityShape, DefinitionDetail, IdNumbers, IsErrorPolicy, Lifecycle,
+    MissingIdPolicy, NullIdPolicy, RejectedIdPolicy, RepeatedInitializePolicy, SchemaPolicy,
+    UnreadableIdPolicy, VersionPolicy, builtin,
 };
-use creole_proto::fault::{Channel, DataShape, FaultKind};
+use creole_proto::fault::{DataShape, ErrorChannel, FaultKind};
 use creole_proto::method::{Method, MethodSet};
 use creole_proto::revision::Revision;
 
@@ -170,28 +171,28 @@ fn a_dialect_of_ones_own_can_say_everything() {
         base: Revision::V2024_11_05,
         stateless: false,
         handshake: true,
-        version: VersionAnswer::Fixed("1.0".into()),
+        version: VersionPolicy::Fixed("1.0".into()),
         initialize_requires: vec!["clientInfo.name".into()].into(),
         lifecycle: Lifecycle::None,
         initialized_aliases: vec!["ready".into()].into(),
         confirmation: None,
-        repeated_initialize: Repeated::Refuse,
+        repeated_initialize: RepeatedInitializePolicy::Refuse,
         methods: Some(MethodSet::of(&[Method::Initialize, Method::ListTools])),
         capabilities: CapabilityShape::Flags(flags.into()),
         advertise: Some(vec!["tools".into()].into()),
         conceal: vec![].into(),
-        definitions: Definitions::Plain,
+        definitions: DefinitionDetail::Plain,
         errors: vec![].into(),
         ids: IdNumbers::Any,
-        missing_id: MissingId::Refuse,
-        null_id: NullId::Notification,
-        refused_id: RefusedId::Null,
-        unreadable_id: IdAbsence::Null,
-        batch: Batch::Accept,
+        missing_id: MissingIdPolicy::Refuse,
+        null_id: NullIdPolicy::Notification,
+        refused_id: RejectedIdPolicy::Null,
+        unreadable_id: UnreadableIdPolicy::Null,
+        batch: BatchPolicy::Accept,
         arguments_required: true,
-        is_error: IsError::Never,
+        is_error: IsErrorPolicy::Never,
         paging: false,
-        schemas: SchemaStyle::Closed,
+        schemas: SchemaPolicy::Closed,
         max_message: 4096,
         event_streams: false,
         error_statuses: false,
@@ -203,13 +204,13 @@ fn a_dialect_of_ones_own_can_say_everything() {
 #[test]
 fn capabilities_can_be_concealed_where_none_are_fixed() {
     let dialect = plan("[server.dialect]\nconceal = [\"logging\"]").server.dialect;
-    assert!(!dialect.shows("logging", true) && dialect.shows("tools", true));
+    assert!(!dialect.shows_capability("logging", true) && dialect.shows_capability("tools", true));
 }
 
 #[test]
 fn negotiate_is_a_word_and_not_a_version() {
     let text = "[server.dialect]\nextends = \"bossman\"\nversion = \"negotiate\"";
-    assert_eq!(plan(text).server.dialect.version, VersionAnswer::Negotiate);
+    assert_eq!(plan(text).server.dialect.version, VersionPolicy::Negotiate);
 }
 
 #[test]
@@ -247,18 +248,18 @@ fn written_errors_replace_those_of_the_extended_dialect_and_inherit_the_rest() {
     )
     .server
     .dialect;
-    let row = |kind| dialect.error(kind, dialect.base_rules()).clone();
-    assert_eq!(row(FaultKind::UnknownTool).channel, Channel::Protocol(-32000));
+    let row = |kind| dialect.error_row(kind, dialect.base_rules()).clone();
+    assert_eq!(row(FaultKind::UnknownTool).channel, ErrorChannel::ProtocolError(-32000));
     assert_eq!(row(FaultKind::UnknownTool).message, "Tool not found");
     let failed = row(FaultKind::ToolFailed);
-    assert_eq!(failed.channel, Channel::ToolResult { otherwise: -32004 });
+    assert_eq!(failed.channel, ErrorChannel::ToolResult { fallback_code: -32004 });
     assert_eq!(failed.message, "no: {detail}");
     let members = vec![("why".into(), "{detail}".into()), ("at".into(), "{trace}".into())];
     assert_eq!(failed.data, DataShape::Members(members.into()));
     assert_eq!(row(FaultKind::Timeout).data, DataShape::None);
-    assert_eq!(row(FaultKind::Busy).channel, Channel::ToolResult { otherwise: -1 });
+    assert_eq!(row(FaultKind::Busy).channel, ErrorChannel::ToolResult { fallback_code: -1 });
     assert_eq!(row(FaultKind::Busy).data, DataShape::Text("{tool}".into()));
-    assert_eq!(row(FaultKind::ResourceDenied).channel, Channel::Protocol(-32005));
+    assert_eq!(row(FaultKind::ResourceDenied).channel, ErrorChannel::ProtocolError(-32005));
 }
 
 #[test]

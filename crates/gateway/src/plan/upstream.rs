@@ -213,7 +213,7 @@ fn spoken(
 ) -> Result<(Option<Revision>, UpstreamEra), Problem> {
     let chosen = era.map_or(UpstreamEra::Auto, |era| era.value);
     let Some(written) = revision else { return Ok((None, chosen)) };
-    let Some(revision) = Revision::named(&written.value) else {
+    let Some(revision) = Revision::from_name(&written.value) else {
         let help = suggestion(&written.value, "the revisions", &names::revisions());
         let what = format!("unknown revision `{}`", written.value);
         return Err(Problem::new(what).help(help).at(written.span.clone()));

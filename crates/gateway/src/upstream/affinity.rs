@@ -101,7 +101,7 @@ impl Upstream {
     /// share may say something of another caller.
     pub(super) fn hear_logs(&self, lease: &Lease, context: &Context) {
         let is_own = self.settings.affinity == Affinity::Single || !lease.is_shared();
-        if is_own && lease.connection.greeting().card.capabilities.logging {
+        if is_own && lease.connection.greeting().server_info.capabilities.logging {
             lease.joined.hear_logs(context);
         }
     }
@@ -129,7 +129,7 @@ impl Upstream {
         capabilities: &Arc<ClientCapabilities>,
         era: Era,
     ) -> (Key, Arc<ClientCapabilities>) {
-        self.key_for(&call.context, call.operation.may_ask(), capabilities, era)
+        self.key_for(&call.context, call.operation.may_require_input(), capabilities, era)
     }
 
     /// The session that the calls of a caller use: of those that may ask something, where it has two.
@@ -160,7 +160,7 @@ impl Upstream {
             Affinity::Session => session(context).map_or_else(principal, named),
             _ => principal(),
         };
-        let asks = self.settings.interactive && may_ask && capabilities.can_be_asked();
+        let asks = self.settings.interactive && may_ask && capabilities.accepts_input_requests();
         // Who cannot be asked may still know extensions, for which some servers have tools.
         let told = match asks {
             true => Some(Arc::clone(capabilities)),
@@ -221,8 +221,8 @@ fn session(context: &Context) -> Option<Arc<str>> {
 
 /// The name of a session that a call gives.
 fn named(context: &Context) -> Result<Option<Cow<'_, str>>, Fault> {
-    let beyond = context.caller().beyond.as_ref();
-    let meta = beyond.and_then(|beyond| beyond.meta.as_ref()).and_then(Raw::object);
+    let beyond = context.caller().extra.as_ref();
+    let meta = beyond.and_then(|beyond| beyond.meta.as_ref()).and_then(Raw::as_object);
     let Some(given) = meta.and_then(|meta| meta.get(SESSION)) else { return Ok(None) };
     let is_name = |name: &Cow<'_, str>| (1..=LONGEST_NAME).contains(&name.len());
     let name = unquote(given).filter(is_name).ok_or_else(|| {
@@ -247,7 +247,7 @@ pub(super) fn has_no_connection(name: &str) -> bool {
 pub(super) async fn set_level(lease: &Lease, context: &Context) {
     let greeting = lease.connection.greeting();
     let Some(wanted) = context.caller().log else { return };
-    let sets = greeting.rules.session_log_level && greeting.card.capabilities.logging;
+    let sets = greeting.rules.session_log_level && greeting.server_info.capabilities.logging;
     // A session's own default is what its client would hear without us.
     let is_usual = context.caller().rules.session_log_level && wanted == Level::Info;
     if sets && !is_usual && lease.lowers_level(wanted) {

@@ -2,7 +2,7 @@
 
 use creole::call::Origin;
 use creole::process::Program;
-use creole::proto::op::{Caller, Operation, Payload, Reentry};
+use creole::proto::operation::{Caller, InputResponses, Operation, Payload};
 use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};
 use creole::transport::Memory;
@@ -51,9 +51,10 @@ async fn serve(mut client: Memory) {
     }
 }
 
-async fn call(service: &Service, reentry: Option<Reentry>) -> Outcome {
+async fn call(service: &Service, reentry: Option<InputResponses>) -> Outcome {
     let capabilities = ClientCapabilities { elicitation_form: true, ..Default::default() };
-    let caller = Caller { capabilities: Arc::new(capabilities), reentry, ..somebody() };
+    let caller =
+        Caller { capabilities: Arc::new(capabilities), input_responses: reentry, ..somebody() };
     let operation = Operation::CallTool { name: "ask".to_owned(), arguments: None };
     let started = Started { key: CallKey(1), operation, caller };
     service.run(started, Arc::new(Nobody), Origin::alone("ann".into())).0.await
@@ -64,15 +65,17 @@ async fn what_is_no_answer_is_refused_and_the_right_one_still_counts() {
     dial::inside::add("asking", serve);
     let service = Server::new("gateway").start();
     let mut settings = Settings::new(Way::Child(Program::new("asking", "none")));
-    settings.speak = Speak::Revision(Revision::named("2025-06-18").unwrap().rules());
+    settings.speak = Speak::Revision(Revision::from_name("2025-06-18").unwrap().rules());
     let upstream = Upstream::start(settings, &service.registry(), true);
     upstream.tried().await;
-    let Outcome::NeedInput { asks, state } = call(&service, None).await else {
+    let Outcome::InputRequired { requests: asks, request_state: state } =
+        call(&service, None).await
+    else {
         panic!("nothing is asked")
     };
     let again = |answer: Value| {
-        let answers = Some(Raw::of(&json!({asks[0].key.clone(): answer})));
-        call(&service, Some(Reentry { answers, state: state.clone() }))
+        let answers = Some(Raw::from_value(&json!({asks[0].key.clone(): answer})));
+        call(&service, Some(InputResponses { responses: answers, request_state: state.clone() }))
     };
     for wrong in
         [json!({"action": "maybe"}), json!({"action": "accept", "content": [1]}), json!({})]

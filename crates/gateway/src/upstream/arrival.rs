@@ -62,7 +62,7 @@ impl Upstream {
             _ => {
                 let (name, seconds) = (self.name(), self.settings.startup.as_secs());
                 let detail = format!("{name} did not answer within {seconds} s");
-                Err(Fault::new(FaultKind::BackendUnavailable, detail).about(name))
+                Err(Fault::new(FaultKind::BackendUnavailable, detail).with_subject(name))
             }
         }
     }

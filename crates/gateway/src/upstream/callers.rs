@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use creole::call::ClientSession;
 use creole::client::{Asked, Offer};
-use creole::proto::model::{ClientCapabilities, Question};
-use creole::proto::op::Event;
+use creole::proto::model::{ClientCapabilities, InputRequest};
+use creole::proto::operation::Event;
 
 use super::outside::OnlyClient;
 
@@ -135,7 +135,7 @@ impl Callers {
             return client.ask(asked, self.clone());
         }
         inner.is_astray |= inner.given_up;
-        inner.missed_roots |= matches!(asked.question, Question::Roots);
+        inner.missed_roots |= matches!(asked.question, InputRequest::Roots);
         // Outside of the lock: to drop a question is to refuse it.
         drop(inner);
         drop(asked);
@@ -300,7 +300,7 @@ impl Drop for Asides {
         let place = inner.calls.binary_search_by_key(&self.call.number(), |caller| caller.number);
         let own = place.ok().map(|place| inner.calls.remove(place));
         inner.given_up |= own.as_ref().is_some_and(|own| !own.is_answered);
-        let is_roots = |aside: &Aside| matches!(aside, Aside::Asked(asked) if matches!(asked.question, Question::Roots));
+        let is_roots = |aside: &Aside| matches!(aside, Aside::Asked(asked) if matches!(asked.question, InputRequest::Roots));
         inner.missed_roots |= own.as_ref().is_some_and(|own| own.asides.iter().any(is_roots));
         // Outside of the lock: questions that nobody took are refused.
         drop(inner);
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     fn logged(text: &str) -> Event {
-        Event::Log { level: Level::Info, logger: None, data: Raw::of(&text) }
+        Event::Log { level: Level::Info, logger: None, data: Raw::from_value(&text) }
     }
 
     fn text(aside: Option<Aside>) -> Option<String> {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use creole::call::Origin;
 use creole::process::Program;
-use creole::proto::op::{Caller, Operation};
+use creole::proto::operation::{Caller, Operation};
 use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};
 use creole::transport::Memory;
@@ -54,7 +54,7 @@ async fn the_server_of_a_call_that_may_be_parked_is_told_why_it_was_cancelled() 
     let service: Service = Server::new("gateway").start();
     let way = Way::Child(Program::new("cancel_reason", "none"));
     let mut settings = Settings::new(way);
-    settings.speak = Speak::Revision(Revision::named("2025-06-18").unwrap().rules());
+    settings.speak = Speak::Revision(Revision::from_name("2025-06-18").unwrap().rules());
     let upstream = Upstream::start(settings, &service.registry(), true);
     upstream.tried().await;
     let capabilities = ClientCapabilities { elicitation_form: true, ..Default::default() };

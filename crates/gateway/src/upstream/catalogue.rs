@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use creole::Remote;
 use creole::chain::Endpoint;
-use creole::proto::client::Request;
+use creole::proto::client::CallRequest;
 use creole::proto::fault::Fault;
-use creole::proto::http::Mirror;
+use creole::proto::http::MirroredHeader;
 use creole::proto::model::{
     CacheHints, Definition, ExcludedItem, ListKind, ServerCapabilities, TaskSupport,
 };
-use creole::proto::op::{Operation, Outcome, Payload};
+use creole::proto::operation::{Operation, Outcome, Payload};
 use creole::proto::revision::{Era, Revision};
 
 use super::names::Naming;
@@ -48,7 +48,7 @@ pub(super) async fn fetch(asker: &mut Asker<'_>, kind: ListKind) -> Result<Liste
     let mut listed = Listed { items: Vec::new(), excluded: Vec::new(), cache };
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
-        let request = Request::new(Operation::List(kind, cursor.clone()));
+        let request = CallRequest::new(Operation::List(kind, cursor.clone()));
         let page = match asker.ask(request).await {
             Outcome::Complete(Payload::Page(page)) => page,
             Outcome::Fail(fault) => return Err(fault),
@@ -120,7 +120,7 @@ pub(super) fn named(
 
 /// The definition under another name.
 fn renamed(kind: ListKind, item: &Definition, name: &str) -> Definition {
-    let changed = (name != item.name()).then(|| item.renamed(kind, name));
+    let changed = (name != item.name()).then(|| item.with_name(kind, name));
     changed.flatten().unwrap_or_else(|| item.clone())
 }
 
@@ -147,7 +147,7 @@ fn support(item: &Definition, decides: bool) -> TaskSupport {
 /// which say that calling them twice is the same as once.
 #[derive(Default)]
 pub(super) struct Callable {
-    mirrors: HashMap<String, Arc<[Mirror]>>,
+    mirrors: HashMap<String, Arc<[MirroredHeader]>>,
     tasked: HashMap<String, TaskSupport>,
     idempotent: HashSet<String>,
 }
@@ -156,7 +156,7 @@ impl Callable {
     pub(super) fn of<'a>(items: impl IntoIterator<Item = &'a Arc<Definition>>) -> Self {
         let mut callable = Self::default();
         for item in items {
-            let mirrors = item.mirrors().unwrap_or_default();
+            let mirrors = item.mirrored_headers().unwrap_or_default();
             if !mirrors.is_empty() {
                 callable.mirrors.insert(item.name().to_owned(), mirrors.into());
             }
@@ -170,7 +170,7 @@ impl Callable {
         callable
     }
 
-    pub(super) fn mirrors(&self, tool: &str) -> Option<&Arc<[Mirror]>> {
+    pub(super) fn mirrors(&self, tool: &str) -> Option<&Arc<[MirroredHeader]>> {
         self.mirrors.get(tool)
     }
 

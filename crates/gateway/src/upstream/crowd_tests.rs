@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use creole::call::Origin;
 use creole::process::Program;
-use creole::proto::model::Ask;
-use creole::proto::op::{Caller, Operation, Payload, Reentry};
+use creole::proto::model::KeyedInputRequest;
+use creole::proto::operation::{Caller, InputResponses, Operation, Payload};
 use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};
 use creole::transport::Memory;
@@ -116,13 +116,18 @@ fn questions() -> String {
 }
 
 /// Calls a tool as somebody who can be asked by being left.
-async fn call(service: &Service, who: usize, tool: &str, reentry: Option<Reentry>) -> Outcome {
+async fn call(
+    service: &Service,
+    who: usize,
+    tool: &str,
+    reentry: Option<InputResponses>,
+) -> Outcome {
     let caller = Caller {
         capabilities: Arc::new(ClientCapabilities {
             elicitation_form: tool == "ask",
             ..ClientCapabilities::default()
         }),
-        reentry,
+        input_responses: reentry,
         ..somebody()
     };
     let operation = Operation::CallTool { name: tool.to_owned(), arguments: None };
@@ -132,9 +137,9 @@ async fn call(service: &Service, who: usize, tool: &str, reentry: Option<Reentry
 }
 
 #[track_caller]
-fn asked(outcome: Outcome) -> (Vec<Ask>, String) {
+fn asked(outcome: Outcome) -> (Vec<KeyedInputRequest>, String) {
     match outcome {
-        Outcome::NeedInput { asks, state: Some(state) } => (asks, state),
+        Outcome::InputRequired { requests: asks, request_state: Some(state) } => (asks, state),
         other => panic!("nothing is asked: {other:?}"),
     }
 }
@@ -158,7 +163,7 @@ async fn ten_thousand_calls_wait_in_a_gateway_that_runs_and_their_end_frees_ever
     dial::inside::add("crowded", serve);
     let service = Server::new("gateway").start();
     let mut settings = Settings::new(Way::Child(Program::new("crowded", "none")));
-    settings.speak = Speak::Revision(Revision::named("2025-06-18").unwrap().rules());
+    settings.speak = Speak::Revision(Revision::from_name("2025-06-18").unwrap().rules());
     (settings.patience, settings.waiting, settings.sessions) = (PATIENCE, CALLS, 2 * CALLS);
     let upstream = Upstream::start(settings, &service.registry(), true);
     upstream.tried().await;
@@ -200,7 +205,8 @@ async fn ten_thousand_calls_wait_in_a_gateway_that_runs_and_their_end_frees_ever
     assert_eq!(HEARD.open.load(Ordering::Relaxed), 1);
     // Who comes back now is told so.
     let (_, state) = states.swap_remove(0);
-    let reentry = Some(Reentry { answers: Raw::parse("{}").ok(), state: Some(state) });
+    let reentry =
+        Some(InputResponses { responses: Raw::parse("{}").ok(), request_state: Some(state) });
     let late = call(&service, 0, "ask", reentry).await;
     assert!(
         matches!(&late, Outcome::Fail(fault) if fault.kind == FaultKind::ToolFailed),

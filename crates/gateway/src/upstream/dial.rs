@@ -7,7 +7,7 @@ use std::time::Duration;
 use creole::client::http::ResumedServer;
 use creole::client::{Connection, Dialer as Client, Found, Offer, Setup, Way, is_misunderstood};
 use creole::process::{Restarts, Verdict};
-use creole::proto::client::{Opening, Profile};
+use creole::proto::client::{OpenMode, Profile};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::revision::{Era, Rules};
 use tokio::sync::Mutex as AsyncMutex;
@@ -192,7 +192,7 @@ impl Dialer {
         offer: &Offer,
     ) -> Result<Connection, Fault> {
         let capabilities = Arc::clone(&offer.capabilities);
-        let opening = Opening::Handshake { propose: rules, capabilities };
+        let opening = OpenMode::Handshake { proposed_rules: rules, capabilities };
         let setup = Setup {
             on_question: offer.on_question.clone(),
             on_log: offer.on_log.clone(),
@@ -242,7 +242,7 @@ impl Dialer {
             let name = self.name();
             let detail =
                 format!("{name} is not available ({why}); it is tried again in {seconds} s");
-            return Err(Fault::new(FaultKind::BackendUnavailable, detail).about(name));
+            return Err(Fault::new(FaultKind::BackendUnavailable, detail).with_subject(name));
         }
         Ok(())
     }
@@ -274,7 +274,7 @@ pub(super) mod inside {
 
     use creole::BoxFuture;
     use creole::client::{Connection, LineServer, Offer, Setup};
-    use creole::proto::client::{Opening, Profile};
+    use creole::proto::client::{OpenMode, Profile};
     use creole::proto::fault::Fault;
     use creole::proto::revision::{Era, Revision};
     use creole::transport::{Memory, memory};
@@ -304,9 +304,9 @@ pub(super) mod inside {
         // They shake hands, unless the test says otherwise.
         let opening = match dialer.speak {
             super::Speak::Revision(rules) if rules.era == Era::Stateless => {
-                Opening::Stateless { rules }
+                OpenMode::Stateless { rules }
             }
-            _ => Opening::Handshake { propose: newest(Era::Handshake), capabilities },
+            _ => OpenMode::Handshake { proposed_rules: newest(Era::Handshake), capabilities },
         };
         let (on_question, on_log) = (offer.on_question.clone(), offer.on_log.clone());
         let setup = Setup { on_question, on_log, ..Setup::new(Arc::clone(profile), opening) };

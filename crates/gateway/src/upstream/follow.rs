@@ -7,7 +7,7 @@ use std::time::Duration;
 use creole::Recipients;
 use creole::client::{Connection, Notice};
 use creole::proto::model::ListKind;
-use creole::proto::op::Change;
+use creole::proto::operation::Change;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -146,7 +146,7 @@ async fn changed_chain(upstream: &Weak<Upstream>) {
 impl Upstream {
     /// Notes whether the server tells of changes of its lists, which it only does if it says so.
     pub(super) fn set_told(&self, connection: &Connection, is_heard: bool) {
-        let tells = connection.greeting().card.capabilities.list_changed;
+        let tells = connection.greeting().server_info.capabilities.list_changed;
         self.is_told.store(tells && is_heard, Ordering::Release);
     }
 
@@ -200,7 +200,9 @@ impl Upstream {
     async fn catch_up(self: &Arc<Self>, connection: &Connection) {
         for (kind, is_offered) in LISTS {
             // Templates come with resources.
-            if is_offered(&connection.greeting().card.capabilities) && kind != ListKind::Templates {
+            if is_offered(&connection.greeting().server_info.capabilities)
+                && kind != ListKind::Templates
+            {
                 self.reload(connection, kind, false).await;
             }
         }

@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_list_that_was_fetched_again_is_another_only_if_it_is() {
         let definition =
-            |text: &str| Definition::relayed(ListKind::Tools, text, None).map(Arc::new);
+            |text: &str| Definition::from_upstream(ListKind::Tools, text, None).map(Arc::new);
         let one = definition(r#"{"name":"a","inputSchema":{"type":"object"}}"#).unwrap();
         let other = definition(r#"{"name":"b","inputSchema":{"type":"object"}}"#).unwrap();
         let (fresh, cache) = (Freshness::default(), CacheHints { ttl_ms: 0, public: false });

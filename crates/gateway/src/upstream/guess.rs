@@ -1,6 +1,6 @@
 //! The dialect of a server that does not speak by the specification, by the version which it insists on.
 
-use creole::proto::dialect::{BUILTIN, Dialect, VersionAnswer, builtin};
+use creole::proto::dialect::{BUILTIN_NAMES, Dialect, VersionPolicy, builtin};
 use creole::proto::fault::{Fault, FaultKind};
 
 /// The dialect that has the version which a server named when it refused ours.
@@ -8,10 +8,10 @@ pub fn guess(fault: &Fault) -> Option<Dialect> {
     let supported = fault.data.as_ref().filter(|_| fault.kind == FaultKind::UnsupportedVersion)?;
     let supported: serde_json::Value = supported.decode().ok()?;
     let version = supported["supported"][0].as_str()?;
-    BUILTIN
+    BUILTIN_NAMES
         .iter()
         .filter_map(|name| builtin(name))
-        .find(|dialect| matches!(&dialect.version, VersionAnswer::Fixed(fixed) if fixed == version))
+        .find(|dialect| matches!(&dialect.version, VersionPolicy::Fixed(fixed) if fixed == version))
 }
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ mod tests {
         let fault = Fault::new(FaultKind::UnsupportedVersion, "no");
         assert_eq!(guess(&fault).map(|dialect| dialect.name), None);
         let told = |version: &str| Fault {
-            data: Some(Raw::of(&json!({"supported": [version]}))),
+            data: Some(Raw::from_value(&json!({"supported": [version]}))),
             ..fault.clone()
         };
         assert_eq!(guess(&told("1.0")).unwrap().name, "bb-mcp-server");

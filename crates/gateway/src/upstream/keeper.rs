@@ -10,8 +10,8 @@ use creole::chain::Endpoint;
 use creole::client::{Connection, Way};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{Definition, ExcludedItem, ListKind};
-use creole::proto::op::{Change, Operation};
-use creole::proto::revision::{Era, Tasks};
+use creole::proto::operation::{Change, Operation};
+use creole::proto::revision::{Era, TaskModel};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Upstream;
@@ -67,14 +67,14 @@ impl Upstream {
     async fn load(self: &Arc<Self>) -> Result<(Connection, Ears), Fault> {
         let connection = self.main().await?;
         let greeting = Arc::clone(connection.greeting());
-        let mut capabilities = greeting.card.capabilities;
+        let mut capabilities = greeting.server_info.capabilities;
         let (ears, is_heard) = Ears::of(&connection);
         // Whether the lists can change is our own business: they are looked at again.
         capabilities.list_changed = true;
         self.source().offer(Offer {
             capabilities,
-            identity: self.settings.transparent.then(|| Arc::clone(&greeting.card.identity)),
-            instructions: self.instructions(&greeting.card.instructions),
+            identity: self.settings.transparent.then(|| Arc::clone(&greeting.server_info.identity)),
+            instructions: self.instructions(&greeting.server_info.instructions),
             endpoint: self.endpoint(),
             sessions: Some(Arc::clone(self) as _),
         });
@@ -93,7 +93,7 @@ impl Upstream {
     /// Fetches every list that the server declares. Each fails by itself: only the end of the session ends this.
     async fn fill_all(self: &Arc<Self>, connection: &Connection) -> Result<(), Fault> {
         self.failures.clear_all();
-        let declared = connection.greeting().card.capabilities;
+        let declared = connection.greeting().server_info.capabilities;
         let wait = self.settings.startup / 3;
         for (kind, is_declared) in LISTS {
             if !is_declared(&declared) {
@@ -102,7 +102,7 @@ impl Upstream {
             let filled = timeout(wait, self.fill(connection, kind)).await.unwrap_or_else(|_| {
                 let method = Operation::List(kind, None).method();
                 let detail = format!("`{method}` was not answered within {} s", wait.as_secs());
-                Err(Fault::new(FaultKind::BackendUnavailable, detail).about(self.name()))
+                Err(Fault::new(FaultKind::BackendUnavailable, detail).with_subject(self.name()))
             });
             if let Err(fault) = filled {
                 if let Some(closed) = connection.is_closed() {
@@ -248,8 +248,8 @@ impl Upstream {
         self.failures.clear(kind);
         self.left_out.say(self.name(), kind, Reason::Definition, listed.excluded);
         let changed = self.fresh.note(kind, &listed.items, listed.cache);
-        let decides = connection.greeting().rules.tasks == Tasks::Extension
-            && connection.greeting().card.capabilities.tasks;
+        let decides = connection.greeting().rules.tasks == TaskModel::Extension
+            && connection.greeting().server_info.capabilities.tasks;
         self.decides.store(decides, Ordering::Release);
         self.views.set_shared(kind, self.usable(kind, listed.items, connection));
         self.publish(kind);
@@ -308,7 +308,7 @@ impl Upstream {
         if kind == ListKind::Tools && refuses {
             let mut left_out = Vec::new();
             items.retain(|tool| {
-                let mirrors = tool.mirrors();
+                let mirrors = tool.mirrored_headers();
                 let why = mirrors.as_ref().err().map(ToString::to_string);
                 let name = tool.name().to_owned();
                 left_out.extend(why.map(|reason| ExcludedItem { name, reason }));

@@ -1,7 +1,7 @@
 //! What is kept between two rounds of a call: where the questions of the first came from.
 
 use creole::call::Context;
-use creole::proto::model::{Ask, Question};
+use creole::proto::model::{InputRequest, KeyedInputRequest};
 use creole::proto::wire::{Raw, hex};
 use creole::seal;
 use serde::{Deserialize, Serialize};
@@ -58,21 +58,21 @@ pub(super) struct Known {
 
 impl Known {
     /// A question and what was answered to it.
-    pub(super) fn answered(question: &Question, answer: &Raw) -> Self {
+    pub(super) fn answered(question: &InputRequest, answer: &Raw) -> Self {
         Self { digest: digest(question), key: None, answer: Some(answer.clone()) }
     }
 
     /// A question that is open.
-    pub(super) fn open(ask: &Ask) -> Self {
+    pub(super) fn open(ask: &KeyedInputRequest) -> Self {
         Self { digest: digest(&ask.question), key: Some(ask.key.clone()), answer: None }
     }
 }
 
 /// What tells a question from others. The name of a visit is a new one each time.
-pub(super) fn digest(question: &Question) -> String {
+pub(super) fn digest(question: &InputRequest) -> String {
     let text = match question {
-        Question::Url { message, url, .. } => Raw::of(&(message, url)),
-        other => Raw::of(other),
+        InputRequest::Url { message, url, .. } => Raw::from_value(&(message, url)),
+        other => Raw::from_value(other),
     };
     hex(&seal::digest(text.as_str().as_bytes())[..16])
 }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_read_as_it_was_written() {
-        let known = Known::answered(&Question::Roots, &Raw::of(&"yes"));
+        let known = Known::answered(&InputRequest::Roots, &Raw::from_value(&"yes"));
         let parked = |home, known| Parked { id: "x".to_owned(), round: 3, lane: 1, home, known };
         let all = [
             Kept::Relay(None),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use creole::process::Program;
 use creole::proto::model::ListKind;
-use creole::proto::op::{Operation, Payload};
+use creole::proto::operation::{Operation, Payload};
 use creole::transport::Memory;
 use creole::{Server, Service};
 use serde_json::{Value, json};

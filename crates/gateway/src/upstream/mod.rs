@@ -67,11 +67,11 @@ use std::time::Duration;
 use creole::call::{Call, ClientSession, ConnectionId};
 use creole::chain::{BoxFuture, Endpoint};
 use creole::peers::Peers;
-use creole::proto::client::{Limits, Profile};
+use creole::proto::client::{ClientLimits, Profile};
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Implementation};
-use creole::proto::op::{Change, Outcome};
+use creole::proto::operation::{Change, Outcome};
 use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
 use creole::{Recipients, Registry, Source};
@@ -119,7 +119,7 @@ pub struct Settings {
     /// How long others wait for it when everything starts.
     pub startup: Duration,
     /// How long it may be silent about a call, and how long a call may take at all.
-    pub limits: Limits,
+    pub limits: ClientLimits,
     /// How long a caller may take to come back with answers.
     pub patience: Duration,
     /// The most calls that wait for answers at once.
@@ -147,7 +147,7 @@ impl Settings {
             transparent: false,
             interactive: true,
             startup: Duration::from_secs(30),
-            limits: Limits::default(),
+            limits: ClientLimits::default(),
             patience: Duration::from_secs(600),
             waiting: 1024,
             sessions: 64,
@@ -239,7 +239,7 @@ impl Upstream {
         };
         let profile = Arc::new(Profile {
             dialect: settings.dialect.clone(),
-            identity: Raw::of(&identity),
+            identity: Raw::from_value(&identity),
             limits: settings.limits,
         });
         let mut dialer = Dialer::new(settings.way.clone(), settings.speak, profile);

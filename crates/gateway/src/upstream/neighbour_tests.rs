@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use creole::process::Program;
 use creole::proto::model::{CacheHints, ListKind};
-use creole::proto::op::{Operation, Payload};
+use creole::proto::operation::{Operation, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::transport::Memory;
 use creole::{Server, Service, Tool};
@@ -185,7 +185,7 @@ async fn a_slow_server_is_told_of_when_it_comes() {
 /// The names of the tools that a client of the handshake era is shown, which is told of changes.
 async fn listed_by_a_session(service: &Service) -> Vec<String> {
     use creole::call::Origin;
-    use creole::proto::op::Caller;
+    use creole::proto::operation::Caller;
     use creole::proto::server::{Call as Started, CallKey};
 
     use crate::chain::testing::{Nobody, somebody};

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use creole::call::{ClientSession, Context};
 use creole::client::{Asked, Reply};
-use creole::proto::client::Refusal;
-use creole::proto::model::Question;
-use creole::proto::revision::Asking;
+use creole::proto::client::InputRequestError;
+use creole::proto::model::InputRequest;
+use creole::proto::revision::InputRequestStyle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
@@ -85,7 +85,7 @@ impl OnlyClient {
             let answered = timeout(self.patience, self.session.ask(question)).await;
             if let (Ok(answer), true) = (answered, self.session.is_open()) {
                 roots.into_iter().for_each(|roots| roots.settle(&reply));
-                reply.answer(answer.map_err(Refusal::declined));
+                reply.answer(answer.map_err(InputRequestError::declined));
             }
             if let Some(counted) = counted {
                 apply_roots().await;
@@ -124,8 +124,8 @@ pub(super) struct AskedRoots(Callers);
 
 impl AskedRoots {
     /// Nothing for other questions.
-    pub(super) fn of(question: &Question, callers: Callers) -> Option<Self> {
-        matches!(question, Question::Roots).then(|| {
+    pub(super) fn of(question: &InputRequest, callers: Callers) -> Option<Self> {
+        matches!(question, InputRequest::Roots).then(|| {
             callers.miss_roots(true);
             Self(callers)
         })
@@ -172,7 +172,9 @@ impl Upstream {
     pub(super) async fn prepare(&self, lease: &mut Lease, context: &Context) {
         self.attach(lease, context);
         let caller = context.caller();
-        if !caller.capabilities.roots || caller.rules.asking != Asking::Inline {
+        if !caller.capabilities.roots
+            || caller.rules.input_request_style != InputRequestStyle::Inline
+        {
             return;
         }
         if let Some(client) = lease.joined.client() {

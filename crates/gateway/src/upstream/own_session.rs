@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use creole::call::Context;
 use creole::client::Connection;
-use creole::proto::client::Request;
+use creole::proto::client::CallRequest;
 use creole::proto::fault::Fault;
 use creole::proto::model::{ClientCapabilities, Definition, ListKind};
-use creole::proto::op::Outcome;
+use creole::proto::operation::Outcome;
 use creole::proto::revision::Era;
 use creole::{SessionList, SessionLists, Unlisted};
 use tokio::time::timeout;
@@ -35,9 +35,9 @@ impl<'a> Asker<'a> {
         Self { connection, capabilities: None, caller: None }
     }
 
-    pub(super) async fn ask(&mut self, mut request: Request) -> Outcome {
+    pub(super) async fn ask(&mut self, mut request: CallRequest) -> Outcome {
         if let Some(capabilities) = &self.capabilities {
-            request.terms.capabilities = Arc::clone(capabilities);
+            request.options.capabilities = Arc::clone(capabilities);
         }
         match &mut self.caller {
             None => self.connection.ask(request).await,
@@ -85,7 +85,7 @@ impl Upstream {
 
     /// What a server without sessions lists by, where a caller can do something.
     fn own_capabilities(&self, capabilities: &Arc<ClientCapabilities>) -> Option<OwnSession> {
-        let told = match self.settings.interactive && capabilities.can_be_asked() {
+        let told = match self.settings.interactive && capabilities.accepts_input_requests() {
             true => Arc::clone(capabilities),
             false => terms::extensions(capabilities)?,
         };
@@ -174,7 +174,7 @@ impl Upstream {
         let caller = lease.as_mut().filter(|_| !lists_only).map(|lease| (lease, context));
         let mut asker = Asker { connection: &connection, capabilities, caller };
         let listed = Box::pin(catalogue::fetch(&mut asker, kind)).await?;
-        let is_announced = connection.greeting().card.capabilities.list_changed
+        let is_announced = connection.greeting().server_info.capabilities.list_changed
             && *connection.hearing().borrow()
             && !own.is_stateless;
         // No session stays that could announce a change: the list is fetched again with the shared one.

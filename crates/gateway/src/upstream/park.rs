@@ -16,12 +16,12 @@ use std::time::Duration;
 use creole::call::{Call, CancelReason, Context};
 use creole::client::Calling;
 use creole::peers::{Keeping, Peers, Unreached};
-use creole::proto::client::Request;
+use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::http::Mirror;
-use creole::proto::model::{Ask, ClientCapabilities};
-use creole::proto::op::{Event, Operation, Outcome};
-use creole::proto::revision::Asking;
+use creole::proto::http::MirroredHeader;
+use creole::proto::model::{ClientCapabilities, KeyedInputRequest};
+use creole::proto::operation::{Event, Operation, Outcome};
+use creole::proto::revision::InputRequestStyle;
 use creole::proto::wire::Raw;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -52,9 +52,9 @@ pub(super) struct Parking {
 
 /// A call that is about to be made.
 pub(super) struct Beginning {
-    pub(super) request: Request,
+    pub(super) request: CallRequest,
     /// Its arguments that are repeated in headers.
-    pub(super) mirrors: Arc<[Mirror]>,
+    pub(super) mirrors: Arc<[MirroredHeader]>,
     /// Answers from when it was made before, by what tells their questions apart.
     pub(super) answered: Vec<(String, Raw)>,
     /// Whether it may be made a second time if its process is gone.
@@ -64,7 +64,7 @@ pub(super) struct Beginning {
 impl Beginning {
     /// Whether the server was told of folders, for which some ask before they are called.
     fn is_announced(&self) -> bool {
-        self.request.terms.capabilities.roots
+        self.request.options.capabilities.roots
     }
 
     fn begin(self, lease: &Lease) -> Calling {
@@ -93,7 +93,7 @@ pub(super) enum ToCaller {
 /// What a call asks.
 #[derive(Clone, Debug)]
 pub(super) struct Questions {
-    asks: Vec<Ask>,
+    asks: Vec<KeyedInputRequest>,
     round: u32,
     /// What was answered before, if the call may be made again.
     known: Option<Vec<Known>>,
@@ -109,7 +109,7 @@ impl Questions {
         });
         let (id, home) = (id.to_owned(), home.map(str::to_owned));
         let state = Some(Kept::Park(Parked { id, round, lane, home, known }).text());
-        Outcome::NeedInput { asks, state }
+        Outcome::InputRequired { requests: asks, request_state: state }
     }
 }
 
@@ -326,9 +326,12 @@ pub(super) fn is_needed(
     lease: &Lease,
     capabilities: &ClientCapabilities,
 ) -> bool {
-    let leaves = context.is_task() || context.caller().rules.asking == Asking::Reentrant;
+    let leaves = context.is_task()
+        || context.caller().rules.input_request_style == InputRequestStyle::MultiRoundTrip;
     let rules = lease.connection.greeting().rules;
-    leaves && rules.asking == Asking::Inline && capabilities.can_be_asked()
+    leaves
+        && rules.input_request_style == InputRequestStyle::Inline
+        && capabilities.accepts_input_requests()
 }
 
 /// The fault of a call that asks while too many others wait for answers.
@@ -345,20 +348,20 @@ pub(super) fn lost(operation: &Operation) -> Fault {
         Operation::CallTool { .. } => FaultKind::ToolFailed,
         _ => FaultKind::Internal,
     };
-    Fault::new(kind, detail).about(operation.target())
+    Fault::new(kind, detail).with_subject(operation.target())
 }
 
 /// The fault of answers that come too late: the call was given up, as newer ones of its caller asked too.
 fn expired() -> Fault {
     let detail = "`requestState` is no longer valid: the call that asked was given up for newer ones; call again";
-    let data = Raw::of(&json!({"reason": "state_expired"}));
+    let data = Raw::from_value(&json!({"reason": "state_expired"}));
     Fault::new(FaultKind::StateRefused, detail).with_data(data)
 }
 
 /// The fault of answers to questions that were answered otherwise before.
 fn consumed() -> Fault {
     let detail = "`requestState` is not valid for this request";
-    let data = Raw::of(&json!({"reason": "state_consumed"}));
+    let data = Raw::from_value(&json!({"reason": "state_consumed"}));
     Fault::new(FaultKind::StateRefused, detail).with_data(data)
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use creole::call::{Call, Context};
 use creole::client::Connection;
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::http::Mirror;
-use creole::proto::model::{ClientCapabilities, Task, TaskSupport, Tasking};
-use creole::proto::op::{Operation, Outcome, Payload};
-use creole::proto::revision::{Asking, Era, Tasks};
+use creole::proto::http::MirroredHeader;
+use creole::proto::model::{ClientCapabilities, Task, TaskPreference, TaskSupport};
+use creole::proto::operation::{Operation, Outcome, Payload};
+use creole::proto::revision::{Era, InputRequestStyle, TaskModel};
 use creole::proto::wire::Raw;
 
 use super::callers::Callers;
@@ -140,7 +140,7 @@ impl Upstream {
         let rules = connection.greeting().rules;
         let operation = call.operation.clone();
         let request = terms::request(operation, context, capabilities, tasking, rules);
-        if call.operation.may_ask() && park::is_needed(context, &lease, capabilities) {
+        if call.operation.may_require_input() && park::is_needed(context, &lease, capabilities) {
             let (answered, may_repeat) = (kept::answers(context), self.may_repeat(&call.operation));
             let beginning = Beginning { request, mirrors, answered, may_repeat };
             let outcome = Box::pin(self.parking.follow(beginning, lease, context)).await;
@@ -227,7 +227,7 @@ impl Upstream {
 }
 
 /// The arguments that are repeated in headers, where a server wants that.
-fn mirrors(operation: &Operation, known: &Callable) -> Arc<[Mirror]> {
+fn mirrors(operation: &Operation, known: &Callable) -> Arc<[MirroredHeader]> {
     let Operation::CallTool { name, .. } = operation else { return Arc::default() };
     known.mirrors(name).cloned().unwrap_or_default()
 }
@@ -238,23 +238,25 @@ fn tasking(
     known: &Callable,
     context: &Context,
     connection: &Connection,
-) -> Tasking {
-    let Operation::CallTool { name, .. } = operation else { return Tasking::Never };
+) -> TaskPreference {
+    let Operation::CallTool { name, .. } = operation else { return TaskPreference::Never };
     let greeting = connection.greeting();
-    if !greeting.card.capabilities.tasks {
-        return Tasking::Never;
+    if !greeting.server_info.capabilities.tasks {
+        return TaskPreference::Never;
     }
     match (greeting.rules.tasks, known.support(name)) {
         // Whoever could have allowed it and did not is told that it has to.
-        (Tasks::Extension, _) if context.caller().rules.tasks == Tasks::Extension => {
-            context.caller().tasking
+        (TaskModel::Extension, _) if context.caller().rules.tasks == TaskModel::Extension => {
+            context.caller().task_preference
         }
-        (Tasks::Extension, _) => Tasking::Allowed,
-        (Tasks::Wanted, TaskSupport::Required) => Tasking::Wanted { ttl_ms: None },
-        (Tasks::Wanted, TaskSupport::Optional) if context.is_task() => {
-            Tasking::Wanted { ttl_ms: None }
+        (TaskModel::Extension, _) => TaskPreference::Allowed,
+        (TaskModel::ClientRequested, TaskSupport::Required) => {
+            TaskPreference::Requested { ttl_ms: None }
         }
-        _ => Tasking::Never,
+        (TaskModel::ClientRequested, TaskSupport::Optional) if context.is_task() => {
+            TaskPreference::Requested { ttl_ms: None }
+        }
+        _ => TaskPreference::Never,
     }
 }
 
@@ -304,17 +306,17 @@ enum Untouched {
 pub(super) fn finish(outcome: Outcome, call: &Call, connection: &Connection) -> Outcome {
     match outcome {
         // Questions of calls that were parked carry their own state already.
-        Outcome::NeedInput { asks, state } => {
+        Outcome::InputRequired { requests: asks, request_state: state } => {
             if let Some(fault) = creole::ask::lacking(&asks, call.context.caller()) {
                 return fault.into();
             }
             let parked = state.as_deref().and_then(Kept::read).is_some();
-            let state = match connection.greeting().rules.asking {
-                Asking::Inline if parked => state,
-                Asking::Inline => Some(Kept::Again.text()),
-                Asking::Reentrant => Some(Kept::Relay(state).text()),
+            let state = match connection.greeting().rules.input_request_style {
+                InputRequestStyle::Inline if parked => state,
+                InputRequestStyle::Inline => Some(Kept::Again.text()),
+                InputRequestStyle::MultiRoundTrip => Some(Kept::Relay(state).text()),
             };
-            Outcome::NeedInput { asks, state }
+            Outcome::InputRequired { requests: asks, request_state: state }
         }
         Outcome::Fail(fault) => fault.for_caller().into(),
         other => other,
@@ -324,7 +326,7 @@ pub(super) fn finish(outcome: Outcome, call: &Call, connection: &Connection) -> 
 /// The fault of a caller that did not visit the page without which the server refuses.
 fn declined(context: &Context) -> Option<Fault> {
     let accepted = |answer: &Raw| {
-        answer.object().and_then(|answer| answer.get("action")) == Some("\"accept\"")
+        answer.as_object().and_then(|answer| answer.get("action")) == Some("\"accept\"")
     };
     let is_declined = context.answers().any(|(_, answer)| !accepted(answer));
     is_declined.then(|| Fault::new(FaultKind::InputRefused, "the page was not visited"))

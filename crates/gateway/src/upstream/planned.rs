@@ -8,7 +8,7 @@ use creole::client::Way;
 use creole::client::credentials::{Credentials, TokenCommand, TokenFile};
 use creole::client::http::Target;
 use creole::process::Program;
-use creole::proto::client::Limits;
+use creole::proto::client::ClientLimits;
 use creole::proto::revision::{Era, Revision};
 
 use super::{Affinity, Naming, Settings, Speak};
@@ -44,9 +44,9 @@ impl Settings {
             startup: plan.startup,
             waiting: plan.most_waiting,
             sessions: plan.most_sessions,
-            limits: Limits {
-                call_idle: plan.timeout,
-                call_total: usual.limits.call_total.max(plan.timeout),
+            limits: ClientLimits {
+                call_idle_timeout: plan.timeout,
+                call_total_timeout: usual.limits.call_total_timeout.max(plan.timeout),
                 ..usual.limits
             },
             chain: Chain::new(build(&plan.chain, &plan.name)?),

@@ -16,7 +16,7 @@ use std::time::Duration;
 use creole::client::{Connection, Notice};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Level, ListKind};
-use creole::proto::op::Change;
+use creole::proto::operation::Change;
 use creole::proto::revision::Era;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};

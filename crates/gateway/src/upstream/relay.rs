@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use creole::call::Context;
 use creole::client::{Asked, Calling, News, Notice, Step};
-use creole::proto::client::{QuestionKey, Refusal};
-use creole::proto::model::Question;
-use creole::proto::op::{Event, Outcome};
+use creole::proto::client::{InputRequestError, InputRequestKey};
+use creole::proto::model::InputRequest;
+use creole::proto::operation::{Event, Outcome};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{AbortHandle, JoinSet};
@@ -59,7 +59,7 @@ pub(super) async fn follow(calling: &mut Calling, lease: &mut Lease, context: &C
                 return super::broken("the call ended without an answer").into();
             }
             Turn::Settled => {}
-            Turn::Visited(id) => Box::pin(context.event(Event::Visited(id))).await,
+            Turn::Visited(id) => Box::pin(context.event(Event::ElicitationCompleted(id))).await,
         }
     }
 }
@@ -94,7 +94,7 @@ fn answer(
     async move {
         let answer = context.ask(question).await;
         roots.into_iter().for_each(|roots| roots.settle(&reply));
-        reply.answer(answer.map_err(Refusal::declined));
+        reply.answer(answer.map_err(InputRequestError::declined));
     }
 }
 
@@ -127,7 +127,7 @@ async fn end(
 #[derive(Default)]
 struct Asking {
     running: JoinSet<()>,
-    open: HashMap<QuestionKey, AbortHandle>,
+    open: HashMap<InputRequestKey, AbortHandle>,
     /// The names of pages that were asked to be visited, and who tells that one has done its part.
     visits: Vec<String>,
     notices: Option<broadcast::Receiver<Notice>>,
@@ -150,7 +150,7 @@ impl Asking {
 
     fn ask(&mut self, asked: Asked, context: &Context, lease: &Lease, unmet: &mut Unmet) {
         let Some(asked) = unmet.pass(asked, context) else { return };
-        if let Question::Url { id, .. } = &asked.question {
+        if let InputRequest::Url { id, .. } = &asked.question {
             self.notices.get_or_insert_with(|| lease.connection.notices());
             self.visits.push(id.clone());
         }
@@ -159,7 +159,7 @@ impl Asking {
         self.open.insert(key, handle);
     }
 
-    fn withdraw(&mut self, question: QuestionKey) {
+    fn withdraw(&mut self, question: InputRequestKey) {
         if let Some(asking) = self.open.remove(&question) {
             asking.abort();
         }

@@ -1,6 +1,6 @@
 //! Which calls may be made a second time when nobody can tell what became of the first.
 
-use creole::proto::op::Operation;
+use creole::proto::operation::Operation;
 
 use super::Upstream;
 use crate::plan::layer::LayerPlan;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use creole::client::http::Target;
-use creole::proto::op::Payload;
+use creole::proto::operation::Payload;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

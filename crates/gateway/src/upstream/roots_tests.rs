@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use creole::call::{Origin, Outlet};
 use creole::process::Program;
-use creole::proto::model::Question;
-use creole::proto::op::{Caller, Event, Operation, Payload};
+use creole::proto::model::InputRequest;
+use creole::proto::operation::{Caller, Event, Operation, Payload};
 use creole::proto::revision::{Era, Revision};
-use creole::proto::server::{Answer, Call as Started, CallKey};
+use creole::proto::server::{Call as Started, CallKey, InputResponse};
 use creole::transport::Memory;
 use creole::{Server, Service};
 use serde_json::{Value, json};
@@ -92,12 +92,12 @@ impl Client {
         })
     }
 
-    fn answer(&self, question: &Question) -> Answer {
-        assert_eq!(*question, Question::Roots);
+    fn answer(&self, question: &InputRequest) -> InputResponse {
+        assert_eq!(*question, InputRequest::Roots);
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.told.notify_one();
         let uri = self.root.lock().unwrap().clone();
-        Ok(Raw::of(&json!({"roots": [{"uri": uri}]})))
+        Ok(Raw::from_value(&json!({"roots": [{"uri": uri}]})))
     }
 
     async fn call(self: &Arc<Self>, service: &Service, tool: &str) -> String {
@@ -132,11 +132,11 @@ impl Outlet for Client {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: CallKey, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(self.answer(&question)))
     }
 
-    fn ask_session(&self, question: Question) -> oneshot::Receiver<Answer> {
+    fn ask_session(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
         let (answer, waiting) = oneshot::channel();
         _ = answer.send(self.answer(&question));
         waiting

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use creole::Announcement;
 use creole::call::{Origin, Outlet};
 use creole::process::Program;
-use creole::proto::model::{ListKind, Question};
-use creole::proto::op::{Caller, Event, Operation, Payload};
+use creole::proto::model::{InputRequest, ListKind};
+use creole::proto::operation::{Caller, Event, Operation, Payload};
 use creole::proto::revision::{Era, Revision};
-use creole::proto::server::{Answer, Call as Started, CallKey};
+use creole::proto::server::{Call as Started, CallKey, InputResponse};
 use creole::transport::Memory;
 use creole::{Server, Service};
 use serde_json::{Value, json};
@@ -161,7 +161,7 @@ impl Outlet for Heard {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(Err("no".to_owned())))
     }
 

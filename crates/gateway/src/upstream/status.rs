@@ -113,8 +113,8 @@ impl Facts {
     }
 
     /// Records what the upstream said of itself.
-    pub(super) fn set_greeting(&self, greeting: &creole::proto::client::Greeting) {
-        let has = greeting.card.capabilities;
+    pub(super) fn set_greeting(&self, greeting: &creole::proto::client::NegotiationResult) {
+        let has = greeting.server_info.capabilities;
         let declared = LISTS.iter().filter(|(_, is_declared)| is_declared(&has));
         self.with(|known| {
             known.revision = Some(greeting.version.clone());

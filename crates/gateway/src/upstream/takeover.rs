@@ -7,8 +7,8 @@ use std::sync::Arc;
 use creole::call::Call;
 use creole::client::Way;
 use creole::client::http::ResumedServer;
-use creole::proto::model::Tasking;
-use creole::proto::op::Outcome;
+use creole::proto::model::TaskPreference;
+use creole::proto::operation::Outcome;
 use creole::proto::revision::Revision;
 
 use super::callers::Callers;
@@ -24,7 +24,7 @@ impl Upstream {
         let Way::Http(target) = &self.settings.way else { return None };
         let context = &call.context;
         let trace = self.parking.claim(parked, context.principal()).await?;
-        let rules = Revision::named(&trace.version)?.rules();
+        let rules = Revision::from_name(&trace.version)?.rules();
         let resumed =
             ResumedServer::new(target.clone(), rules, trace.whereabouts(), trace.messages());
         let capabilities = terms::capabilities(context);
@@ -36,7 +36,8 @@ impl Upstream {
         let connection = opened.ok()?;
         let lease = Lease::alone(connection.clone(), joined);
         let operation = call.operation.clone();
-        let request = terms::request(operation, context, &capabilities, Tasking::Never, rules);
+        let request =
+            terms::request(operation, context, &capabilities, TaskPreference::Never, rules);
         let answered = trace.answers(context);
         let may_repeat = self.may_repeat(&call.operation);
         let beginning = Beginning { request, mirrors: Arc::default(), answered, may_repeat };

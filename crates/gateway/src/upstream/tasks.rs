@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use creole::ask::missing_capability;
 use creole::call::Context;
-use creole::proto::client::Request;
+use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::{Ask, ClientCapabilities, Task, TaskEnd, TaskState, Tasking};
-use creole::proto::op::{Operation, Outcome, Payload};
-use creole::proto::revision::Tasks;
+use creole::proto::model::{
+    ClientCapabilities, KeyedInputRequest, Task, TaskOutcome, TaskPreference, TaskState,
+};
+use creole::proto::operation::{Operation, Outcome, Payload};
+use creole::proto::revision::TaskModel;
 use creole::proto::wire::Raw;
 use tokio::time::sleep;
 
@@ -40,7 +42,8 @@ pub(super) struct Follower<'a> {
 impl Follower<'_> {
     /// What comes of a call that the server made a task of: a task here too, where the caller follows tasks.
     pub(super) async fn adopt(self, task: &Task) -> Outcome {
-        let goes_on = self.context.caller().tasking != Tasking::Never && !self.context.is_task();
+        let goes_on = self.context.caller().task_preference != TaskPreference::Never
+            && !self.context.is_task();
         match goes_on && !self.is_bound {
             true => Outcome::Detach(Some(self.kept(&task.id))),
             // Answers that the caller came back with were for the call.
@@ -85,13 +88,13 @@ impl Follower<'_> {
                     let detail = "the server cancelled it";
                     return Fault::new(FaultKind::TaskCancelled, detail).into();
                 }
-                TaskState::Ended(TaskEnd::Relayed(result)) => {
+                TaskState::Ended(TaskOutcome::Relayed(result)) => {
                     return Outcome::Complete(Payload::Relayed(result.clone()));
                 }
-                TaskState::Ended(TaskEnd::Result(result)) => {
+                TaskState::Ended(TaskOutcome::Result(result)) => {
                     return Outcome::Complete(Payload::Tool(result.clone()));
                 }
-                TaskState::Ended(TaskEnd::Fault(fault)) => return fault.clone().into(),
+                TaskState::Ended(TaskOutcome::Fault(fault)) => return fault.clone().into(),
             }
             sleep(Duration::from_millis(task.poll_ms).clamp(SHORTEST, LONGEST)).await;
         }
@@ -108,7 +111,8 @@ impl Follower<'_> {
 
     /// Whether what the task came to, or asks, has to be fetched by a request of its own.
     fn fetches_results(&self, task: &Task) -> bool {
-        let asks_inline = self.lease.connection.greeting().rules.tasks == Tasks::Wanted;
+        let asks_inline =
+            self.lease.connection.greeting().rules.tasks == TaskModel::ClientRequested;
         asks_inline && !matches!(task.state, TaskState::Working | TaskState::Cancelled)
     }
 
@@ -116,9 +120,14 @@ impl Follower<'_> {
     async fn result(mut self, id: &str) -> Outcome {
         let operation = Operation::TaskResult { id: id.to_owned() };
         let rules = self.lease.connection.greeting().rules;
-        let mut request =
-            terms::request(operation, self.context, self.capabilities, Tasking::Never, rules);
-        request.terms.reentry = None;
+        let mut request = terms::request(
+            operation,
+            self.context,
+            self.capabilities,
+            TaskPreference::Never,
+            rules,
+        );
+        request.options.input_responses = None;
         if park::is_needed(self.context, &self.lease, self.capabilities) {
             let beginning = Beginning {
                 request,
@@ -134,11 +143,11 @@ impl Follower<'_> {
 
     /// Leaves with what the task asks. Whoever can be asked while it waits is asked by [`creole::ask`], which then
     /// calls again.
-    fn ask(&self, id: &str, asks: Vec<Ask>) -> Outcome {
-        let is_missing = |ask: &&Ask| !ask.question.is_allowed(self.capabilities);
+    fn ask(&self, id: &str, asks: Vec<KeyedInputRequest>) -> Outcome {
+        let is_missing = |ask: &&KeyedInputRequest| !ask.question.is_allowed_by(self.capabilities);
         let missing: Vec<_> = asks.iter().filter(is_missing).map(|ask| &ask.question).collect();
         match missing.is_empty() {
-            true => Outcome::NeedInput { asks, state: Some(self.kept(id)) },
+            true => Outcome::InputRequired { requests: asks, request_state: Some(self.kept(id)) },
             false => missing_capability(&missing).into(),
         }
     }
@@ -150,12 +159,12 @@ impl Follower<'_> {
     /// Hands over the answers that the caller came back with.
     async fn answer(&self, id: &str) -> Result<(), Fault> {
         let answers: std::collections::BTreeMap<_, _> = self.context.answers().collect();
-        self.update(id, Raw::of(&answers)).await
+        self.update(id, Raw::from_value(&answers)).await
     }
 
     async fn update(&self, id: &str, answers: Raw) -> Result<(), Fault> {
         let id = id.to_owned();
-        match self.request(Operation::UpdateTask { id, answers }).await {
+        match self.request(Operation::UpdateTask { id, responses: answers }).await {
             Outcome::Fail(fault) => Err(fault),
             _ => Ok(()),
         }
@@ -165,11 +174,11 @@ impl Follower<'_> {
         self.lease.connection.ask(self.asking(operation)).await
     }
 
-    fn asking(&self, operation: Operation) -> Request {
-        let tasking = Tasking::Allowed;
+    fn asking(&self, operation: Operation) -> CallRequest {
+        let tasking = TaskPreference::Allowed;
         let (context, rules) = (self.context, self.lease.connection.greeting().rules);
         let mut request = terms::request(operation, context, self.capabilities, tasking, rules);
-        request.terms.reentry = None;
+        request.options.input_responses = None;
         request
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use creole::call::Context;
-use creole::proto::client::{Request, Terms};
-use creole::proto::model::{ClientCapabilities, TASKS_EXTENSION, Tasking};
-use creole::proto::op::{Operation, Reentry};
-use creole::proto::revision::{Elicitation, Era, Rules};
+use creole::proto::client::{CallOptions, CallRequest};
+use creole::proto::model::{ClientCapabilities, TASKS_EXTENSION, TaskPreference};
+use creole::proto::operation::{InputResponses, Operation};
+use creole::proto::revision::{ElicitationSupport, Era, Rules};
 use creole::proto::wire::{Object, Raw};
 
 use super::kept::Kept;
@@ -18,7 +18,7 @@ pub(super) fn capabilities(context: &Context) -> Arc<ClientCapabilities> {
     let has_forms = given.elicitation_form || given.elicitation_url;
     match caller.rules.elicitation {
         // A revision without forms cannot bring one to anybody, whatever its client says.
-        Elicitation::Absent if has_forms => Arc::new(ClientCapabilities {
+        ElicitationSupport::Absent if has_forms => Arc::new(ClientCapabilities {
             elicitation_form: false,
             elicitation_url: false,
             ..ClientCapabilities::clone(given)
@@ -30,7 +30,7 @@ pub(super) fn capabilities(context: &Context) -> Arc<ClientCapabilities> {
 /// What a server is told of a caller that it cannot ask anything: the extensions that the caller declares, but for that
 /// of tasks, which are followed here. Nothing where it declares none.
 pub(super) fn extensions(capabilities: &ClientCapabilities) -> Option<Arc<ClientCapabilities>> {
-    let said = capabilities.raw.as_ref().and_then(Raw::object)?;
+    let said = capabilities.raw.as_ref().and_then(Raw::as_object)?;
     let named = said.get("extensions").and_then(Object::new)?;
     if named.members().all(|(name, _)| name == TASKS_EXTENSION) {
         return None;
@@ -44,31 +44,31 @@ pub(super) fn request(
     operation: Operation,
     context: &Context,
     capabilities: &Arc<ClientCapabilities>,
-    tasking: Tasking,
+    tasking: TaskPreference,
     rules: &Rules,
-) -> Request {
+) -> CallRequest {
     let caller = context.caller();
     // A session was told who we are when it was opened.
     let client = caller.client.as_ref().filter(|_| rules.era == Era::Stateless);
-    let beyond = caller.beyond.as_deref();
-    let terms = Terms {
+    let beyond = caller.extra.as_deref();
+    let terms = CallOptions {
         capabilities: Arc::clone(capabilities),
-        client: client.cloned(),
-        log: caller.log,
+        client_info: client.cloned(),
+        log_level: caller.log,
         progress: caller.progress,
-        reentry: reentry(context),
-        tasking,
-        idle: None,
-        total: None,
+        input_responses: reentry(context),
+        task_preference: tasking,
+        idle_timeout: None,
+        total_timeout: None,
         meta: beyond.and_then(|beyond| beyond.meta.clone()),
         params: beyond.and_then(|beyond| beyond.params.clone()),
     };
-    Request { operation, terms }
+    CallRequest { operation, options: terms }
 }
 
 /// What a server that keeps nothing is called again with. Answers may come without state: it may have had none,
 /// and a client may know beforehand what it will be asked.
-fn reentry(context: &Context) -> Option<Reentry> {
+fn reentry(context: &Context) -> Option<InputResponses> {
     let state = match context.state() {
         None if context.answers().next().is_none() => return None,
         None => None,
@@ -78,6 +78,6 @@ fn reentry(context: &Context) -> Option<Reentry> {
         },
     };
     let answers: std::collections::BTreeMap<_, _> = context.answers().collect();
-    let answers = (!answers.is_empty()).then(|| Raw::of(&answers));
-    Some(Reentry { answers, state })
+    let answers = (!answers.is_empty()).then(|| Raw::from_value(&answers));
+    Some(InputResponses { responses: answers, request_state: state })
 }

@@ -3,22 +3,22 @@
 use creole::ask::missing_capability;
 use creole::call::Context;
 use creole::client::Asked;
-use creole::proto::client::Refusal;
+use creole::proto::client::InputRequestError;
 use creole::proto::fault::FaultKind;
-use creole::proto::model::Question;
-use creole::proto::op::{Outcome, Payload};
-use creole::proto::revision::Asking;
+use creole::proto::model::InputRequest;
+use creole::proto::operation::{Outcome, Payload};
+use creole::proto::revision::InputRequestStyle;
 
 /// The most questions of one call that are remembered.
 const MOST: usize = 8;
 
 /// Questions of one call that were refused, because its caller cannot be asked them.
 #[derive(Debug, Default)]
-pub(super) struct Unmet(Vec<Question>);
+pub(super) struct Unmet(Vec<InputRequest>);
 
 impl Unmet {
     /// Notes a question that was refused.
-    pub(super) fn note(&mut self, question: Question) {
+    pub(super) fn note(&mut self, question: InputRequest) {
         if self.0.len() < MOST {
             self.0.push(question);
         }
@@ -26,11 +26,13 @@ impl Unmet {
 
     /// The question, unless the caller cannot be asked it: then it is refused and noted.
     pub(super) fn pass(&mut self, asked: Asked, context: &Context) -> Option<Asked> {
-        if asked.question.is_allowed(&context.caller().capabilities) {
+        if asked.question.is_allowed_by(&context.caller().capabilities) {
             return Some(asked);
         }
-        let needs = asked.question.needed_words();
-        asked.reply.answer(Err(Refusal::unsupported(format!("the client has no {needs}"))));
+        let needs = asked.question.required_capability_text();
+        asked
+            .reply
+            .answer(Err(InputRequestError::unsupported(format!("the client has no {needs}"))));
         self.note(asked.question);
         None
     }
@@ -41,7 +43,9 @@ impl Unmet {
     /// with each request what it can be asked is told what it lacks (2026-07-28 basic, capabilities); one that
     /// shook hands is told what the server says.
     pub(super) fn judge(self, outcome: Outcome, context: &Context) -> Outcome {
-        let is_told = context.caller().rules.asking == Asking::Reentrant && !context.is_task();
+        let is_told = context.caller().rules.input_request_style
+            == InputRequestStyle::MultiRoundTrip
+            && !context.is_task();
         if self.0.is_empty() || !is_told || !is_failure(&outcome) {
             return outcome;
         }

@@ -283,7 +283,7 @@ mod tests {
         let text = format!(
             r#"{{"name":"{name}","description":"{description}","inputSchema":{{"type":"object"}}}}"#
         );
-        Arc::new(Definition::relayed(ListKind::Tools, &text, None).unwrap())
+        Arc::new(Definition::from_upstream(ListKind::Tools, &text, None).unwrap())
     }
 
     fn key(principal: &str) -> Key {

@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use creole::client::{Connection, Step};
-use creole::proto::client::Request;
+use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::ServerCapabilities;
-use creole::proto::op::{Filter, Operation, Outcome, Payload};
+use creole::proto::operation::{Operation, Outcome, Payload, SubscriptionFilter};
 use creole::proto::revision::Era;
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use tokio::task::AbortHandle;
@@ -69,8 +69,10 @@ impl Default for Watching {
 impl Watching {
     /// Watches a resource for one more; the first has the server asked.
     pub(super) async fn subscribe(&self, uri: &str, connection: &Connection) -> Outcome {
-        if !connection.greeting().card.capabilities.subscribe {
-            return Fault::new(FaultKind::MethodNotFound, "").about("resources/subscribe").into();
+        if !connection.greeting().server_info.capabilities.subscribe {
+            return Fault::new(FaultKind::MethodNotFound, "")
+                .with_subject("resources/subscribe")
+                .into();
         }
         let _alone = self.asking.lock().await;
         let is_first = match self.add(uri) {
@@ -129,7 +131,7 @@ impl Watching {
             Era::Handshake => {
                 let operation = Operation::Unsubscribe { uri: uri.to_owned() };
                 // Too much news harms nobody.
-                _ = timeout(ANSWER, connection.ask(Request::new(operation))).await;
+                _ = timeout(ANSWER, connection.ask(CallRequest::new(operation))).await;
             }
             Era::Stateless => _ = timeout(ANSWER, self.listen(connection)).await,
         }
@@ -141,7 +143,7 @@ impl Watching {
         match connection.greeting().rules.era {
             // A server that never says what it will tell is used all the same.
             Era::Stateless => {
-                let wanted = self.filter(connection.greeting().card.capabilities);
+                let wanted = self.filter(connection.greeting().server_info.capabilities);
                 let listening = timeout(ANSWER, self.listen(connection)).await;
                 listening.is_ok_and(|it| it.is_ok_and(|honoured| has_lists(&honoured, &wanted)))
             }
@@ -149,7 +151,7 @@ impl Watching {
                 for uri in self.all() {
                     let operation = Operation::Subscribe { uri };
                     // Who watches is told of everything anyway after a loss.
-                    _ = connection.ask(Request::new(operation)).await;
+                    _ = connection.ask(CallRequest::new(operation)).await;
                 }
                 true
             }
@@ -171,7 +173,7 @@ impl Watching {
         match connection.greeting().rules.era {
             Era::Handshake => {
                 let operation = Operation::Subscribe { uri: uri.to_owned() };
-                match connection.ask(Request::new(operation)).await {
+                match connection.ask(CallRequest::new(operation)).await {
                     Outcome::Complete(_) => Outcome::Complete(Payload::Empty),
                     other => other,
                 }
@@ -180,21 +182,21 @@ impl Watching {
                 Ok(honoured) if honoured.uris.iter().any(|it| it == uri) => {
                     Outcome::Complete(Payload::Empty)
                 }
-                Ok(_) => Fault::new(FaultKind::ResourceNotFound, "").about(uri).into(),
+                Ok(_) => Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri).into(),
                 Err(fault) => fault.into(),
             },
         }
     }
 
     /// Opens a stream of notifications for all that is wanted, in place of the one before.
-    async fn listen(&self, connection: &Connection) -> Result<Filter, Fault> {
+    async fn listen(&self, connection: &Connection) -> Result<SubscriptionFilter, Fault> {
         let mut stream = self.stream.lock().await;
-        let filter = self.filter(connection.greeting().card.capabilities);
-        if filter == Filter::default() {
+        let filter = self.filter(connection.greeting().server_info.capabilities);
+        if filter == SubscriptionFilter::default() {
             *stream = None;
             return Ok(filter);
         }
-        let mut calling = connection.begin(Request::new(Operation::Listen(filter)));
+        let mut calling = connection.begin(CallRequest::new(Operation::Listen(filter)));
         let honoured = match calling.outcome(drop).await {
             Outcome::Complete(Payload::Listening(filter)) => filter,
             Outcome::Fail(fault) => return Err(fault),
@@ -209,8 +211,8 @@ impl Watching {
         Ok(honoured)
     }
 
-    fn filter(&self, has: ServerCapabilities) -> Filter {
-        Filter {
+    fn filter(&self, has: ServerCapabilities) -> SubscriptionFilter {
+        SubscriptionFilter {
             tools: has.tools && has.list_changed,
             prompts: has.prompts && has.list_changed,
             resources: has.resources && has.list_changed,
@@ -237,7 +239,7 @@ impl Watching {
 }
 
 /// Whether all changes of lists that were wanted will be told.
-fn has_lists(honoured: &Filter, wanted: &Filter) -> bool {
+fn has_lists(honoured: &SubscriptionFilter, wanted: &SubscriptionFilter) -> bool {
     let rows = [
         (honoured.tools, wanted.tools),
         (honoured.prompts, wanted.prompts),

@@ -8,7 +8,7 @@ use creole::call::{ConnectionId, Context};
 use creole::client::Connection;
 use creole::proto::fault::Fault;
 use creole::proto::model::{ClientCapabilities, ListKind};
-use creole::proto::op::{Change, Outcome};
+use creole::proto::operation::{Change, Outcome};
 use tokio::time::sleep;
 
 use super::follow::recipients;

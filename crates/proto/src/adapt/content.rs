@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::model::{Content, Contents};
-use crate::revision::{Rules, Structured};
+use crate::revision::{Rules, StructuredContent};
 use crate::wire::Raw;
 
 /// The blocks, with those that the peer does not know written in a way that it does.
@@ -19,15 +19,15 @@ pub fn lower_blocks<'a>(blocks: &'a [Content], rules: &Rules) -> Cow<'a, [Conten
 }
 
 /// The structured result as the peer may receive it.
-pub fn lower_structured<'a>(value: &'a Raw, rules: &Rules) -> Option<Cow<'a, str>> {
-    let is_object = value.object().is_some();
-    match rules.structured {
-        Structured::Absent => None,
+pub fn lower_structured_content<'a>(value: &'a Raw, rules: &Rules) -> Option<Cow<'a, str>> {
+    let is_object = value.as_object().is_some();
+    match rules.structured_content {
+        StructuredContent::Absent => None,
         // The schema of the tool was wrapped in the same way when it was announced.
-        Structured::Object if !is_object => {
+        StructuredContent::Object if !is_object => {
             Some(format!(r#"{{"result":{}}}"#, value.as_str()).into())
         }
-        Structured::Object | Structured::Any => Some(value.as_str().into()),
+        StructuredContent::Object | StructuredContent::Any => Some(value.as_str().into()),
     }
 }
 
@@ -45,13 +45,13 @@ fn lower(block: &Content, position: usize, rules: &Rules) -> Content {
             resource: Contents::blob(format!("mcp-audio://{position}"), mime_type, data.clone()),
         },
         Content::ResourceLink { uri, name, description, .. } if !rules.resource_links => {
-            Content::text(link_in_words(uri, name, description.as_deref()))
+            Content::text(describe_link(uri, name, description.as_deref()))
         }
         known => known.clone(),
     }
 }
 
-pub(super) fn link_in_words(uri: &str, name: &str, description: Option<&str>) -> String {
+pub(super) fn describe_link(uri: &str, name: &str, description: Option<&str>) -> String {
     let mut parts = Vec::from([name, uri]);
     parts.extend(description);
     parts.join(" - ")
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn data_that_is_no_object_is_wrapped_where_only_objects_are_known() {
         let list = Raw::parse("[1]").unwrap();
-        let lowered = |revision: Revision| lower_structured(&list, revision.rules());
+        let lowered = |revision: Revision| lower_structured_content(&list, revision.rules());
         assert_eq!(lowered(Revision::V2025_03_26), None);
         assert_eq!(lowered(Revision::V2025_11_25).unwrap(), r#"{"result":[1]}"#);
         assert_eq!(lowered(Revision::V2026_07_28).unwrap(), "[1]");

@@ -1,7 +1,7 @@
 //! Forms for clients that know only flat ones of plain types (2025-06-18 client/elicitation).
 //!
 //! Titled choices are written the old way, defaults of anything but booleans are told in words, and a
-//! choice of several becomes one yes or no for each option; [`Lowered::raise`] puts the answer together
+//! choice of several becomes one yes or no for each option; [`LoweredForm::raise_response`] puts the answer together
 //! again.
 
 use alloc::format;
@@ -13,7 +13,7 @@ use crate::wire::Raw;
 
 /// A form that was lowered, and how its answer is raised.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lowered {
+pub struct LoweredForm {
     /// The form for the client.
     pub schema: Raw,
     /// Choices of several: their name and the values of their options.
@@ -21,8 +21,8 @@ pub struct Lowered {
 }
 
 /// Lowers a form.
-pub fn lower_form(schema: &Raw) -> Lowered {
-    let unchanged = || Lowered { schema: schema.clone(), choices: Vec::new() };
+pub fn lower_form(schema: &Raw) -> LoweredForm {
+    let unchanged = || LoweredForm { schema: schema.clone(), choices: Vec::new() };
     let Ok(mut form) = schema.decode::<Value>() else { return unchanged() };
     let Some(Value::Object(properties)) = form.get_mut("properties").map(Value::take) else {
         return unchanged();
@@ -32,7 +32,7 @@ pub fn lower_form(schema: &Raw) -> Lowered {
     for (name, property) in properties {
         match options(&property) {
             Some(options) => {
-                spread(&name, &property, &options, &mut lowered);
+                spread_choice(&name, &property, &options, &mut lowered);
                 choices.push((name, options.into_iter().map(|(value, _)| value).collect()));
             }
             None => _ = lowered.insert(name, lower_property(property)),
@@ -42,24 +42,24 @@ pub fn lower_form(schema: &Raw) -> Lowered {
     if let Some(Value::Array(required)) = form.get_mut("required") {
         required.retain(|name| choices.iter().all(|(choice, _)| name != choice));
     }
-    Lowered { schema: Raw::of(&form), choices }
+    LoweredForm { schema: Raw::from_value(&form), choices }
 }
 
-impl Lowered {
+impl LoweredForm {
     /// The client's answer as the form that was meant would have been answered.
-    pub fn raise(&self, answer: &Raw) -> Raw {
+    pub fn raise_response(&self, answer: &Raw) -> Raw {
         let Ok(mut value) = answer.decode::<Value>() else { return answer.clone() };
         let Some(Value::Object(content)) = value.get_mut("content") else { return answer.clone() };
         for (name, options) in &self.choices {
             let mut chosen = Vec::new();
             for (place, option) in options.iter().enumerate() {
-                if content.remove(&part(name, place)) == Some(Value::Bool(true)) {
+                if content.remove(&option_field_name(name, place)) == Some(Value::Bool(true)) {
                     chosen.push(option.clone());
                 }
             }
             content.insert(name.clone(), Value::Array(chosen));
         }
-        Raw::of(&value)
+        Raw::from_value(&value)
     }
 }
 
@@ -70,17 +70,17 @@ fn options(property: &Value) -> Option<Vec<(Value, String)>> {
         return Some(titled.iter().filter_map(titled_option).collect());
     }
     let Some(Value::Array(values)) = items.get("enum") else { return None };
-    Some(values.iter().map(|value| (value.clone(), in_words(value))).collect())
+    Some(values.iter().map(|value| (value.clone(), describe_value(value))).collect())
 }
 
 fn titled_option(option: &Value) -> Option<(Value, String)> {
     let value = option.get("const")?;
     let title = option.get("title").and_then(Value::as_str).map(ToString::to_string);
-    Some((value.clone(), title.unwrap_or_else(|| in_words(value))))
+    Some((value.clone(), title.unwrap_or_else(|| describe_value(value))))
 }
 
 /// One boolean for each option.
-fn spread(
+fn spread_choice(
     name: &str,
     property: &Value,
     options: &[(Value, String)],
@@ -96,11 +96,11 @@ fn spread(
         if preset.is_some_and(|preset| preset.contains(value)) {
             lowered["default"] = json!(true);
         }
-        into.insert(part(name, place), lowered);
+        into.insert(option_field_name(name, place), lowered);
     }
 }
 
-fn part(name: &str, place: usize) -> String {
+fn option_field_name(name: &str, place: usize) -> String {
     format!("{name}__{place}")
 }
 
@@ -113,7 +113,7 @@ fn lower_property(mut property: Value) -> Value {
         members.insert("enumNames".into(), json!(names));
     }
     let is_boolean = members.get("type") == Some(&json!("boolean"));
-    if let Some(default) = members.get("default").filter(|_| !is_boolean).map(in_words) {
+    if let Some(default) = members.get("default").filter(|_| !is_boolean).map(describe_value) {
         let about = members.get("description").and_then(Value::as_str).unwrap_or_default();
         let about = format!("{about} (default: {default})");
         members.insert("description".into(), json!(about.trim_start()));
@@ -122,7 +122,7 @@ fn lower_property(mut property: Value) -> Value {
     property
 }
 
-fn in_words(value: &Value) -> String {
+fn describe_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToString::to_string)
 }
 
@@ -130,8 +130,8 @@ fn in_words(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn lowered(properties: &Value) -> Lowered {
-        lower_form(&Raw::of(
+    fn lowered(properties: &Value) -> LoweredForm {
+        lower_form(&Raw::from_value(
             &json!({"type": "object", "properties": properties, "required": ["m"]}),
         ))
     }
@@ -144,15 +144,15 @@ mod tests {
         assert_eq!(schema["properties"]["m__1"]["default"], true);
         assert_eq!(schema["required"], json!([]));
         let answer = json!({"action": "accept", "content": {"m__0": false, "m__1": true, "x": 1}});
-        let raised: Value = form.raise(&Raw::of(&answer)).decode().unwrap();
+        let raised: Value = form.raise_response(&Raw::from_value(&answer)).decode().unwrap();
         assert_eq!(raised["content"], json!({"m": ["b"], "x": 1}));
     }
 
     #[test]
     fn a_refusal_stays_as_it_is() {
         let form = lowered(&json!({"m": {"type": "array", "items": {"enum": ["a"]}}}));
-        let refusal = Raw::of(&json!({"action": "decline"}));
-        assert_eq!(form.raise(&refusal), refusal);
+        let refusal = Raw::from_value(&json!({"action": "decline"}));
+        assert_eq!(form.raise_response(&refusal), refusal);
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! The newest shape lowered to what an older revision can say; each step is keyed by a missing feature.
 
-mod blocks;
 mod content;
-mod foreign;
 mod form;
+mod raw_blocks;
 mod sampling;
 mod schema;
+mod upstream_schema;
 
-pub use blocks::{is_text, knows_all_blocks, lower_raw_block, lower_raw_blocks};
-pub use content::{lower_blocks, lower_structured};
-pub use foreign::{lower_output, lower_schema, sound_schema};
-pub use form::{Lowered, lower_form};
-pub use sampling::{lower_sampled, lower_sampling, samples_with_tools};
+pub use content::{lower_blocks, lower_structured_content};
+pub use form::{LoweredForm, lower_form};
+pub use raw_blocks::{is_text, lower_raw_block, lower_raw_blocks, supports_all_blocks};
+pub use sampling::{lower_sampling_params, lower_sampling_result, sampling_uses_tools};
 pub use schema::lower_tool;
+pub use upstream_schema::{lower_input_schema, lower_output_schema, repair_required};

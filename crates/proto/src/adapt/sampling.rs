@@ -4,13 +4,13 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::blocks::{kind, text_block};
-use crate::encode::foreign_member;
+use super::raw_blocks::{block_type, text_block};
+use crate::encode::write_foreign_member;
 use crate::wire::{Object, Raw};
 
 /// The params of a question to such a client, if they differ: a message of several blocks becomes as many messages
 /// of the same role.
-pub fn lower_sampling(params: Object<'_>) -> Option<String> {
+pub fn lower_sampling_params(params: Object<'_>) -> Option<String> {
     let messages = params.array("messages").ok().flatten()?;
     let messages: Vec<_> = messages.into_iter().map(|raw| (raw, Object::new(raw))).collect();
     let has_list = |message: &Object<'_>| blocks(*message).is_some();
@@ -21,49 +21,51 @@ pub fn lower_sampling(params: Object<'_>) -> Option<String> {
     for (raw, message) in messages {
         match message.and_then(|message| Some((message, blocks(message)?))) {
             Some((message, blocks)) => {
-                blocks.into_iter().for_each(|block| part(&mut list, &with_content(message, block)));
+                blocks
+                    .into_iter()
+                    .for_each(|block| push_element(&mut list, &with_content(message, block)));
             }
-            None => part(&mut list, raw),
+            None => push_element(&mut list, raw),
         }
     }
     list.push(b']');
-    Some(with(params, "messages", &String::from_utf8(list).ok()?))
+    Some(with_member(params, "messages", &String::from_utf8(list).ok()?))
 }
 
 /// Whether a question has to do with tools, which such a peer knows nothing of.
-pub fn samples_with_tools(params: Object<'_>) -> bool {
+pub fn sampling_uses_tools(params: Object<'_>) -> bool {
     let given = |name| params.get(name).is_some_and(|value| value != "null");
     let messages = params.array("messages").ok().flatten().unwrap_or_default();
     given("tools")
         || given("toolChoice")
         || messages.into_iter().filter_map(Object::new).any(|message| match blocks(message) {
-            Some(blocks) => blocks.into_iter().any(is_of_tools),
-            None => message.get("content").is_some_and(is_of_tools),
+            Some(blocks) => blocks.into_iter().any(is_tool_block),
+            None => message.get("content").is_some_and(is_tool_block),
         })
 }
 
 /// What a model answered, as such a server can be told it: one block. `None` if that cannot be said.
-pub fn lower_sampled(result: &Raw) -> Option<Raw> {
-    let object = result.object()?;
+pub fn lower_sampling_result(result: &Raw) -> Option<Raw> {
+    let object = result.as_object()?;
     let Some(blocks) = blocks(object) else {
-        let is_sayable = !object.get("content").is_some_and(is_of_tools);
+        let is_sayable = !object.get("content").is_some_and(is_tool_block);
         return is_sayable.then(|| result.clone());
     };
     let block = match blocks[..] {
-        [block] if !is_of_tools(block) => String::from(block),
-        _ => text_block(&joined(&blocks)?),
+        [block] if !is_tool_block(block) => String::from(block),
+        _ => text_block(&join_texts(&blocks)?),
     };
-    Some(Raw::trusted(&with_content(object, &block)))
+    Some(Raw::from_validated(&with_content(object, &block)))
 }
 
 /// The texts of blocks that are nothing else.
-fn joined(blocks: &[&str]) -> Option<String> {
+fn join_texts(blocks: &[&str]) -> Option<String> {
     let texts: Option<Vec<_>> = blocks.iter().map(|block| text(block)).collect();
     Some(texts?.join("\n"))
 }
 
 fn text(block: &str) -> Option<Cow<'_, str>> {
-    let block = Object::new(block).filter(|block| kind(*block).as_deref() == Some("text"))?;
+    let block = Object::new(block).filter(|block| block_type(*block).as_deref() == Some("text"))?;
     block.string("text").ok().flatten()
 }
 
@@ -72,26 +74,26 @@ fn blocks<'a>(message: Object<'a>) -> Option<Vec<&'a str>> {
     message.array("content").ok().flatten()
 }
 
-fn is_of_tools(block: &str) -> bool {
-    let kind = Object::new(block).and_then(kind);
+fn is_tool_block(block: &str) -> bool {
+    let kind = Object::new(block).and_then(block_type);
     matches!(kind.as_deref(), Some("tool_use" | "tool_result"))
 }
 
 fn with_content(message: Object<'_>, content: &str) -> String {
-    with(message, "content", content)
+    with_member(message, "content", content)
 }
 
 /// The same object with another value of one member.
-fn with(object: Object<'_>, name: &str, value: &str) -> String {
+fn with_member(object: Object<'_>, name: &str, value: &str) -> String {
     let mut out = Vec::from(b"{");
     for (member, old) in object.members() {
-        foreign_member(&mut out, &member, if member == name { value } else { old });
+        write_foreign_member(&mut out, &member, if member == name { value } else { old });
     }
     out.push(b'}');
     String::from_utf8(out).unwrap_or_default()
 }
 
-fn part(list: &mut Vec<u8>, text: &str) {
+fn push_element(list: &mut Vec<u8>, text: &str) {
     if list.len() > 1 {
         list.push(b',');
     }
@@ -108,8 +110,8 @@ mod tests {
 
     fn sampled(content: &str) -> Option<String> {
         let result = alloc::format!(r#"{{"role":"assistant","content":{content},"model":"m"}}"#);
-        let lowered = lower_sampled(&Raw::parse(&result).unwrap())?;
-        Some(String::from(lowered.object().unwrap().get("content").unwrap()))
+        let lowered = lower_sampling_result(&Raw::parse(&result).unwrap())?;
+        Some(String::from(lowered.as_object().unwrap().get("content").unwrap()))
     }
 
     const TEXT: &str = r#"{"type":"text","text":"a"}"#;
@@ -124,9 +126,13 @@ mod tests {
         let expected = alloc::format!(
             r#"{{"messages":[{{"role":"user","content":{TEXT}}},{{"role":"user","content":{IMAGE}}},{{"role":"assistant","content":{TEXT}}}],"maxTokens":5}}"#
         );
-        assert_eq!(lower_sampling(object(&params)), Some(expected.clone()));
-        assert_eq!(lower_sampling(object(&expected)), None, "what is lowered stays as it is");
-        assert_eq!(lower_sampling(object(r#"{"maxTokens":5}"#)), None);
+        assert_eq!(lower_sampling_params(object(&params)), Some(expected.clone()));
+        assert_eq!(
+            lower_sampling_params(object(&expected)),
+            None,
+            "what is lowered stays as it is"
+        );
+        assert_eq!(lower_sampling_params(object(r#"{"maxTokens":5}"#)), None);
     }
 
     #[test]
@@ -146,10 +152,10 @@ mod tests {
     fn tools_are_found_where_they_are_offered_and_where_they_were_used() {
         let used = alloc::format!(r#"{{"messages":[{{"role":"assistant","content":[{USE}]}}]}}"#);
         for params in [r#"{"messages":[],"tools":[]}"#, r#"{"toolChoice":{}}"#, &used] {
-            assert!(samples_with_tools(object(params)), "{params}");
+            assert!(sampling_uses_tools(object(params)), "{params}");
         }
         let plain =
             alloc::format!(r#"{{"messages":[{{"role":"user","content":{TEXT}}}],"tools":null}}"#);
-        assert!(!samples_with_tools(object(&plain)));
+        assert!(!sampling_uses_tools(object(&plain)));
     }
 }

@@ -14,8 +14,9 @@ pub fn lower_tool(tool: &Tool) -> Option<Tool> {
     if tool.output_schema.is_none() && !mentions_booleans(&tool.input_schema) {
         return None;
     }
-    let input = lowered(&tool.input_schema, replace_booleans);
-    let output = tool.output_schema.as_ref().and_then(|schema| lowered(schema, wrap_result));
+    let input = change_schema(&tool.input_schema, replace_booleans);
+    let output =
+        tool.output_schema.as_ref().and_then(|schema| change_schema(schema, wrap_output_schema));
     if input.is_none() && output.is_none() {
         return None;
     }
@@ -32,9 +33,9 @@ fn mentions_booleans(schema: &Raw) -> bool {
     rest.contains("true") || rest.contains("false")
 }
 
-fn lowered(schema: &Raw, change: impl FnOnce(&mut Value) -> bool) -> Option<Raw> {
+fn change_schema(schema: &Raw, change: impl FnOnce(&mut Value) -> bool) -> Option<Raw> {
     let mut value: Value = schema.decode().ok()?;
-    change(&mut value).then(|| Raw::of(&value))
+    change(&mut value).then(|| Raw::from_value(&value))
 }
 
 /// Turns boolean property schemas into objects; tells whether there were any.
@@ -52,7 +53,7 @@ fn replace_booleans(schema: &mut Value) -> bool {
 }
 
 /// Wraps a result schema that is no object's into one with the member `result`.
-fn wrap_result(schema: &mut Value) -> bool {
+fn wrap_output_schema(schema: &mut Value) -> bool {
     if schema.get("type").and_then(Value::as_str) == Some("object") {
         return replace_booleans(schema);
     }
@@ -93,8 +94,8 @@ mod tests {
             name: "t".into(),
             title: None,
             description: String::new(),
-            input_schema: Raw::of(&input),
-            output_schema: output.map(|schema| Raw::of(&schema)),
+            input_schema: Raw::from_value(&input),
+            output_schema: output.map(|schema| Raw::from_value(&schema)),
             annotations: None,
             task_support: TaskSupport::Forbidden,
             meta: None,

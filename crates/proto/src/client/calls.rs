@@ -5,15 +5,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{CallKey, Limits, Terms};
-use crate::model::{ClientCapabilities, Level, ListKind, Tasking};
-use crate::op::Operation;
-use crate::rising::Rising;
+use super::{CallKey, CallOptions, ClientLimits};
+use crate::model::{ClientCapabilities, Level, ListKind, TaskPreference};
+use crate::monotonic_map::MonotonicMap;
+use crate::operation::Operation;
 use crate::server::Now;
 
 /// What the answer to a call is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expect {
+pub(super) enum ExpectedResult {
     /// The answer that opens the conversation.
     Opening,
     /// Nothing in particular.
@@ -46,9 +46,9 @@ pub(super) enum Expect {
     Tasks,
 }
 
-impl Expect {
+impl ExpectedResult {
     /// What the answer to an operation is.
-    pub(super) fn of(operation: &Operation) -> Self {
+    pub(super) fn for_operation(operation: &Operation) -> Self {
         match operation {
             Operation::Discover => Self::Server,
             Operation::List(kind, _) => Self::Page(*kind),
@@ -70,104 +70,119 @@ impl Expect {
     }
 
     /// Whether the answer may be a question.
-    pub(super) fn may_ask(self) -> bool {
+    pub(super) fn may_require_input(self) -> bool {
         matches!(self, Self::Tool | Self::Contents | Self::Prompt)
     }
 
     /// Whether the server may ask something on its behalf before it answers.
-    pub(super) fn may_ask_inline(self) -> bool {
-        self.may_ask() || self == Self::TaskResult
+    pub(super) fn may_send_input_requests(self) -> bool {
+        self.may_require_input() || self == Self::TaskResult
     }
 }
 
 /// A call that is not done.
 #[derive(Debug)]
-pub(super) struct Pending {
-    pub(super) expect: Expect,
+pub(super) struct InFlightCall {
+    pub(super) expected: ExpectedResult,
     /// Its method, as it is sent.
     pub(super) method: &'static str,
     /// The tool, resource, prompt or task that it is about.
     pub(super) subject: String,
     pub(super) capabilities: Arc<ClientCapabilities>,
-    pub(super) tasking: Tasking,
+    pub(super) task_preference: TaskPreference,
     pub(super) log: Option<Level>,
     pub(super) progress: bool,
     pub(super) last_progress: f64,
     /// Whether it was sent; otherwise it waits for the handshake.
-    pub(super) sent: bool,
+    pub(super) is_sent: bool,
     /// Whether it is a listener that was acknowledged.
-    pub(super) listening: bool,
+    pub(super) is_listening: bool,
     /// Questions of the server that wait for answers; while there are any, the silence is ours.
-    pub(super) questions: usize,
-    idle: Duration,
-    idle_end: Now,
-    total_end: Now,
+    pub(super) open_input_requests: usize,
+    idle_timeout: Duration,
+    idle_deadline: Now,
+    total_deadline: Now,
 }
 
-impl Pending {
+impl InFlightCall {
     /// A call that is about nothing in particular.
-    pub(super) fn new(expect: Expect, method: &'static str, limits: &Limits, now: Now) -> Self {
-        Self::with(expect, method, Arc::default(), limits, now)
+    pub(super) fn new(
+        expect: ExpectedResult,
+        method: &'static str,
+        limits: &ClientLimits,
+        now: Now,
+    ) -> Self {
+        Self::with_capabilities(expect, method, Arc::default(), limits, now)
     }
 
     /// A call of this operation and on these terms.
-    pub(super) fn of(operation: &Operation, terms: &Terms, limits: &Limits, now: Now) -> Self {
+    pub(super) fn for_request(
+        operation: &Operation,
+        terms: &CallOptions,
+        limits: &ClientLimits,
+        now: Now,
+    ) -> Self {
         let capabilities = Arc::clone(&terms.capabilities);
-        let mut pending =
-            Self::with(Expect::of(operation), operation.method(), capabilities, limits, now);
+        let mut pending = Self::with_capabilities(
+            ExpectedResult::for_operation(operation),
+            operation.method(),
+            capabilities,
+            limits,
+            now,
+        );
         pending.subject = operation.target().to_string();
-        pending.tasking = terms.tasking;
-        pending.log = terms.log;
+        pending.task_preference = terms.task_preference;
+        pending.log = terms.log_level;
         pending.progress = terms.progress;
-        pending.idle = terms.idle.unwrap_or(pending.idle);
-        pending.idle_end = now + pending.idle;
-        if let Some(total) = terms.total {
-            pending.total_end = now + total;
+        pending.idle_timeout = terms.idle_timeout.unwrap_or(pending.idle_timeout);
+        pending.idle_deadline = now + pending.idle_timeout;
+        if let Some(total) = terms.total_timeout {
+            pending.total_deadline = now + total;
         }
         pending
     }
 
-    fn with(
-        expect: Expect,
+    fn with_capabilities(
+        expect: ExpectedResult,
         method: &'static str,
         capabilities: Arc<ClientCapabilities>,
-        limits: &Limits,
+        limits: &ClientLimits,
         now: Now,
     ) -> Self {
         let (idle, total) = match expect {
-            Expect::Opening => (limits.opening, limits.opening),
-            Expect::TaskResult => (limits.task_result, limits.task_result),
-            _ => (limits.call_idle, limits.call_total),
+            ExpectedResult::Opening => (limits.handshake_timeout, limits.handshake_timeout),
+            ExpectedResult::TaskResult => (limits.task_result_timeout, limits.task_result_timeout),
+            _ => (limits.call_idle_timeout, limits.call_total_timeout),
         };
         Self {
-            expect,
+            expected: expect,
             method,
             subject: String::new(),
             capabilities,
-            tasking: Tasking::Never,
+            task_preference: TaskPreference::Never,
             log: None,
             progress: false,
             last_progress: f64::NEG_INFINITY,
-            sent: false,
-            listening: false,
-            questions: 0,
-            idle,
-            idle_end: now + idle,
-            total_end: now + total,
+            is_sent: false,
+            is_listening: false,
+            open_input_requests: 0,
+            idle_timeout: idle,
+            idle_deadline: now + idle,
+            total_deadline: now + total,
         }
     }
 
     /// Takes a sign of life.
-    pub(super) fn touch(&mut self, now: Now) {
-        self.idle_end = now + self.idle;
+    pub(super) fn reset_idle_deadline(&mut self, now: Now) {
+        self.idle_deadline = now + self.idle_timeout;
     }
 
     /// An acknowledged listener may stay open for as long as it likes.
     pub(super) fn deadline(&self) -> Option<Now> {
-        match (self.listening, self.questions) {
+        match (self.is_listening, self.open_input_requests) {
             (true, _) => None,
-            (false, 0) => Some(self.idle_end.min(self.total_end)),
-            (false, _) => Some(self.total_end),
+            (false, 0) => Some(self.idle_deadline.min(self.total_deadline)),
+            (false, _) => Some(self.total_deadline),
         }
     }
 }
@@ -176,7 +191,7 @@ impl Pending {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     last: u64,
-    open: Rising<CallKey, Pending>,
+    open: MonotonicMap<CallKey, InFlightCall>,
 }
 
 impl Calls {
@@ -185,12 +200,12 @@ impl Calls {
     }
 
     /// Counts on from where another conversation on the same channel ended.
-    pub(super) fn go_on_after(&mut self, earlier: &Self) {
+    pub(super) fn continue_after(&mut self, earlier: &Self) {
         self.last = self.last.max(earlier.last);
     }
 
     /// Counts on from this number.
-    pub(super) fn go_on_after_number(&mut self, last: u64) {
+    pub(super) fn continue_after_number(&mut self, last: u64) {
         self.last = self.last.max(last);
     }
 
@@ -205,19 +220,19 @@ impl Calls {
         (1..=self.last).contains(&number)
     }
 
-    pub(super) fn insert(&mut self, key: CallKey, pending: Pending) {
+    pub(super) fn insert(&mut self, key: CallKey, pending: InFlightCall) {
         self.open.insert(key, pending);
     }
 
-    pub(super) fn get(&self, key: CallKey) -> Option<&Pending> {
+    pub(super) fn get(&self, key: CallKey) -> Option<&InFlightCall> {
         self.open.get(key)
     }
 
-    pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut Pending> {
+    pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut InFlightCall> {
         self.open.get_mut(key)
     }
 
-    pub(super) fn remove(&mut self, key: CallKey) -> Option<Pending> {
+    pub(super) fn remove(&mut self, key: CallKey) -> Option<InFlightCall> {
         self.open.remove(key)
     }
 
@@ -226,7 +241,7 @@ impl Calls {
     }
 
     /// The only call that is like this, if there is exactly one.
-    pub(super) fn only(&self, is: impl Fn(&Pending) -> bool) -> Option<CallKey> {
+    pub(super) fn single_matching(&self, is: impl Fn(&InFlightCall) -> bool) -> Option<CallKey> {
         let mut alike = self.open.iter().filter(|(_, pending)| is(pending)).map(|(key, _)| key);
         alike.next().filter(|_| alike.next().is_none())
     }
@@ -236,8 +251,9 @@ impl Calls {
     }
 
     /// The calls whose time is over, oldest first.
-    pub(super) fn expired(&self, now: Now) -> Vec<CallKey> {
-        let over = |pending: &Pending| pending.deadline().is_some_and(|deadline| deadline <= now);
+    pub(super) fn expired_keys(&self, now: Now) -> Vec<CallKey> {
+        let over =
+            |pending: &InFlightCall| pending.deadline().is_some_and(|deadline| deadline <= now);
         self.open.iter().filter(|(_, pending)| over(pending)).map(|(key, _)| key).collect()
     }
 }

@@ -8,22 +8,22 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::Machine;
-use super::calls::Pending;
-use super::questions::read_page;
+use super::calls::InFlightCall;
+use super::input_requests::read_url_elicitation;
 use crate::dialect::Dialect;
-use crate::fault::{COMMON_ERRORS, Channel, DataShape, ErrorRow, Fault, FaultKind};
-use crate::model::Ask;
-use crate::op::Outcome;
-use crate::revision::{Elicitation, Era, Rules};
+use crate::fault::{COMMON_ERRORS, DataShape, ErrorChannel, ErrorRow, Fault, FaultKind};
+use crate::model::KeyedInputRequest;
+use crate::operation::Outcome;
+use crate::revision::{ElicitationSupport, Era, Rules};
 use crate::wire::{Object, Raw, unquote};
 
 /// The code that asks the person to visit pages (2025-11-25 client/elicitation).
-const VISIT: i64 = -32042;
+const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// The code that a missing resource has in every revision; newer ones only accept it.
-const NO_RESOURCE: i64 = -32002;
+const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// An error as it was written.
-struct Told<'a> {
+struct ServerError<'a> {
     code: i64,
     message: String,
     data: Option<&'a str>,
@@ -33,14 +33,17 @@ struct Told<'a> {
 
 impl Machine {
     /// What a call came to that the server answered with an error.
-    pub(super) fn read_error(&self, pending: &Pending, error: &str) -> Outcome {
+    pub(super) fn read_error(&self, pending: &InFlightCall, error: &str) -> Outcome {
         let dialect = &self.profile.dialect;
-        let outcome = read(error, pending.method, &pending.subject, self.rules, dialect);
+        let outcome =
+            read_error_outcome(error, pending.method, &pending.subject, self.rules, dialect);
         match outcome {
-            Outcome::NeedInput { asks, .. } if asks.len() > self.profile.limits.questions => {
+            Outcome::InputRequired { requests: asks, .. }
+                if asks.len() > self.profile.limits.max_input_requests =>
+            {
                 Fault::new(FaultKind::Internal, "the server asks too many questions at once").into()
             }
-            Outcome::NeedInput { .. } if !pending.expect.may_ask() => {
+            Outcome::InputRequired { .. } if !pending.expected.may_require_input() => {
                 Fault::new(FaultKind::Internal, "the server asks where it may not").into()
             }
             other => other,
@@ -49,7 +52,7 @@ impl Machine {
 }
 
 /// Reads an error that a method was answered with.
-pub(super) fn read(
+pub(super) fn read_error_outcome(
     error: &str,
     method: &str,
     subject: &str,
@@ -60,19 +63,19 @@ pub(super) fn read(
         let detail = format!("the server failed: {}", super::receive::shorten(error));
         return Fault::new(FaultKind::Internal, detail).into();
     };
-    let code = error.get("code").and_then(whole_code).unwrap_or(-32603);
+    let code = error.get("code").and_then(parse_code).unwrap_or(-32603);
     let message = error.string("message").ok().flatten().map(Cow::into_owned);
     let message = message.unwrap_or_else(|| format!("the server failed with code {code}"));
     let data = error.get("data").filter(|data| *data != "null");
-    let told = Told { code, message, data, method, subject };
-    if let Some(asks) = pages(&told, rules) {
-        return Outcome::NeedInput { asks, state: None };
+    let told = ServerError { code, message, data, method, subject };
+    if let Some(asks) = read_url_elicitations(&told, rules) {
+        return Outcome::InputRequired { requests: asks, request_state: None };
     }
-    Outcome::Fail(fault(&told, rules, dialect))
+    Outcome::Fail(to_fault(&told, rules, dialect))
 }
 
 /// A code; some servers write it as a text or with a fraction.
-fn whole_code(raw: &str) -> Option<i64> {
+fn parse_code(raw: &str) -> Option<i64> {
     let text = unquote(raw).unwrap_or(Cow::Borrowed(raw));
     let exact = text.parse::<i64>().ok();
     exact.or_else(|| {
@@ -81,42 +84,46 @@ fn whole_code(raw: &str) -> Option<i64> {
 }
 
 /// The pages that the person has to visit before the call is made again.
-fn pages(told: &Told<'_>, rules: &Rules) -> Option<Vec<Ask>> {
-    if told.code != VISIT || rules.elicitation != Elicitation::FormAndNamedUrl {
+fn read_url_elicitations(told: &ServerError<'_>, rules: &Rules) -> Option<Vec<KeyedInputRequest>> {
+    if told.code != URL_ELICITATION_REQUIRED
+        || rules.elicitation != ElicitationSupport::FormAndNamedUrl
+    {
         return None;
     }
     let data = told.data.and_then(Object::new)?;
     let listed = data.array("elicitations").ok().flatten()?;
-    let pages = listed.into_iter().filter_map(Object::new).filter_map(read_page);
-    let name = |(position, question)| Ask { key: format!("visit-{position}"), question };
+    let pages = listed.into_iter().filter_map(Object::new).filter_map(read_url_elicitation);
+    let name =
+        |(position, question)| KeyedInputRequest { key: format!("visit-{position}"), question };
     let asks: Vec<_> = pages.enumerate().map(name).collect();
     (!asks.is_empty()).then_some(asks)
 }
 
-fn fault(told: &Told<'_>, rules: &'static Rules, dialect: &Dialect) -> Fault {
+fn to_fault(told: &ServerError<'_>, rules: &'static Rules, dialect: &Dialect) -> Fault {
     // The codes of JSON-RPC itself mean what they say, unless the words are the dialect's.
     let is_general = (-32700..=-32600).contains(&told.code);
-    let row = best(dialect.errors.iter(), told);
-    if let Some(row) = row.filter(|row| !is_general || is_worded(row, told)) {
-        return by_dialect(row, told);
+    let row = best_row(dialect.errors.iter(), told);
+    if let Some(row) = row.filter(|row| !is_general || has_message_of_row(row, told)) {
+        return fault_by_dialect(row, told);
     }
-    let kind = by_revision(told, rules, dialect).unwrap_or(FaultKind::Foreign);
+    let kind = kind_by_revision(told, rules, dialect).unwrap_or(FaultKind::Foreign);
     let subject = match kind {
         FaultKind::MethodNotFound => told.method,
         _ => told.subject,
     };
-    let fault = Fault::new(kind, told.message.clone()).about(subject).told_as(told.code);
+    let fault =
+        Fault::new(kind, told.message.clone()).with_subject(subject).with_foreign_code(told.code);
     match told.data {
-        Some(data) => fault.with_data(Raw::trusted(data)),
+        Some(data) => fault.with_data(Raw::from_validated(data)),
         None => fault,
     }
 }
 
 /// A fault that the dialect has a row for; the row says where the sentence is.
-fn by_dialect(row: &ErrorRow, told: &Told<'_>) -> Fault {
+fn fault_by_dialect(row: &ErrorRow, told: &ServerError<'_>) -> Fault {
     let object = told.data.and_then(Object::new);
     let said = match &row.data {
-        DataShape::None | DataShape::Given => None,
+        DataShape::None | DataShape::FromFault => None,
         DataShape::Text(_) => told.data.and_then(unquote).map(Cow::into_owned),
         DataShape::Members(members) => {
             let member = members.iter().find(|(_, template)| template == "{detail}");
@@ -126,22 +133,26 @@ fn by_dialect(row: &ErrorRow, told: &Told<'_>) -> Fault {
     };
     let fault = Fault::new(row.kind, said.unwrap_or_else(|| told.message.clone()));
     match (&row.data, told.data) {
-        (DataShape::Given, Some(data)) => fault.with_data(Raw::trusted(data)),
+        (DataShape::FromFault, Some(data)) => fault.with_data(Raw::from_validated(data)),
         _ => fault,
     }
-    .about(told.subject)
+    .with_subject(told.subject)
 }
 
 /// What the revision and custom say; `None` for a code that is the server's own.
-fn by_revision(told: &Told<'_>, rules: &'static Rules, dialect: &Dialect) -> Option<FaultKind> {
+fn kind_by_revision(
+    told: &ServerError<'_>,
+    rules: &'static Rules,
+    dialect: &Dialect,
+) -> Option<FaultKind> {
     let is_stateless = rules.era == Era::Stateless;
     match told.code {
-        NO_RESOURCE if told.method == "resources/read" => Some(FaultKind::ResourceNotFound),
+        RESOURCE_NOT_FOUND if told.method == "resources/read" => Some(FaultKind::ResourceNotFound),
         // These are about our side of the conversation and not about what was asked.
         -32700 => Some(FaultKind::Internal),
         -32600 => None,
         -32601 => Some(FaultKind::MethodNotFound),
-        -32602 => Some(invalid_params(told, rules, dialect)),
+        -32602 => Some(kind_of_invalid_params(told, rules, dialect)),
         -32603 => Some(FaultKind::Internal),
         -32020 if is_stateless => Some(FaultKind::HeaderMismatch),
         -32021 if is_stateless => Some(FaultKind::MissingCapability),
@@ -151,9 +162,15 @@ fn by_revision(told: &Told<'_>, rules: &'static Rules, dialect: &Dialect) -> Opt
 }
 
 /// One code for all that can be wrong with params: the words tell what it is, where they are the usual ones.
-fn invalid_params(told: &Told<'_>, rules: &'static Rules, dialect: &Dialect) -> FaultKind {
+fn kind_of_invalid_params(
+    told: &ServerError<'_>,
+    rules: &'static Rules,
+    dialect: &Dialect,
+) -> FaultKind {
     let usual = COMMON_ERRORS.iter().filter(|row| code_of(row) == Some(told.code));
-    let worded = usual.filter(|row| fits(row.kind, told.method)).find(|row| is_worded(row, told));
+    let worded = usual
+        .filter(|row| is_possible_for_method(row.kind, told.method))
+        .find(|row| has_message_of_row(row, told));
     if let Some(row) = worded.filter(|row| row.kind != FaultKind::InvalidParams) {
         return row.kind;
     }
@@ -161,10 +178,10 @@ fn invalid_params(told: &Told<'_>, rules: &'static Rules, dialect: &Dialect) -> 
         let data = told.data.and_then(Object::new)?;
         data.string("uri").ok().flatten().map(|uri| uri == told.subject)
     };
-    let arguments = dialect.error(FaultKind::InvalidArguments, rules);
+    let arguments = dialect.error_row(FaultKind::InvalidArguments, rules);
     match told.method {
         "resources/read" if names_it() == Some(true) => FaultKind::ResourceNotFound,
-        "tools/call" if arguments.channel == Channel::Protocol(-32602) => {
+        "tools/call" if arguments.channel == ErrorChannel::ProtocolError(-32602) => {
             FaultKind::InvalidArguments
         }
         "tasks/get" | "tasks/result" | "tasks/update" => FaultKind::UnknownTask,
@@ -173,32 +190,38 @@ fn invalid_params(told: &Told<'_>, rules: &'static Rules, dialect: &Dialect) -> 
 }
 
 /// The row of a dialect that an error was written from: of several with the code, the one with its words.
-fn best<'a>(rows: impl Iterator<Item = &'a ErrorRow>, told: &Told<'_>) -> Option<&'a ErrorRow> {
-    let alike: Vec<_> =
-        rows.filter(|row| code_of(row) == Some(told.code) && fits(row.kind, told.method)).collect();
+fn best_row<'a>(
+    rows: impl Iterator<Item = &'a ErrorRow>,
+    told: &ServerError<'_>,
+) -> Option<&'a ErrorRow> {
+    let alike: Vec<_> = rows
+        .filter(|row| {
+            code_of(row) == Some(told.code) && is_possible_for_method(row.kind, told.method)
+        })
+        .collect();
     // What is about the tool or the resource says more than what is about any request.
-    alike
-        .into_iter()
-        .max_by_key(|row| (is_worded(row, told), scope(row.kind).is_some(), Reverse(row.kind)))
+    alike.into_iter().max_by_key(|row| {
+        (has_message_of_row(row, told), methods_of_kind(row.kind).is_some(), Reverse(row.kind))
+    })
 }
 
 fn code_of(row: &ErrorRow) -> Option<i64> {
     match row.channel {
-        Channel::Protocol(code) => Some(code.into()),
-        Channel::ToolResult { .. } => None,
+        ErrorChannel::ProtocolError(code) => Some(code.into()),
+        ErrorChannel::ToolResult { .. } => None,
     }
 }
 
 /// Whether a message begins with what the row makes of this subject, up to what it says about the case.
-fn is_worded(row: &ErrorRow, told: &Told<'_>) -> bool {
+fn has_message_of_row(row: &ErrorRow, told: &ServerError<'_>) -> bool {
     let fixed = row.message.split("{detail}").next().unwrap_or_default();
     let start = ErrorRow { message: fixed.to_string().into(), ..row.clone() };
-    let words = start.message(&Fault::new(row.kind, "").about(told.subject));
+    let words = start.format_message(&Fault::new(row.kind, "").with_subject(told.subject));
     !words.is_empty() && told.message.starts_with(&words)
 }
 
 /// The methods that a kind is about, if it is not about any.
-fn scope(kind: FaultKind) -> Option<&'static [&'static str]> {
+fn methods_of_kind(kind: FaultKind) -> Option<&'static [&'static str]> {
     Some(match kind {
         FaultKind::UnknownTool
         | FaultKind::InvalidArguments
@@ -219,6 +242,6 @@ fn scope(kind: FaultKind) -> Option<&'static [&'static str]> {
     })
 }
 
-fn fits(kind: FaultKind, method: &str) -> bool {
-    scope(kind).is_none_or(|methods| methods.contains(&method))
+fn is_possible_for_method(kind: FaultKind, method: &str) -> bool {
+    methods_of_kind(kind).is_none_or(|methods| methods.contains(&method))
 }

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::model::{CacheHints, Definition, ListKind};
-use crate::op::{Page, Payload};
+use crate::operation::{Page, Payload};
 use crate::revision::Rules;
 use crate::wire::Object;
 
@@ -18,7 +18,7 @@ pub(super) fn read_page(kind: ListKind, result: Object<'_>, rules: &Rules) -> Re
     let items = items.ok_or_else(|| format!("the server's list has no `{member}`"))?;
     let (mut found, mut excluded) = (Vec::with_capacity(items.len()), Vec::new());
     for (place, item) in items.into_iter().enumerate() {
-        match Definition::checked(kind, item, place) {
+        match Definition::from_untrusted(kind, item, place) {
             Ok(item) => found.push(Arc::new(item)),
             Err(item) => excluded.push(item),
         }
@@ -39,8 +39,9 @@ pub(super) fn read_directory(result: Object<'_>, rules: &Rules) -> Result<Page, 
 
 /// Reads one skill.
 pub(super) fn read_skill(result: Object<'_>, rules: &Rules) -> Result<Payload, String> {
-    let skill =
-        result.get("skill").and_then(|skill| Definition::relayed(ListKind::Skills, skill, None));
+    let skill = result
+        .get("skill")
+        .and_then(|skill| Definition::from_upstream(ListKind::Skills, skill, None));
     let skill = skill.ok_or("the server's answer has no `skill` with a uri")?;
     Ok(Payload::Skill(Arc::new(skill), CacheHints::read(result, rules)))
 }

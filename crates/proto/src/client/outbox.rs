@@ -7,15 +7,15 @@ use core::fmt;
 
 use super::CallKey;
 use crate::fault::Fault;
-use crate::frames::Frames;
-use crate::model::Question;
-use crate::op::{Change, Event, Outcome, ServerCard};
+use crate::frame_buffer::FrameBuffer;
+use crate::model::InputRequest;
+use crate::operation::{Change, Event, Outcome, ServerInfo};
 use crate::revision::Rules;
 use crate::wire::Raw;
 
 /// What a frame is, so that a transport with a channel for each call knows where it belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sending {
+pub enum FrameKind {
     /// A request; its answer is awaited under this key.
     Request(CallKey),
     /// A notification.
@@ -30,27 +30,27 @@ pub enum Sending {
 
 /// One message to send.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing<'a> {
+pub struct OutgoingFrame<'a> {
     /// What it is.
-    pub sending: Sending,
+    pub kind: FrameKind,
     /// The message, without a newline.
     pub text: &'a [u8],
 }
 
 /// A question of the server that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct QuestionKey(pub u64);
+pub struct InputRequestKey(pub u64);
 
 /// Why a question is not answered; told to the server as an error.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
+pub struct InputRequestError {
     /// The code of the error.
     pub code: i64,
     /// Why, in words.
     pub message: String,
 }
 
-impl Refusal {
+impl InputRequestError {
     /// The person said no (2025-11-25 client/sampling, error handling).
     pub fn declined(message: impl Into<String>) -> Self {
         Self { code: -1, message: message.into() }
@@ -64,57 +64,57 @@ impl Refusal {
 
 /// Who the server says it is.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Greeting {
+pub struct NegotiationResult {
     /// The rules that hold from now on.
     pub rules: &'static Rules,
     /// The version as the server writes it.
     pub version: String,
     /// What we understood.
-    pub card: ServerCard,
+    pub server_info: ServerInfo,
     /// The capabilities as the server wrote them: an object.
     pub capabilities: Raw,
     /// The self-description as the server wrote it, if it gave one.
     pub identity: Option<Raw>,
     /// The versions that a stateless server says it serves.
-    pub supported: Vec<String>,
+    pub supported_versions: Vec<String>,
 }
 
 /// What the driver is told.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Happening {
+pub enum ClientEvent {
     /// The conversation is open.
-    Opened(Greeting),
+    Opened(NegotiationResult),
     /// The conversation could not be opened. An unsupported version carries those that are, as data.
-    Refused(Fault),
+    OpenFailed(Fault),
     /// A call came to this; each call is told of once, unless it was cancelled. A listener that is acknowledged
-    /// stays open after it, until [`Happening::Ended`].
-    Done(CallKey, Outcome),
+    /// stays open after it, until [`ClientEvent::ListenerEnded`].
+    CallDone(CallKey, Outcome),
     /// Something happened on the way to it.
-    Event(CallKey, Event),
+    CallEvent(CallKey, Event),
     /// The server noted something that belongs to no call that is known.
-    Logged(Event),
-    /// The server asks something; [`super::Machine::answer`] is owed.
-    Asked {
+    UnattributedLog(Event),
+    /// The server asks something; [`super::Machine::respond`] is owed.
+    InputRequested {
         /// The call that it belongs to, where that is known.
         call: Option<CallKey>,
         /// What it is answered under.
-        question: QuestionKey,
+        key: InputRequestKey,
         /// What is asked.
-        what: Question,
+        request: InputRequest,
         /// The task that it belongs to, as the server names it.
         task: Option<String>,
     },
     /// The server asked something that was not offered to it, and was refused.
-    NotOffered {
+    InputNotOffered {
         /// The call that it belongs to, where that is known.
         call: Option<CallKey>,
         /// What was asked.
-        what: Question,
+        request: InputRequest,
     },
     /// A question needs no answer any more.
-    Withdrawn(QuestionKey),
+    InputWithdrawn(InputRequestKey),
     /// A page that somebody was asked to visit has done its part; the id is the question's.
-    Visited(String),
+    ElicitationCompleted(String),
     /// Something changed.
     Changed {
         /// The listener that is told; sessions are told without one.
@@ -123,37 +123,43 @@ pub enum Happening {
         change: Change,
     },
     /// An acknowledged listener is over: by the server's will, or by this fault.
-    Ended(CallKey, Option<Fault>),
+    ListenerEnded(CallKey, Option<Fault>),
     /// The server said something that means nothing here. It is nobody's error.
-    Noise(Noise),
+    Violation(ProtocolViolation),
 }
 
 /// Something that a server should not have said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Noise {
+pub enum ProtocolViolation {
     /// Bytes that are no JSON, or more of it than we read; why, and how they begin.
     Unreadable(String, String),
     /// JSON that is no message.
-    NoMessage(String),
+    NotAMessage(String),
     /// An answer to a request that was never sent; its id.
-    UnknownAnswer(String),
+    UnknownResponse(String),
     /// A request that servers may not send in this conversation; its method.
-    Request(String),
+    UnexpectedRequest(String),
     /// A notification that nobody here understands; its method.
-    Notification(String),
+    UnknownNotification(String),
     /// There was more than is reported; from now on it is only counted.
-    More,
+    LimitReached,
 }
 
-impl fmt::Display for Noise {
+impl fmt::Display for ProtocolViolation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(why, start) => write!(formatter, "no JSON message: {why}: {start}"),
-            Self::NoMessage(why) => write!(formatter, "no JSON-RPC message: {why}"),
-            Self::UnknownAnswer(id) => write!(formatter, "an answer to no request of ours: {id}"),
-            Self::Request(method) => write!(formatter, "a request that is not allowed: {method}"),
-            Self::Notification(method) => write!(formatter, "an unknown notification: {method}"),
-            Self::More => formatter.write_str("there is more, and it is no longer reported"),
+            Self::NotAMessage(why) => write!(formatter, "no JSON-RPC message: {why}"),
+            Self::UnknownResponse(id) => write!(formatter, "an answer to no request of ours: {id}"),
+            Self::UnexpectedRequest(method) => {
+                write!(formatter, "a request that is not allowed: {method}")
+            }
+            Self::UnknownNotification(method) => {
+                write!(formatter, "an unknown notification: {method}")
+            }
+            Self::LimitReached => {
+                formatter.write_str("there is more, and it is no longer reported")
+            }
         }
     }
 }
@@ -161,14 +167,14 @@ impl fmt::Display for Noise {
 /// Frames and happenings, in the order in which they arose.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    frames: Frames<Sending>,
-    happenings: VecDeque<Happening>,
+    frames: FrameBuffer<FrameKind>,
+    events: VecDeque<ClientEvent>,
 }
 
 impl Outbox {
     /// The next happening, oldest first.
-    pub fn next_happening(&mut self) -> Option<Happening> {
-        self.happenings.pop_front()
+    pub fn next_event(&mut self) -> Option<ClientEvent> {
+        self.events.pop_front()
     }
 
     /// The bytes of all frames, each ended by a newline.
@@ -187,16 +193,16 @@ impl Outbox {
     }
 
     /// The frames, each with what it is.
-    pub fn frames(&self) -> impl Iterator<Item = Outgoing<'_>> {
-        self.frames.iter().map(|(sending, text)| Outgoing { sending, text })
+    pub fn frames(&self) -> impl Iterator<Item = OutgoingFrame<'_>> {
+        self.frames.iter().map(|(sending, text)| OutgoingFrame { kind: sending, text })
     }
 
-    pub(super) fn tell(&mut self, happening: Happening) {
-        self.happenings.push_back(happening);
+    pub(super) fn push_event(&mut self, happening: ClientEvent) {
+        self.events.push_back(happening);
     }
 
     /// Adds a frame that `write` writes.
-    pub(super) fn frame(&mut self, sending: Sending, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn push_frame(&mut self, sending: FrameKind, write: impl FnOnce(&mut Vec<u8>)) {
         self.frames.add(sending, write);
     }
 }

@@ -3,23 +3,23 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 
-use super::calls::Expect;
-use super::outbox::{Happening, Noise, Outbox};
-use super::{CallKey, Machine, Stage};
+use super::calls::ExpectedResult;
+use super::outbox::{ClientEvent, Outbox, ProtocolViolation};
+use super::{CallKey, ConnectionState, Machine};
 use crate::fault::{Fault, FaultKind};
-use crate::op::Outcome;
+use crate::operation::Outcome;
 use crate::revision::Era;
 use crate::server::Now;
-use crate::wire::{self, Fields, Frame, Object, Told, unquote};
+use crate::wire::{self, Fields, Frame, Object, ResultMembers, unquote};
 
 /// The longest part of a server's own text that is repeated.
-pub(super) const LONGEST_ECHO: usize = 128;
+pub(super) const MAX_ECHO_CHARS: usize = 128;
 
 /// How a message came in.
 #[derive(Clone, Copy)]
-pub(super) struct Arrival {
+pub(super) struct MessageOrigin {
     /// The call whose own channel it came on.
-    pub(super) origin: Option<CallKey>,
+    pub(super) call: Option<CallKey>,
     pub(super) now: Now,
 }
 
@@ -27,15 +27,15 @@ impl Machine {
     /// Takes one message, or an array of them. `origin` is the call whose own channel it came on, where calls
     /// have one.
     pub fn receive(&mut self, bytes: &[u8], origin: Option<CallKey>, now: Now, out: &mut Outbox) {
-        if self.stage == Stage::Over {
+        if self.state == ConnectionState::Closed {
             return;
         }
-        let arrival = Arrival { origin, now };
-        match wire::scan(bytes, &self.profile.limits.wire) {
-            Ok(Frame::One(fields)) => self.take(&fields, arrival, out),
+        let arrival = MessageOrigin { call: origin, now };
+        match wire::scan(bytes, &self.profile.limits.scan) {
+            Ok(Frame::One(fields)) => self.take_message(&fields, arrival, out),
             // Arrays are of one revision; who sends them in another is understood nevertheless.
             Ok(Frame::Batch(elements)) => {
-                elements.iter().for_each(|fields| self.take(fields, arrival, out));
+                elements.iter().for_each(|fields| self.take_message(fields, arrival, out));
             }
             Err(error) => self.take_unreadable(bytes, error, arrival, out),
         }
@@ -51,14 +51,20 @@ impl Machine {
         out: &mut Outbox,
     ) {
         let message = Arc::new(message);
-        self.shared = Some(Arc::clone(&message));
+        self.shared_message = Some(Arc::clone(&message));
         self.receive(message.as_bytes(), origin, now, out);
-        self.shared = None;
+        self.shared_message = None;
     }
 
-    pub(super) fn take(&mut self, fields: &Fields<'_>, arrival: Arrival, out: &mut Outbox) {
+    pub(super) fn take_message(
+        &mut self,
+        fields: &Fields<'_>,
+        arrival: MessageOrigin,
+        out: &mut Outbox,
+    ) {
         if !fields.is_object {
-            return self.make_noise(Noise::NoMessage("it is no object".into()), out);
+            return self
+                .report_violation(ProtocolViolation::NotAMessage("it is no object".into()), out);
         }
         let Some(method) = fields.method else { return self.take_response(fields, arrival, out) };
         let Some(method) = unquote(method).filter(|_| !fields.repeated) else {
@@ -67,118 +73,129 @@ impl Machine {
             } else {
                 "`method` is no text"
             };
-            return self.make_noise(Noise::NoMessage(why.into()), out);
+            return self.report_violation(ProtocolViolation::NotAMessage(why.into()), out);
         };
         let params = fields.params.and_then(Object::new).unwrap_or(Object::EMPTY);
         match fields.id.filter(|id| *id != "null") {
-            Some(id) => self.take_question(id, &method, params, arrival, out),
-            None => self.take_notice(&method, params, arrival, out),
+            Some(id) => self.take_input_request(id, &method, params, arrival, out),
+            None => self.take_notification(&method, params, arrival, out),
         }
     }
 
-    fn take_response(&mut self, fields: &Fields<'_>, arrival: Arrival, out: &mut Outbox) {
+    fn take_response(&mut self, fields: &Fields<'_>, arrival: MessageOrigin, out: &mut Outbox) {
         // Hand-written servers send both members, one of them null.
         let result = fields.result.filter(|_| fields.error.is_none_or(|error| error == "null"));
         let error = fields.error.filter(|error| *error != "null" || result.is_none());
         if result.is_none() && error.is_none() {
             let why = "it has neither `method` nor `result` nor `error`";
-            return self.make_noise(Noise::NoMessage(why.into()), out);
+            return self.report_violation(ProtocolViolation::NotAMessage(why.into()), out);
         }
         let Some(id) = fields.id.filter(|id| *id != "null") else {
-            return self.take_nameless(error, arrival, out);
+            return self.take_response_without_id(error, arrival, out);
         };
-        let Some(call) = self.minted(id) else {
-            return self.make_noise(Noise::UnknownAnswer(shorten(id)), out);
+        let Some(call) = self.find_call(id) else {
+            return self.report_violation(ProtocolViolation::UnknownResponse(shorten(id)), out);
         };
         // A late answer to a call that was given up, or a second one, is nobody's.
-        if self.calls.get(call).is_none_or(|pending| !pending.sent) {
+        if self.calls.get(call).is_none_or(|pending| !pending.is_sent) {
             return;
         }
         if fields.repeated {
             let detail = "the server's answer has the same key twice in an object";
-            return self.finish(call, Fault::new(FaultKind::Internal, detail).into(), out);
+            return self.finish_call(call, Fault::new(FaultKind::Internal, detail).into(), out);
         }
         match (result, error) {
-            (Some(result), _) => self.take_result(call, result, fields.told, out),
+            (Some(result), _) => self.take_result(call, result, fields.result_members, out),
             (None, Some(error)) => self.take_error(call, error, out),
             (None, None) => {}
         }
     }
 
     /// The call that has this id, be it over or not.
-    pub(super) fn minted(&self, id: &str) -> Option<CallKey> {
+    pub(super) fn find_call(&self, id: &str) -> Option<CallKey> {
         let number = id.parse::<u64>().ok().filter(|number| self.calls.was_minted(*number));
         number.map(CallKey)
     }
 
     /// An error whose id could not be read belongs to the call whose channel it came on, or to the only one
     /// that was sent.
-    fn take_nameless(&mut self, error: Option<&str>, arrival: Arrival, out: &mut Outbox) {
-        let opening =
-            || self.calls.only(|pending| pending.sent && pending.expect == Expect::Opening);
-        let call = arrival.origin.filter(|call| self.is_open(*call)).or_else(opening);
+    fn take_response_without_id(
+        &mut self,
+        error: Option<&str>,
+        arrival: MessageOrigin,
+        out: &mut Outbox,
+    ) {
+        let opening = || {
+            self.calls.single_matching(|pending| {
+                pending.is_sent && pending.expected == ExpectedResult::Opening
+            })
+        };
+        let call = arrival.call.filter(|call| self.is_open(*call)).or_else(opening);
         match (call, error) {
-            (Some(call), Some(error)) => self.take_unread(call, error, out),
-            _ => self.make_noise(Noise::NoMessage("an answer without `id`".into()), out),
+            (Some(call), Some(error)) => self.take_error_without_id(call, error, out),
+            _ => self.report_violation(
+                ProtocolViolation::NotAMessage("an answer without `id`".into()),
+                out,
+            ),
         }
     }
 
     /// An error without an id. In the stateless era all errors have one but those of servers that did not look at what
     /// was asked (JSON-RPC 2.0, response object).
-    fn take_unread(&mut self, call: CallKey, error: &str, out: &mut Outbox) {
+    fn take_error_without_id(&mut self, call: CallKey, error: &str, out: &mut Outbox) {
         let unread = self.calls.get(call).filter(|_| self.rules.era == Era::Stateless);
         match unread.map(|pending| self.read_error(pending, error)) {
             Some(Outcome::Fail(fault)) if fault.kind == FaultKind::Foreign => {
                 let fault = Fault { kind: FaultKind::InvalidRequest, ..fault };
-                self.finish(call, fault.into(), out);
+                self.finish_call(call, fault.into(), out);
             }
             _ => self.take_error(call, error, out),
         }
     }
 
-    fn take_result(&mut self, call: CallKey, result: &str, told: Told, out: &mut Outbox) {
+    fn take_result(&mut self, call: CallKey, result: &str, told: ResultMembers, out: &mut Outbox) {
         let Some(pending) = self.calls.get(call) else { return };
         let Some(result) = Object::new(result) else {
             let detail = "the server's result is no object";
-            return self.finish(call, Fault::new(FaultKind::Internal, detail).into(), out);
+            return self.finish_call(call, Fault::new(FaultKind::Internal, detail).into(), out);
         };
-        match pending.expect {
-            Expect::Opening => {
+        match pending.expected {
+            ExpectedResult::Opening => {
                 self.calls.remove(call);
-                self.take_greeting(result, out);
+                self.take_negotiation_result(result, out);
             }
-            Expect::Listen => self.end_listener(call, out),
+            ExpectedResult::Listen => self.end_listener(call, out),
             _ => {
                 let outcome = self.read_result(pending, result, told);
-                self.finish(call, outcome, out);
+                self.finish_call(call, outcome, out);
             }
         }
     }
 
     /// A listener ends with an empty result; one that was never acknowledged never was one.
     fn end_listener(&mut self, call: CallKey, out: &mut Outbox) {
-        if self.calls.get(call).is_some_and(|pending| pending.listening) {
+        if self.calls.get(call).is_some_and(|pending| pending.is_listening) {
             self.calls.remove(call);
-            return out.tell(Happening::Ended(call, None));
+            return out.push_event(ClientEvent::ListenerEnded(call, None));
         }
         let detail = "the server ended a subscription that it had not acknowledged";
-        self.finish(call, Fault::new(FaultKind::BackendUnavailable, detail).into(), out);
+        self.finish_call(call, Fault::new(FaultKind::BackendUnavailable, detail).into(), out);
     }
 
     fn take_error(&mut self, call: CallKey, error: &str, out: &mut Outbox) {
         let Some(pending) = self.calls.get(call) else { return };
         let outcome = self.read_error(pending, error);
         let outcome = match outcome {
-            Outcome::NeedInput { .. } if pending.expect == Expect::Opening => {
+            Outcome::InputRequired { .. } if pending.expected == ExpectedResult::Opening => {
                 Fault::new(FaultKind::Internal, "the server asks before it has answered").into()
             }
             other => other,
         };
-        self.finish(call, outcome, out);
+        self.finish_call(call, outcome, out);
     }
 }
 
 /// A server's own text, short enough to repeat.
 pub(super) fn shorten(text: &str) -> String {
-    text.chars().take(LONGEST_ECHO).collect()
+    text.chars().take(MAX_ECHO_CHARS).collect()
 }

@@ -7,45 +7,54 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::Machine;
-use super::calls::{Expect, Pending};
+use super::calls::{ExpectedResult, InFlightCall};
+use super::input_requests::read_input_requests;
 use super::items::{read_directory, read_page, read_skill};
-use super::open::read_discovery;
-use super::questions::read_asks;
+use super::negotiation::read_discovery;
 use super::receive::shorten;
 use super::tasks::{read_created, read_task, read_tasks};
-use crate::encode::is_whole;
+use crate::encode::is_verbatim;
 use crate::fault::{Fault, FaultKind};
-use crate::model::Tasking;
-use crate::op::{Filter, Outcome, Payload, Relayed, RelayedKind};
-use crate::revision::Tasks;
-use crate::wire::{Object, Raw, Told, unquote};
+use crate::model::TaskPreference;
+use crate::operation::{Outcome, Payload, RelayedKind, RelayedResult, SubscriptionFilter};
+use crate::revision::TaskModel;
+use crate::wire::{Object, Raw, ResultMembers, unquote};
 
 impl Machine {
     /// Reads what a call came to.
-    pub(super) fn read_result(&self, pending: &Pending, result: Object<'_>, told: Told) -> Outcome {
-        match self.read_kind(pending, result, told) {
+    pub(super) fn read_result(
+        &self,
+        pending: &InFlightCall,
+        result: Object<'_>,
+        told: ResultMembers,
+    ) -> Outcome {
+        match self.read_by_result_type(pending, result, told) {
             Ok(outcome) => outcome,
-            Err(detail) => Fault::new(FaultKind::Internal, detail).about(&pending.subject).into(),
+            Err(detail) => {
+                Fault::new(FaultKind::Internal, detail).with_subject(&pending.subject).into()
+            }
         }
     }
 
     /// A result says what kind it is of; one that does not is complete, and a kind that is unknown is invalid
     /// (2026-07-28 basic, results).
-    fn read_kind(
+    fn read_by_result_type(
         &self,
-        pending: &Pending,
+        pending: &InFlightCall,
         result: Object<'_>,
-        told: Told,
+        told: ResultMembers,
     ) -> Result<Outcome, String> {
-        if !self.rules.result_type || !told.kind {
+        if !self.rules.result_type || !told.result_type {
             return self.read_complete(pending, result, told);
         }
         let kind = result.string("resultType").ok().flatten().unwrap_or(Cow::Borrowed("complete"));
         match kind.as_ref() {
             "complete" => self.read_complete(pending, result, told),
-            "input_required" if pending.expect.may_ask() => self.read_need(pending, result),
-            "task" if pending.expect == Expect::Tool && pending.capabilities.tasks => {
-                self.read_created(result)
+            "input_required" if pending.expected.may_require_input() => {
+                self.read_input_required(pending, result)
+            }
+            "task" if pending.expected == ExpectedResult::Tool && pending.capabilities.tasks => {
+                self.read_created_task(result)
             }
             other => Err(format!("the server answered with the result type `{}`", shorten(other))),
         }
@@ -53,82 +62,102 @@ impl Machine {
 
     fn read_complete(
         &self,
-        pending: &Pending,
+        pending: &InFlightCall,
         result: Object<'_>,
-        told: Told,
+        told: ResultMembers,
     ) -> Result<Outcome, String> {
         let task = || {
             let (rules, dialect) = (self.rules, &self.profile.dialect);
-            let task = read_task(result, rules, dialect, self.profile.limits.questions);
+            let task = read_task(result, rules, dialect, self.profile.limits.max_input_requests);
             task.map(|task| Payload::Task(Arc::new(task)))
                 .ok_or_else(|| String::from("the server told of a task without its id or status"))
         };
-        let payload = match pending.expect {
-            Expect::Opening | Expect::Nothing | Expect::Listen => Payload::Empty,
-            Expect::Server => Payload::Server(read_discovery(result, self.rules).card),
-            Expect::Page(kind) => Payload::Page(read_page(kind, result, self.rules)?),
-            Expect::Directory => Payload::Directory(read_directory(result, self.rules)?),
-            Expect::Skill => read_skill(result, self.rules)?,
-            Expect::Tool if self.is_task(pending, result) => return self.read_created(result),
-            Expect::Tool | Expect::TaskResult => self.relayed(RelayedKind::Tool, result, told),
-            Expect::Contents => self.relayed(RelayedKind::Contents, result, told),
-            Expect::Prompt => self.relayed(RelayedKind::Prompt, result, told),
-            Expect::Other => self.relayed(RelayedKind::Other, result, told),
-            Expect::Task => task()?,
-            Expect::CancelledTask => task().unwrap_or(Payload::Empty),
-            Expect::Tasks => Payload::Tasks(read_tasks(result, self.rules, &self.profile.dialect)),
+        let payload = match pending.expected {
+            ExpectedResult::Opening | ExpectedResult::Nothing | ExpectedResult::Listen => {
+                Payload::Empty
+            }
+            ExpectedResult::Server => {
+                Payload::Server(read_discovery(result, self.rules).server_info)
+            }
+            ExpectedResult::Page(kind) => Payload::Page(read_page(kind, result, self.rules)?),
+            ExpectedResult::Directory => Payload::Directory(read_directory(result, self.rules)?),
+            ExpectedResult::Skill => read_skill(result, self.rules)?,
+            ExpectedResult::Tool if self.is_task(pending, result) => {
+                return self.read_created_task(result);
+            }
+            ExpectedResult::Tool | ExpectedResult::TaskResult => {
+                self.relayed_payload(RelayedKind::Tool, result, told)
+            }
+            ExpectedResult::Contents => self.relayed_payload(RelayedKind::Contents, result, told),
+            ExpectedResult::Prompt => self.relayed_payload(RelayedKind::Prompt, result, told),
+            ExpectedResult::Other => self.relayed_payload(RelayedKind::Other, result, told),
+            ExpectedResult::Task => task()?,
+            ExpectedResult::CancelledTask => task().unwrap_or(Payload::Empty),
+            ExpectedResult::Tasks => {
+                Payload::Tasks(read_tasks(result, self.rules, &self.profile.dialect))
+            }
         };
         Ok(Outcome::Complete(payload))
     }
 
-    fn relayed(&self, kind: RelayedKind, result: Object<'_>, told: Told) -> Payload {
-        let result = match &self.shared {
-            Some(message) => Raw::within(message, result.text()),
-            None => Raw::trusted(result.text()),
+    fn relayed_payload(
+        &self,
+        kind: RelayedKind,
+        result: Object<'_>,
+        told: ResultMembers,
+    ) -> Payload {
+        let result = match &self.shared_message {
+            Some(message) => Raw::from_message_part(message, result.text()),
+            None => Raw::from_validated(result.text()),
         };
-        let is_whole = is_whole(kind, told, self.rules);
-        Payload::Relayed(Relayed::new(result, self.rules, kind).known(is_whole))
+        let is_whole = is_verbatim(kind, told, self.rules);
+        Payload::Relayed(RelayedResult::new(result, self.rules, kind).with_verbatim(is_whole))
     }
 
     /// Whether the answer is the task that was asked for (2025-11-25 basic/utilities/tasks, creating tasks).
-    fn is_task(&self, pending: &Pending, result: Object<'_>) -> bool {
-        self.rules.tasks == Tasks::Wanted
-            && matches!(pending.tasking, Tasking::Wanted { .. })
+    fn is_task(&self, pending: &InFlightCall, result: Object<'_>) -> bool {
+        self.rules.tasks == TaskModel::ClientRequested
+            && matches!(pending.task_preference, TaskPreference::Requested { .. })
             && result.get("task").is_some_and(|task| Object::new(task).is_some())
     }
 
-    fn read_created(&self, result: Object<'_>) -> Result<Outcome, String> {
-        let most = self.profile.limits.questions;
+    fn read_created_task(&self, result: Object<'_>) -> Result<Outcome, String> {
+        let most = self.profile.limits.max_input_requests;
         let task = read_created(result, self.rules, &self.profile.dialect, most);
         let task = task.ok_or("the server made a task without an id or status")?;
         Ok(Outcome::Complete(Payload::TaskCreated(Arc::new(task))))
     }
 
-    fn read_need(&self, pending: &Pending, result: Object<'_>) -> Result<Outcome, String> {
+    fn read_input_required(
+        &self,
+        pending: &InFlightCall,
+        result: Object<'_>,
+    ) -> Result<Outcome, String> {
         let requests = result.object("inputRequests").map_err(|error| format!("{error}"))?;
         let limits = &self.profile.limits;
         let requests = requests.unwrap_or(Object::EMPTY);
-        if requests.text().len() > limits.question_bytes {
+        if requests.text().len() > limits.max_input_request_bytes {
             return Err("the server's questions are too long".into());
         }
-        let asks = read_asks(requests, Some(&pending.capabilities), limits.questions)?;
+        let asks =
+            read_input_requests(requests, Some(&pending.capabilities), limits.max_input_requests)?;
         let state = result.string("requestState").map_err(|error| format!("{error}"))?;
         if asks.is_empty() && state.is_none() {
             return Err("the server wants to be called again, without a question or state".into());
         }
-        Ok(Outcome::NeedInput { asks, state: state.map(Cow::into_owned) })
+        Ok(Outcome::InputRequired { requests: asks, request_state: state.map(Cow::into_owned) })
     }
 }
 
 /// The part of a filter that the server honours.
-pub(super) fn read_filter(params: Object<'_>) -> Filter {
+pub(super) fn read_filter(params: Object<'_>) -> SubscriptionFilter {
     let honoured = params.get("notifications").and_then(Object::new).unwrap_or(Object::EMPTY);
     let is = |name: &str| honoured.get(name) == Some("true");
     let texts = |name: &str| -> Vec<String> {
         let elements = honoured.array(name).ok().flatten().unwrap_or_default();
         elements.into_iter().filter_map(unquote).map(Cow::into_owned).collect()
     };
-    Filter {
+    SubscriptionFilter {
         tools: is("toolsListChanged"),
         prompts: is("promptsListChanged"),
         resources: is("resourcesListChanged"),

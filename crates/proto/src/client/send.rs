@@ -3,24 +3,24 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use super::calls::{Expect, Pending};
-use super::outbox::{Happening, Outbox, Sending};
-use super::{CallKey, Machine, Opening, Request, Stage, Terms};
-use crate::dialect::VersionAnswer;
-use crate::encode::{self, Manner, key, write_call, write_initialize, write_level};
+use super::calls::{ExpectedResult, InFlightCall};
+use super::outbox::{ClientEvent, FrameKind, Outbox};
+use super::{CallKey, CallOptions, CallRequest, ConnectionState, Machine, OpenMode};
+use crate::dialect::VersionPolicy;
+use crate::encode::{self, RequestStyle, write_call, write_initialize, write_key, write_level};
 use crate::fault::{Fault, FaultKind};
 use crate::method::Method;
 use crate::model::Level;
-use crate::op::{Operation, Outcome, Payload};
+use crate::operation::{Operation, Outcome, Payload};
 use crate::revision::Era;
 use crate::server::Now;
 use crate::wire::quote;
 
 /// What is asked of a server.
 #[derive(Clone, Copy)]
-enum What<'a> {
+enum OutgoingRequest<'a> {
     /// An operation.
-    Operation(&'a Request),
+    Operation(&'a CallRequest),
     /// Whether it is alive.
     Ping,
     /// The session's log level.
@@ -29,68 +29,71 @@ enum What<'a> {
 
 /// The same, while it waits for the handshake.
 #[derive(Debug)]
-pub(super) enum Waiting {
-    Operation(Box<Request>),
+pub(super) enum QueuedRequest {
+    Operation(Box<CallRequest>),
     Ping,
     Level(Level),
 }
 
-impl What<'_> {
-    fn kept(self) -> Waiting {
+impl OutgoingRequest<'_> {
+    fn to_queued(self) -> QueuedRequest {
         match self {
-            Self::Operation(request) => Waiting::Operation(Box::new(request.clone())),
-            Self::Ping => Waiting::Ping,
-            Self::Level(level) => Waiting::Level(level),
+            Self::Operation(request) => QueuedRequest::Operation(Box::new(request.clone())),
+            Self::Ping => QueuedRequest::Ping,
+            Self::Level(level) => QueuedRequest::Level(level),
         }
     }
 }
 
-impl Waiting {
-    fn what(&self) -> What<'_> {
+impl QueuedRequest {
+    fn as_outgoing(&self) -> OutgoingRequest<'_> {
         match self {
-            Self::Operation(request) => What::Operation(request),
-            Self::Ping => What::Ping,
-            Self::Level(level) => What::Level(*level),
+            Self::Operation(request) => OutgoingRequest::Operation(request),
+            Self::Ping => OutgoingRequest::Ping,
+            Self::Level(level) => OutgoingRequest::Level(*level),
         }
     }
 }
 
 impl Machine {
     /// Opens the conversation: `initialize`, or `server/discover`. The key is that of the request, for a
-    /// transport that has to say [`Machine::fail`]; what comes of it is [`Happening::Opened`] or
-    /// [`Happening::Refused`].
+    /// transport that has to say [`Machine::fail_call`]; what comes of it is [`ClientEvent::Opened`] or
+    /// [`ClientEvent::OpenFailed`].
     pub fn open(&mut self, now: Now, out: &mut Outbox) -> CallKey {
         let call = self.calls.mint();
-        let method = match self.opening {
-            Opening::Handshake { .. } => Method::Initialize,
-            Opening::Stateless { .. } => Method::Discover,
+        let method = match self.open_mode {
+            OpenMode::Handshake { .. } => Method::Initialize,
+            OpenMode::Stateless { .. } => Method::Discover,
         };
-        let mut pending = Pending::new(Expect::Opening, method.name(), &self.profile.limits, now);
-        pending.sent = true;
+        let mut pending =
+            InFlightCall::new(ExpectedResult::Opening, method.name(), &self.profile.limits, now);
+        pending.is_sent = true;
         self.calls.insert(call, pending);
-        let manner = self.manner(call);
-        out.frame(Sending::Request(call), |bytes| {
-            encode::call(bytes, call.0, method.name(), |bytes| match &self.opening {
-                Opening::Handshake { propose, capabilities } => {
-                    let version = match &self.profile.dialect.version {
-                        VersionAnswer::Negotiate => propose.name,
-                        VersionAnswer::Fixed(version) => version,
-                    };
-                    write_initialize(bytes, version, capabilities, &manner);
-                }
-                Opening::Stateless { .. } => {
-                    write_call(bytes, &Operation::Discover, &Terms::default(), &manner);
+        let manner = self.request_style(call);
+        out.push_frame(FrameKind::Request(call), |bytes| {
+            encode::write_client_request(bytes, call.0, method.name(), |bytes| {
+                match &self.open_mode {
+                    OpenMode::Handshake { proposed_rules: propose, capabilities } => {
+                        let version = match &self.profile.dialect.version {
+                            VersionPolicy::Negotiate => propose.name,
+                            VersionPolicy::Fixed(version) => version,
+                        };
+                        write_initialize(bytes, version, capabilities, &manner);
+                    }
+                    OpenMode::Stateless { .. } => {
+                        write_call(bytes, &Operation::Discover, &CallOptions::default(), &manner);
+                    }
                 }
             });
         });
         call
     }
 
-    /// Makes a call. Before the handshake is done it waits; [`Happening::Done`] tells what came of it.
-    pub fn request(&mut self, request: &Request, now: Now, out: &mut Outbox) -> CallKey {
-        let Request { operation, terms } = request;
-        let pending = Pending::of(operation, terms, &self.profile.limits, now);
-        self.begin(pending, What::Operation(request), out)
+    /// Makes a call. Before the handshake is done it waits; [`ClientEvent::CallDone`] tells what came of it.
+    pub fn request(&mut self, request: &CallRequest, now: Now, out: &mut Outbox) -> CallKey {
+        let CallRequest { operation, options: terms } = request;
+        let pending = InFlightCall::for_request(operation, terms, &self.profile.limits, now);
+        self.begin(pending, OutgoingRequest::Operation(request), out)
     }
 
     /// Asks whether the server is alive; in the stateless era by `server/discover`.
@@ -100,8 +103,8 @@ impl Machine {
             Era::Stateless => Method::Discover,
         };
         let limits = &self.profile.limits;
-        let pending = Pending::new(Expect::Nothing, method.name(), limits, now);
-        self.begin(pending, What::Ping, out)
+        let pending = InFlightCall::new(ExpectedResult::Nothing, method.name(), limits, now);
+        self.begin(pending, OutgoingRequest::Ping, out)
     }
 
     /// Sets the least serious log messages of the session. Where each request sets its own, nothing is sent and
@@ -109,26 +112,26 @@ impl Machine {
     pub fn set_level(&mut self, level: Level, now: Now, out: &mut Outbox) -> CallKey {
         if !self.rules.session_log_level {
             let call = self.calls.mint();
-            out.tell(Happening::Done(call, Outcome::Complete(Payload::Empty)));
+            out.push_event(ClientEvent::CallDone(call, Outcome::Complete(Payload::Empty)));
             return call;
         }
         let method = Method::SetLevel.name();
-        let pending = Pending::new(Expect::Nothing, method, &self.profile.limits, now);
-        self.begin(pending, What::Level(level), out)
+        let pending = InFlightCall::new(ExpectedResult::Nothing, method, &self.profile.limits, now);
+        self.begin(pending, OutgoingRequest::Level(level), out)
     }
 
     /// Tells the server that the roots changed, where its revision has a notification for that and it was told that it
     /// may ask for them.
-    pub fn roots_changed(&mut self, out: &mut Outbox) {
+    pub fn notify_roots_changed(&mut self, out: &mut Outbox) {
         let method = Method::RootsChanged.name();
         let is_known = self.profile.dialect.method(method, self.rules).is_some();
-        let has_roots = match &self.opening {
-            Opening::Handshake { capabilities, .. } => capabilities.roots,
-            Opening::Stateless { .. } => false,
+        let has_roots = match &self.open_mode {
+            OpenMode::Handshake { capabilities, .. } => capabilities.roots,
+            OpenMode::Stateless { .. } => false,
         };
-        if self.stage == Stage::Open && is_known && has_roots {
-            out.frame(Sending::Notification { about: None }, |bytes| {
-                encode::notification(bytes, method, |_| {});
+        if self.state == ConnectionState::Open && is_known && has_roots {
+            out.push_frame(FrameKind::Notification { about: None }, |bytes| {
+                encode::write_notification(bytes, method, |_| {});
             });
         }
     }
@@ -136,19 +139,19 @@ impl Machine {
     /// Gives a call up: nothing more is told of it. The opening cannot be given up, as the specification forbids
     /// that; end the connection instead.
     pub fn cancel(&mut self, call: CallKey, reason: &str, out: &mut Outbox) {
-        if self.calls.get(call).is_none_or(|pending| pending.expect == Expect::Opening) {
+        if self.calls.get(call).is_none_or(|pending| pending.expected == ExpectedResult::Opening) {
             return;
         }
         self.send_cancellation(call, reason, out);
-        self.waiting.retain(|(waiting, _)| *waiting != call);
-        self.drop_questions(call, out);
+        self.queued.retain(|(waiting, _)| *waiting != call);
+        self.reject_input_requests(call, out);
         self.calls.remove(call);
     }
 
     /// Forgets a call that somebody else goes on with: the server is told nothing, also not of its questions.
-    pub fn leave(&mut self, call: CallKey, out: &mut Outbox) {
-        self.waiting.retain(|(waiting, _)| *waiting != call);
-        self.leave_questions(call, out);
+    pub fn release_call(&mut self, call: CallKey, out: &mut Outbox) {
+        self.queued.retain(|(waiting, _)| *waiting != call);
+        self.release_input_requests(call, out);
         self.calls.remove(call);
     }
 
@@ -157,37 +160,42 @@ impl Machine {
         let method = Method::Cancelled.name();
         let Some(pending) = self.calls.get(call) else { return };
         let is_known = self.profile.dialect.method(method, self.rules).is_some();
-        if !pending.sent || !is_known || pending.expect == Expect::Opening {
+        if !pending.is_sent || !is_known || pending.expected == ExpectedResult::Opening {
             return;
         }
-        out.frame(Sending::Notification { about: Some(call) }, |bytes| {
-            encode::notification(bytes, method, |bytes| {
-                key(bytes, "requestId");
+        out.push_frame(FrameKind::Notification { about: Some(call) }, |bytes| {
+            encode::write_notification(bytes, method, |bytes| {
+                write_key(bytes, "requestId");
                 bytes.extend_from_slice(format!("{}", call.0).as_bytes());
-                key(bytes, "reason");
+                write_key(bytes, "reason");
                 quote(bytes, reason);
             });
         });
     }
 
-    fn begin(&mut self, pending: Pending, what: What<'_>, out: &mut Outbox) -> CallKey {
+    fn begin(
+        &mut self,
+        pending: InFlightCall,
+        what: OutgoingRequest<'_>,
+        out: &mut Outbox,
+    ) -> CallKey {
         let call = self.calls.mint();
-        if let Some(fault) = self.obstacle() {
-            out.tell(Happening::Done(call, Outcome::Fail(fault)));
+        if let Some(fault) = self.blocking_fault() {
+            out.push_event(ClientEvent::CallDone(call, Outcome::Fail(fault)));
             return call;
         }
         self.calls.insert(call, pending);
-        match self.stage {
-            Stage::Open => self.send(call, what, out),
-            _ => self.waiting.push((call, what.kept())),
+        match self.state {
+            ConnectionState::Open => self.send(call, what, out),
+            _ => self.queued.push((call, what.to_queued())),
         }
         call
     }
 
     /// Why no call can be made now.
-    fn obstacle(&self) -> Option<Fault> {
-        let most = self.profile.limits.calls;
-        if self.stage == Stage::Over {
+    fn blocking_fault(&self) -> Option<Fault> {
+        let most = self.profile.limits.max_calls;
+        if self.state == ConnectionState::Closed {
             let detail = "the connection to the server is closed";
             Some(Fault::new(FaultKind::BackendUnavailable, detail))
         } else if self.calls.len() >= most {
@@ -199,43 +207,43 @@ impl Machine {
     }
 
     /// Sends what waited for the handshake.
-    pub(super) fn send_waiting(&mut self, out: &mut Outbox) {
-        for (call, waiting) in core::mem::take(&mut self.waiting) {
-            self.send(call, waiting.what(), out);
+    pub(super) fn send_queued(&mut self, out: &mut Outbox) {
+        for (call, waiting) in core::mem::take(&mut self.queued) {
+            self.send(call, waiting.as_outgoing(), out);
         }
     }
 
-    fn send(&mut self, call: CallKey, what: What<'_>, out: &mut Outbox) {
+    fn send(&mut self, call: CallKey, what: OutgoingRequest<'_>, out: &mut Outbox) {
         let (rules, dialect) = (self.rules, &self.profile.dialect);
         let Some(pending) = self.calls.get_mut(call) else { return };
         let method = pending.method;
         if dialect.method(method, rules).is_none() {
             let detail = format!("the server's revision, {}, has no {method}", rules.name);
-            let fault = Fault::new(FaultKind::MethodNotFound, detail).about(method);
-            return self.finish(call, fault.into(), out);
+            let fault = Fault::new(FaultKind::MethodNotFound, detail).with_subject(method);
+            return self.finish_call(call, fault.into(), out);
         }
-        pending.sent = true;
-        let manner = self.manner(call);
-        out.frame(Sending::Request(call), |bytes| {
-            encode::call(bytes, call.0, method, |bytes| match what {
-                What::Operation(request) => {
-                    write_call(bytes, &request.operation, &request.terms, &manner);
+        pending.is_sent = true;
+        let manner = self.request_style(call);
+        out.push_frame(FrameKind::Request(call), |bytes| {
+            encode::write_client_request(bytes, call.0, method, |bytes| match what {
+                OutgoingRequest::Operation(request) => {
+                    write_call(bytes, &request.operation, &request.options, &manner);
                 }
-                What::Ping if rules.era == Era::Stateless => {
-                    write_call(bytes, &Operation::Discover, &Terms::default(), &manner);
+                OutgoingRequest::Ping if rules.era == Era::Stateless => {
+                    write_call(bytes, &Operation::Discover, &CallOptions::default(), &manner);
                 }
-                What::Ping => {}
-                What::Level(level) => write_level(bytes, level),
+                OutgoingRequest::Ping => {}
+                OutgoingRequest::Level(level) => write_level(bytes, level),
             });
         });
     }
 
-    fn manner(&self, call: CallKey) -> Manner<'_> {
-        Manner {
+    fn request_style(&self, call: CallKey) -> RequestStyle<'_> {
+        RequestStyle {
             dialect: &self.profile.dialect,
             rules: self.rules,
             identity: &self.profile.identity,
-            token: call.0,
+            progress_token: call.0,
         }
     }
 }

@@ -8,16 +8,16 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use super::errors;
-use super::questions::read_asks;
+use super::input_requests::read_input_requests;
 use crate::dialect::Dialect;
 use crate::fault::{Fault, FaultKind};
-use crate::model::{Task, TaskEnd, TaskState, ToolResult, milliseconds};
-use crate::op::{Outcome, Relayed, RelayedKind, TaskPage};
-use crate::revision::{Rules, Tasks};
+use crate::model::{Task, TaskOutcome, TaskState, ToolResult, milliseconds};
+use crate::operation::{Outcome, RelayedKind, RelayedResult, TaskPage};
+use crate::revision::{Rules, TaskModel};
 use crate::wire::{Object, Raw};
 
 /// How long a client waits between two looks where the server does not say.
-const USUAL_POLL_MS: u64 = 1000;
+const DEFAULT_POLL_MS: u64 = 1000;
 
 /// Reads the answer that makes a call a task.
 pub(super) fn read_created(
@@ -27,11 +27,11 @@ pub(super) fn read_created(
     most_asks: usize,
 ) -> Option<Task> {
     match rules.tasks {
-        Tasks::Wanted => {
+        TaskModel::ClientRequested => {
             let task = result.get("task").and_then(Object::new)?;
             read_task(task, rules, dialect, most_asks)
         }
-        Tasks::Extension | Tasks::Absent => read_task(result, rules, dialect, most_asks),
+        TaskModel::Extension | TaskModel::Absent => read_task(result, rules, dialect, most_asks),
     }
 }
 
@@ -43,8 +43,9 @@ pub(super) fn read_task(
     most_asks: usize,
 ) -> Option<Task> {
     let text = |name: &str| task.string(name).ok().flatten().map(Cow::into_owned);
-    let time = |name: &str| text(name).as_deref().and_then(moment).unwrap_or(0);
-    let number = |names: [&str; 2]| task.pick(names).into_iter().flatten().find_map(milliseconds);
+    let time = |name: &str| text(name).as_deref().and_then(parse_timestamp).unwrap_or(0);
+    let number =
+        |names: [&str; 2]| task.get_many(names).into_iter().flatten().find_map(milliseconds);
     let message = text("statusMessage");
     let state = read_state(task, message.as_deref(), rules, dialect, most_asks)?;
     Some(Task {
@@ -55,7 +56,7 @@ pub(super) fn read_task(
         updated_ms: time("lastUpdatedAt"),
         // No number stands for no end.
         ttl_ms: number(["ttlMs", "ttl"]).unwrap_or(u64::MAX),
-        poll_ms: number(["pollIntervalMs", "pollInterval"]).unwrap_or(USUAL_POLL_MS),
+        poll_ms: number(["pollIntervalMs", "pollInterval"]).unwrap_or(DEFAULT_POLL_MS),
     })
 }
 
@@ -81,16 +82,16 @@ fn read_state(
         "cancelled" => TaskState::Cancelled,
         "input_required" => {
             let requests = task.get("inputRequests").and_then(Object::new);
-            let asks = requests.map(|requests| read_asks(requests, None, most_asks));
+            let asks = requests.map(|requests| read_input_requests(requests, None, most_asks));
             TaskState::InputRequired(asks.transpose().ok()?.unwrap_or_default())
         }
         "completed" => {
             let result = task.get("result").and_then(Object::new);
             TaskState::Ended(match result {
-                None => TaskEnd::Result(ToolResult::default()),
+                None => TaskOutcome::Result(ToolResult::default()),
                 Some(result) => {
-                    let (result, kind) = (Raw::trusted(result.text()), RelayedKind::Tool);
-                    TaskEnd::Relayed(Relayed::new(result, rules, kind))
+                    let (result, kind) = (Raw::from_validated(result.text()), RelayedKind::Tool);
+                    TaskOutcome::Relayed(RelayedResult::new(result, rules, kind))
                 }
             })
         }
@@ -99,19 +100,19 @@ fn read_state(
             let unknown = || Fault::new(FaultKind::ToolFailed, detail);
             let fault = match task
                 .get("error")
-                .map(|error| errors::read(error, "tools/call", "", rules, dialect))
+                .map(|error| errors::read_error_outcome(error, "tools/call", "", rules, dialect))
             {
                 Some(Outcome::Fail(fault)) => fault,
                 _ => unknown(),
             };
-            TaskState::Ended(TaskEnd::Fault(fault))
+            TaskState::Ended(TaskOutcome::Fault(fault))
         }
         _ => return None,
     })
 }
 
 /// The milliseconds since 1970 of a time as RFC 3339 writes it; earlier ones and unreadable ones have none.
-fn moment(text: &str) -> Option<u64> {
+fn parse_timestamp(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
@@ -122,20 +123,20 @@ fn moment(text: &str) -> Option<u64> {
     }
     let rest = text.get(19..)?;
     let zone = rest.find(['Z', 'z', '+', '-'])?;
-    let seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
-    let ms = seconds * 1000 + fraction(&rest[..zone])?;
-    shifted(ms, &rest[zone..])
+    let seconds = ((days_since_epoch(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+    let ms = seconds * 1000 + fraction_ms(&rest[..zone])?;
+    to_utc(ms, &rest[zone..])
 }
 
 /// The milliseconds of `.123456`.
-fn fraction(text: &str) -> Option<u64> {
+fn fraction_ms(text: &str) -> Option<u64> {
     let Some(digits) = text.strip_prefix('.') else { return text.is_empty().then_some(0) };
     let digits: String = digits.chars().chain("000".chars()).take(3).collect();
     digits.parse().ok()
 }
 
 /// A local time in UTC.
-fn shifted(ms: u64, zone: &str) -> Option<u64> {
+fn to_utc(ms: u64, zone: &str) -> Option<u64> {
     if zone.eq_ignore_ascii_case("z") {
         return Some(ms);
     }
@@ -149,7 +150,7 @@ fn shifted(ms: u64, zone: &str) -> Option<u64> {
 }
 
 /// The days from the first of January 1970 to a date, counted in years that begin in March.
-fn days(year: u64, month: u64, day: u64) -> u64 {
+fn days_since_epoch(year: u64, month: u64, day: u64) -> u64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, in_era) = (year / 400, year % 400);
     let in_year = (153 * month + 2) / 5 + day - 1;
@@ -176,7 +177,7 @@ mod tests {
             ("2026-01-01T00:00:00é", None),
         ];
         for (text, expected) in rows {
-            assert_eq!(moment(text), expected, "{text}");
+            assert_eq!(parse_timestamp(text), expected, "{text}");
         }
     }
 }

@@ -3,26 +3,26 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use super::calls::Expect;
-use super::outbox::{Noise, Outbox};
-use super::receive::{Arrival, LONGEST_ECHO, shorten};
+use super::calls::ExpectedResult;
+use super::outbox::{Outbox, ProtocolViolation};
+use super::receive::{MAX_ECHO_CHARS, MessageOrigin, shorten};
 use super::{CallKey, Machine};
 use crate::fault::{Fault, FaultKind};
-use crate::wire::{self, Fields, Frame, Limits, Object, Reason, ScanError};
+use crate::wire::{self, Fields, Frame, Object, ScanError, ScanErrorKind, ScanLimits};
 
 /// How deep a message is looked into to find out whose answer it is.
-const DEEPEST_LOOK: usize = 100_000;
+const MAX_PROBE_DEPTH: usize = 100_000;
 
 /// Why a message was dropped before its end was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dropped {
+pub enum DropReason {
     /// It is longer than the longest message that is read.
     TooLong,
     /// Other messages take the memory that there is for them.
     NoMemory,
 }
 
-impl Dropped {
+impl DropReason {
     /// What the caller reads whose answer was dropped.
     fn detail(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Dropped {
     }
 
     /// What the log says of the message.
-    fn noise(self) -> &'static str {
+    fn violation_text(self) -> &'static str {
         match self {
             Self::TooLong => "the message is longer than what is read",
             Self::NoMemory => "there is no memory left for the message",
@@ -42,13 +42,13 @@ impl Dropped {
 
 /// What the beginning of a message tells of it.
 #[derive(Debug, PartialEq, Eq)]
-enum Beginning {
+enum MessageStart {
     /// It is the answer to a call of this id.
-    Answer(String),
+    Response(String),
     /// It is no answer.
-    NoAnswer,
+    NotAResponse,
     /// It may be an answer; its id comes later.
-    Open,
+    Undecided,
 }
 
 impl Machine {
@@ -57,101 +57,107 @@ impl Machine {
         &mut self,
         bytes: &[u8],
         error: ScanError,
-        arrival: Arrival,
+        arrival: MessageOrigin,
         out: &mut Outbox,
     ) {
-        let look = Limits { depth: DEEPEST_LOOK, nodes: usize::MAX, batch: usize::MAX };
-        let seen = (!error.reason.is_syntax()).then(|| wire::scan(bytes, &look).ok()).flatten();
+        let look =
+            ScanLimits { max_depth: MAX_PROBE_DEPTH, max_nodes: usize::MAX, max_batch: usize::MAX };
+        let seen = (!error.kind.is_syntax()).then(|| wire::scan(bytes, &look).ok()).flatten();
         let fields = seen.and_then(|frame| match frame {
             Frame::One(fields) => Some(fields),
             Frame::Batch(_) => None,
         });
         if let Some(list) = fields.as_ref().filter(|fields| self.is_page(fields))
-            && error.reason == Reason::TooDeep
+            && error.kind == ScanErrorKind::TooDeep
         {
-            return self.take(list, arrival, out);
+            return self.take_message(list, arrival, out);
         }
-        let start = shorten(&String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_ECHO)]));
-        self.make_noise(Noise::Unreadable(error.to_string(), start), out);
+        let start = shorten(&String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_ECHO_CHARS)]));
+        self.report_violation(ProtocolViolation::Unreadable(error.to_string(), start), out);
         let found = match &fields {
-            Some(fields) => self.answered(fields),
-            None => self.answered_at(bytes),
+            Some(fields) => self.call_answered_by(fields),
+            None => self.call_answered_by_bytes(bytes),
         };
         // What is no JSON at all was no answer on the channel of a call: that may still come.
-        let origin = arrival.origin.filter(|_| !error.reason.is_syntax());
+        let origin = arrival.call.filter(|_| !error.kind.is_syntax());
         let detail = format!("the server's answer cannot be read: {error}");
         if let Some(call) = found.or(origin) {
-            self.fail_unread(call, &detail, out);
+            self.fail_unreadable(call, &detail, out);
         }
     }
 
     /// Takes the first bytes of a message that is dropped; `origin` is the call on whose own channel it came, where
     /// calls have one.
-    pub fn dropped(
+    pub fn take_dropped_start(
         &mut self,
         start: &[u8],
-        why: Dropped,
+        why: DropReason,
         origin: Option<CallKey>,
         out: &mut Outbox,
     ) {
-        self.make_noise(Noise::Unreadable(why.noise().into(), String::new()), out);
-        let beginning = beginning(start);
-        let is_open = origin.is_none() && beginning == Beginning::Open;
-        self.dropping = is_open.then_some(why);
+        self.report_violation(
+            ProtocolViolation::Unreadable(why.violation_text().into(), String::new()),
+            out,
+        );
+        let beginning = read_message_start(start);
+        let is_open = origin.is_none() && beginning == MessageStart::Undecided;
+        self.unattributed_drop = is_open.then_some(why);
         let found = match &beginning {
-            Beginning::Answer(id) => self.minted(id),
-            Beginning::NoAnswer | Beginning::Open => None,
+            MessageStart::Response(id) => self.find_call(id),
+            MessageStart::NotAResponse | MessageStart::Undecided => None,
         };
         if let Some(call) = found.or(origin) {
-            self.fail_unread(call, why.detail(), out);
+            self.fail_unreadable(call, why.detail(), out);
         }
     }
 
     /// Takes the last bytes of a message that was dropped. If neither its beginning nor its end tells whose answer it
     /// is, every call that waits for one fails: one of them would wait in vain.
-    pub fn dropped_end(&mut self, end: &[u8], out: &mut Outbox) {
-        let Some(why) = self.dropping.take() else { return };
+    pub fn take_dropped_end(&mut self, end: &[u8], out: &mut Outbox) {
+        let Some(why) = self.unattributed_drop.take() else { return };
         let calls = match last_id(end) {
-            Some(id) => self.minted(id).into_iter().collect(),
+            Some(id) => self.find_call(id).into_iter().collect(),
             None => self.calls.keys(),
         };
         for call in calls {
-            self.fail_unread(call, why.detail(), out);
+            self.fail_unreadable(call, why.detail(), out);
         }
     }
 
     /// Whether this is the answer to a request for a list.
     fn is_page(&self, fields: &Fields<'_>) -> bool {
-        let pending = self.answered(fields).and_then(|call| self.calls.get(call));
-        pending.is_some_and(|it| matches!(it.expect, Expect::Page(_) | Expect::Directory))
+        let pending = self.call_answered_by(fields).and_then(|call| self.calls.get(call));
+        pending.is_some_and(|it| {
+            matches!(it.expected, ExpectedResult::Page(_) | ExpectedResult::Directory)
+        })
     }
 
     /// The call that a message answers.
-    fn answered(&self, fields: &Fields<'_>) -> Option<CallKey> {
+    fn call_answered_by(&self, fields: &Fields<'_>) -> Option<CallKey> {
         let is_answer = fields.method.is_none() && fields.result.or(fields.error).is_some();
-        fields.id.filter(|_| is_answer).and_then(|id| self.minted(id))
+        fields.id.filter(|_| is_answer).and_then(|id| self.find_call(id))
     }
 
-    fn answered_at(&self, bytes: &[u8]) -> Option<CallKey> {
-        match beginning(&bytes[..bytes.len().min(LONGEST_START)]) {
-            Beginning::Answer(id) => self.minted(&id),
-            Beginning::NoAnswer | Beginning::Open => None,
+    fn call_answered_by_bytes(&self, bytes: &[u8]) -> Option<CallKey> {
+        match read_message_start(&bytes[..bytes.len().min(MAX_START_BYTES)]) {
+            MessageStart::Response(id) => self.find_call(&id),
+            MessageStart::NotAResponse | MessageStart::Undecided => None,
         }
     }
 
     /// Fails a call whose answer cannot be read; a listener goes on.
-    fn fail_unread(&mut self, call: CallKey, detail: &str, out: &mut Outbox) {
-        if self.calls.get(call).is_some_and(|pending| pending.sent && !pending.listening) {
-            self.finish(call, Fault::new(FaultKind::BackendUnavailable, detail).into(), out);
+    fn fail_unreadable(&mut self, call: CallKey, detail: &str, out: &mut Outbox) {
+        if self.calls.get(call).is_some_and(|pending| pending.is_sent && !pending.is_listening) {
+            self.finish_call(call, Fault::new(FaultKind::BackendUnavailable, detail).into(), out);
         }
     }
 }
 
 /// How much of a message is looked at as its beginning.
-const LONGEST_START: usize = 512;
+const MAX_START_BYTES: usize = 512;
 
 /// Reads the first members of a message whose rest is missing or wrong.
-fn beginning(start: &[u8]) -> Beginning {
+fn read_message_start(start: &[u8]) -> MessageStart {
     let readable = match core::str::from_utf8(start) {
         Ok(text) => text,
         Err(error) => core::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default(),
@@ -160,14 +166,15 @@ fn beginning(start: &[u8]) -> Beginning {
         // An array may hold an answer; what is no JSON, such as a banner, holds none.
         let may_answer =
             matches!(readable.trim_ascii_start().as_bytes().first(), None | Some(b'['));
-        return if may_answer { Beginning::Open } else { Beginning::NoAnswer };
+        return if may_answer { MessageStart::Undecided } else { MessageStart::NotAResponse };
     };
-    let [id, method] = object.pick(["id", "method"]);
-    let is_answer = object.enter("result").is_some() || object.enter("error").is_some();
+    let [id, method] = object.get_many(["id", "method"]);
+    let is_answer =
+        object.enter_member("result").is_some() || object.enter_member("error").is_some();
     match id {
-        _ if method.is_some() => Beginning::NoAnswer,
-        Some(id) if is_answer => Beginning::Answer(id.into()),
-        _ => Beginning::Open,
+        _ if method.is_some() => MessageStart::NotAResponse,
+        Some(id) if is_answer => MessageStart::Response(id.into()),
+        _ => MessageStart::Undecided,
     }
 }
 
@@ -204,24 +211,30 @@ mod tests {
     #[test]
     fn the_beginning_tells_whose_answer_a_message_is() {
         for (start, expected) in [
-            (r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"te"#, Beginning::Answer("7".into())),
-            (r#" {"id":7,"error":{"code":1,"mess"#, Beginning::Answer("7".into())),
-            (r#"{"result":{"id":9,"content":["#, Beginning::Open),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"te"#,
+                MessageStart::Response("7".into()),
+            ),
+            (r#" {"id":7,"error":{"code":1,"mess"#, MessageStart::Response("7".into())),
+            (r#"{"result":{"id":9,"content":["#, MessageStart::Undecided),
             (
                 r#"{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{"#,
-                Beginning::NoAnswer,
+                MessageStart::NotAResponse,
             ),
             (
                 r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"#,
-                Beginning::NoAnswer,
+                MessageStart::NotAResponse,
             ),
-            ("garbage", Beginning::NoAnswer),
-            (r#"[{"jsonrpc":"2.0""#, Beginning::Open),
-            ("", Beginning::Open),
+            ("garbage", MessageStart::NotAResponse),
+            (r#"[{"jsonrpc":"2.0""#, MessageStart::Undecided),
+            ("", MessageStart::Undecided),
         ] {
-            assert_eq!(beginning(start.as_bytes()), expected, "{start}");
+            assert_eq!(read_message_start(start.as_bytes()), expected, "{start}");
         }
-        assert_eq!(beginning(b"{\"id\":7,\"result\":{\"a\":\"\xc3"), Beginning::Answer("7".into()));
+        assert_eq!(
+            read_message_start(b"{\"id\":7,\"result\":{\"a\":\"\xc3"),
+            MessageStart::Response("7".into())
+        );
     }
 
     #[test]

@@ -3,15 +3,16 @@
 use alloc::borrow::Cow;
 
 use super::{
-    Batch, CapabilityShape, Definitions, Dialect, IdAbsence, IdNumbers, IsError, Lifecycle,
-    MissingId, NullId, RefusedId, Repeated, SchemaStyle, VersionAnswer, Word,
+    BatchPolicy, CapabilityShape, DefinitionDetail, Dialect, DialectText, IdNumbers, IsErrorPolicy,
+    Lifecycle, MissingIdPolicy, NullIdPolicy, RejectedIdPolicy, RepeatedInitializePolicy,
+    SchemaPolicy, UnreadableIdPolicy, VersionPolicy,
 };
-use crate::fault::{Channel, DataShape, ErrorRow, FaultKind};
+use crate::fault::{DataShape, ErrorChannel, ErrorRow, FaultKind};
 use crate::method::{Method, MethodSet};
 use crate::revision::{Era, Revision};
 
 /// The names of the dialects that ship inside.
-pub const BUILTIN: &[&str] =
+pub const BUILTIN_NAMES: &[&str] =
     &["spec", "bb-mcp-server", "mcp-chain", "bossman", "fpf-governance", "buddyboss"];
 
 /// Why a dialect's field has its value.
@@ -61,28 +62,28 @@ fn spec() -> Dialect {
         base: Revision::newest(Era::Handshake),
         stateless: true,
         handshake: true,
-        version: VersionAnswer::Negotiate,
-        initialize_requires: words(&[Cow::Borrowed("protocolVersion")]),
+        version: VersionPolicy::Negotiate,
+        initialize_requires: dialect_texts(&[Cow::Borrowed("protocolVersion")]),
         lifecycle: Lifecycle::Flag,
-        initialized_aliases: words(&[Cow::Borrowed("initialized")]),
+        initialized_aliases: dialect_texts(&[Cow::Borrowed("initialized")]),
         confirmation: Some(Cow::Borrowed("notifications/initialized")),
-        repeated_initialize: Repeated::Accept,
+        repeated_initialize: RepeatedInitializePolicy::Accept,
         methods: None,
         capabilities: CapabilityShape::Detailed,
         advertise: None,
-        conceal: words(&[]),
-        definitions: Definitions::Full,
+        conceal: dialect_texts(&[]),
+        definitions: DefinitionDetail::Full,
         errors: Cow::Borrowed(&[]),
         ids: IdNumbers::Integers,
-        missing_id: MissingId::Notification,
-        null_id: NullId::Refuse,
-        refused_id: RefusedId::Echo,
-        unreadable_id: IdAbsence::ByRevision,
-        batch: Batch::ByRevision,
+        missing_id: MissingIdPolicy::Notification,
+        null_id: NullIdPolicy::Refuse,
+        refused_id: RejectedIdPolicy::Echo,
+        unreadable_id: UnreadableIdPolicy::ByRevision,
+        batch: BatchPolicy::ByRevision,
         arguments_required: false,
-        is_error: IsError::WhenTrue,
+        is_error: IsErrorPolicy::WhenTrue,
         paging: true,
-        schemas: SchemaStyle::AsWritten,
+        schemas: SchemaPolicy::AsWritten,
         max_message: MEBIBYTE,
         event_streams: true,
         error_statuses: true,
@@ -110,30 +111,30 @@ fn bb_mcp_server() -> Dialect {
         base: Revision::V2024_11_05,
         stateless: false,
         handshake: true,
-        version: VersionAnswer::Fixed("1.0".into()),
-        initialize_requires: words(&[
+        version: VersionPolicy::Fixed("1.0".into()),
+        initialize_requires: dialect_texts(&[
             Cow::Borrowed("protocolVersion"),
             Cow::Borrowed("clientInfo"),
             Cow::Borrowed("clientInfo.name"),
         ]),
-        initialized_aliases: words(&[]),
+        initialized_aliases: dialect_texts(&[]),
         confirmation: None,
         methods: Some(MethodSet::of(&[Method::Initialize, Method::ListTools, Method::CallTool])),
         capabilities: CapabilityShape::Flags(Cow::Borrowed(&[(
             Cow::Borrowed("dynamicToolRegistration"),
             false,
         )])),
-        advertise: Some(words(&[Cow::Borrowed("tools")])),
-        definitions: Definitions::Plain,
+        advertise: Some(dialect_texts(&[Cow::Borrowed("tools")])),
+        definitions: DefinitionDetail::Plain,
         errors: Cow::Borrowed(BB_MCP_SERVER_ERRORS),
         ids: IdNumbers::Any,
-        missing_id: MissingId::Refuse,
-        unreadable_id: IdAbsence::Null,
-        batch: Batch::Refuse,
+        missing_id: MissingIdPolicy::Refuse,
+        unreadable_id: UnreadableIdPolicy::Null,
+        batch: BatchPolicy::Refuse,
         arguments_required: true,
-        is_error: IsError::Never,
+        is_error: IsErrorPolicy::Never,
         paging: false,
-        schemas: SchemaStyle::Open,
+        schemas: SchemaPolicy::Open,
         telemetry: true,
         ..spec()
     }
@@ -146,21 +147,21 @@ const TOOL_AND_ERROR: DataShape = DataShape::Members(Cow::Borrowed(&[
 ]));
 
 const BB_MCP_SERVER_ERRORS: &[ErrorRow] = &[
-    plain(FaultKind::Parse, -32700, "Parse error"),
-    plain(FaultKind::InvalidRequest, -32600, "Invalid Request"),
-    plain(FaultKind::MissingMethod, -32600, "Invalid Request"),
-    plain(FaultKind::MethodNotFound, -32601, "Method not found"),
-    plain(FaultKind::InvalidParams, -32602, "Invalid params"),
-    plain(FaultKind::Internal, -32603, "Internal error"),
-    plain(FaultKind::UnknownTool, -32000, "Tool not found"),
+    protocol_error(FaultKind::Parse, -32700, "Parse error"),
+    protocol_error(FaultKind::InvalidRequest, -32600, "Invalid Request"),
+    protocol_error(FaultKind::MissingMethod, -32600, "Invalid Request"),
+    protocol_error(FaultKind::MethodNotFound, -32601, "Method not found"),
+    protocol_error(FaultKind::InvalidParams, -32602, "Invalid params"),
+    protocol_error(FaultKind::Internal, -32603, "Internal error"),
+    protocol_error(FaultKind::UnknownTool, -32000, "Tool not found"),
     row(FaultKind::ToolFailed, -32001, "Tool execution failed", TOOL_AND_ERROR),
     row(FaultKind::ToolPanicked, -32001, "Tool execution failed", TOOL_AND_ERROR),
     row(FaultKind::InputRefused, -32001, "Tool execution failed", TOOL_AND_ERROR),
     row(FaultKind::MissingCapability, -32001, "Tool execution failed", TOOL_AND_ERROR),
     row(FaultKind::InvalidArguments, -32002, "Invalid tool params", TOOL_AND_ERROR),
-    plain(FaultKind::NotInitialized, -32003, "Server not initialized"),
-    plain(FaultKind::Timeout, -32603, "Internal error"),
-    plain(FaultKind::Busy, -32603, "Internal error"),
+    protocol_error(FaultKind::NotInitialized, -32003, "Server not initialized"),
+    protocol_error(FaultKind::Timeout, -32603, "Internal error"),
+    protocol_error(FaultKind::Busy, -32603, "Internal error"),
 ];
 
 const BB_MCP_SERVER_CLAUSES: &[Clause] = &[
@@ -202,39 +203,54 @@ fn mcp_chain() -> Dialect {
         base: Revision::V2025_03_26,
         stateless: false,
         handshake: true,
-        version: VersionAnswer::Fixed("2025-03-26".into()),
+        version: VersionPolicy::Fixed("2025-03-26".into()),
         confirmation: Some(Cow::Borrowed("initialized")),
         capabilities: CapabilityShape::Plain,
-        conceal: words(&[Cow::Borrowed("completions"), Cow::Borrowed("logging")]),
+        conceal: dialect_texts(&[Cow::Borrowed("completions"), Cow::Borrowed("logging")]),
         errors: Cow::Borrowed(MCP_CHAIN_ERRORS),
-        unreadable_id: IdAbsence::Null,
-        batch: Batch::Refuse,
-        is_error: IsError::Always,
+        unreadable_id: UnreadableIdPolicy::Null,
+        batch: BatchPolicy::Refuse,
+        is_error: IsErrorPolicy::Always,
         ..spec()
     }
 }
 
 const MCP_CHAIN_ERRORS: &[ErrorRow] = &[
-    plain(FaultKind::Parse, -32700, "Parse error"),
-    text(FaultKind::InvalidRequest, -32600, "Invalid Request", "{detail}"),
-    text(FaultKind::MissingMethod, -32600, "Invalid Request", "{detail}"),
-    text(FaultKind::NotInitialized, -32600, "Invalid Request", "{detail}"),
-    text(FaultKind::MethodNotFound, -32601, "Method not found", "Unknown method: {method}"),
-    text(FaultKind::InvalidParams, -32602, "Invalid params", "{detail}"),
-    text(FaultKind::InvalidArguments, -32602, "Invalid params", "{detail}"),
-    text(FaultKind::Internal, -32603, "Internal error", "{detail}"),
-    text(FaultKind::UnknownTool, -32001, "Tool not found", "Tool '{tool}' does not exist"),
-    text(
+    protocol_error(FaultKind::Parse, -32700, "Parse error"),
+    protocol_error_with_text(FaultKind::InvalidRequest, -32600, "Invalid Request", "{detail}"),
+    protocol_error_with_text(FaultKind::MissingMethod, -32600, "Invalid Request", "{detail}"),
+    protocol_error_with_text(FaultKind::NotInitialized, -32600, "Invalid Request", "{detail}"),
+    protocol_error_with_text(
+        FaultKind::MethodNotFound,
+        -32601,
+        "Method not found",
+        "Unknown method: {method}",
+    ),
+    protocol_error_with_text(FaultKind::InvalidParams, -32602, "Invalid params", "{detail}"),
+    protocol_error_with_text(FaultKind::InvalidArguments, -32602, "Invalid params", "{detail}"),
+    protocol_error_with_text(FaultKind::Internal, -32603, "Internal error", "{detail}"),
+    protocol_error_with_text(
+        FaultKind::UnknownTool,
+        -32001,
+        "Tool not found",
+        "Tool '{tool}' does not exist",
+    ),
+    protocol_error_with_text(
         FaultKind::ResourceNotFound,
         -32002,
         "Resource not found",
         "Resource '{uri}' does not exist",
     ),
-    text(FaultKind::UnknownPrompt, -32003, "Prompt not found", "Prompt '{prompt}' does not exist"),
-    text(FaultKind::ToolFailed, -32004, "Tool execution failed", "{detail}"),
-    text(FaultKind::ToolPanicked, -32004, "Tool execution failed", "{detail}"),
-    text(FaultKind::InputRefused, -32004, "Tool execution failed", "{detail}"),
-    text(FaultKind::ResourceDenied, -32005, "Resource access denied", "{uri}"),
+    protocol_error_with_text(
+        FaultKind::UnknownPrompt,
+        -32003,
+        "Prompt not found",
+        "Prompt '{prompt}' does not exist",
+    ),
+    protocol_error_with_text(FaultKind::ToolFailed, -32004, "Tool execution failed", "{detail}"),
+    protocol_error_with_text(FaultKind::ToolPanicked, -32004, "Tool execution failed", "{detail}"),
+    protocol_error_with_text(FaultKind::InputRefused, -32004, "Tool execution failed", "{detail}"),
+    protocol_error_with_text(FaultKind::ResourceDenied, -32005, "Resource access denied", "{uri}"),
 ];
 
 const MCP_CHAIN_CLAUSES: &[Clause] = &[
@@ -262,10 +278,10 @@ fn bossman() -> Dialect {
         base: Revision::V2025_03_26,
         stateless: false,
         handshake: true,
-        version: VersionAnswer::Fixed("2025-03-26".into()),
-        initialized_aliases: words(&[]),
+        version: VersionPolicy::Fixed("2025-03-26".into()),
+        initialized_aliases: dialect_texts(&[]),
         lifecycle: Lifecycle::Strict,
-        repeated_initialize: Repeated::Refuse,
+        repeated_initialize: RepeatedInitializePolicy::Refuse,
         methods: Some(MethodSet::of(&[
             Method::Initialize,
             Method::Initialized,
@@ -276,24 +292,24 @@ fn bossman() -> Dialect {
             Method::SetLevel,
         ])),
         capabilities: CapabilityShape::Plain,
-        advertise: Some(words(&[Cow::Borrowed("tools"), Cow::Borrowed("logging")])),
-        definitions: Definitions::Plain,
+        advertise: Some(dialect_texts(&[Cow::Borrowed("tools"), Cow::Borrowed("logging")])),
+        definitions: DefinitionDetail::Plain,
         errors: Cow::Borrowed(BOSSMAN_ERRORS),
         ids: IdNumbers::Any,
-        unreadable_id: IdAbsence::Null,
-        batch: Batch::Accept,
-        is_error: IsError::Always,
+        unreadable_id: UnreadableIdPolicy::Null,
+        batch: BatchPolicy::Accept,
+        is_error: IsErrorPolicy::Always,
         paging: false,
-        schemas: SchemaStyle::Closed,
+        schemas: SchemaPolicy::Closed,
         ..spec()
     }
 }
 
 const BOSSMAN_ERRORS: &[ErrorRow] = &[
-    plain(FaultKind::InvalidArguments, -32602, "Invalid params: {detail}"),
+    protocol_error(FaultKind::InvalidArguments, -32602, "Invalid params: {detail}"),
     ErrorRow::fixed(
         FaultKind::ToolPanicked,
-        Channel::ToolResult { otherwise: -32603 },
+        ErrorChannel::ToolResult { fallback_code: -32603 },
         "error: {detail}",
         DataShape::None,
     ),
@@ -336,7 +352,7 @@ fn fpf_governance() -> Dialect {
         stateless: false,
         handshake: true,
         lifecycle: Lifecycle::None,
-        unreadable_id: IdAbsence::Null,
+        unreadable_id: UnreadableIdPolicy::Null,
         ..spec()
     }
 }
@@ -356,8 +372,8 @@ fn buddyboss() -> Dialect {
         base: Revision::V2025_11_25,
         stateless: false,
         handshake: true,
-        version: VersionAnswer::Fixed("2025-11-25".into()),
-        initialize_requires: words(&[]),
+        version: VersionPolicy::Fixed("2025-11-25".into()),
+        initialize_requires: dialect_texts(&[]),
         lifecycle: Lifecycle::None,
         methods: Some(MethodSet::of(&[
             Method::Initialize,
@@ -366,12 +382,12 @@ fn buddyboss() -> Dialect {
             Method::CallTool,
         ])),
         capabilities: CapabilityShape::Plain,
-        advertise: Some(words(&[Cow::Borrowed("tools")])),
+        advertise: Some(dialect_texts(&[Cow::Borrowed("tools")])),
         errors: Cow::Borrowed(BUDDYBOSS_ERRORS),
-        null_id: NullId::Notification,
-        refused_id: RefusedId::Null,
-        unreadable_id: IdAbsence::Null,
-        batch: Batch::Refuse,
+        null_id: NullIdPolicy::Notification,
+        refused_id: RejectedIdPolicy::Null,
+        unreadable_id: UnreadableIdPolicy::Null,
+        batch: BatchPolicy::Refuse,
         paging: false,
         event_streams: false,
         error_statuses: false,
@@ -380,17 +396,17 @@ fn buddyboss() -> Dialect {
 }
 
 const BUDDYBOSS_ERRORS: &[ErrorRow] = &[
-    plain(FaultKind::Parse, -32700, "Parse error"),
-    plain(FaultKind::InvalidRequest, -32600, "Invalid Request"),
-    plain(FaultKind::MissingMethod, -32601, "Method not found"),
-    plain(FaultKind::MethodNotFound, -32601, "Method not found"),
-    plain(FaultKind::InvalidParams, -32602, "Invalid params"),
-    plain(FaultKind::Internal, -32603, "Internal error"),
-    plain(FaultKind::UnknownTool, -32602, "Tool not found: {tool}"),
-    told(FaultKind::InvalidArguments, -32602, "Error: {detail}"),
-    told(FaultKind::ToolFailed, -32000, "Error: {detail}"),
-    plain(FaultKind::ToolPanicked, -32000, "Tool execution failed"),
-    plain(FaultKind::BackendUnavailable, -32002, "BuddyBoss not available"),
+    protocol_error(FaultKind::Parse, -32700, "Parse error"),
+    protocol_error(FaultKind::InvalidRequest, -32600, "Invalid Request"),
+    protocol_error(FaultKind::MissingMethod, -32601, "Method not found"),
+    protocol_error(FaultKind::MethodNotFound, -32601, "Method not found"),
+    protocol_error(FaultKind::InvalidParams, -32602, "Invalid params"),
+    protocol_error(FaultKind::Internal, -32603, "Internal error"),
+    protocol_error(FaultKind::UnknownTool, -32602, "Tool not found: {tool}"),
+    tool_result(FaultKind::InvalidArguments, -32602, "Error: {detail}"),
+    tool_result(FaultKind::ToolFailed, -32000, "Error: {detail}"),
+    protocol_error(FaultKind::ToolPanicked, -32000, "Tool execution failed"),
+    protocol_error(FaultKind::BackendUnavailable, -32002, "BuddyBoss not available"),
 ];
 
 const BUDDYBOSS_CLAUSES: &[Clause] = &[
@@ -417,22 +433,32 @@ const fn clause(field: &'static str, demand: &'static str) -> Clause {
     Clause { field, demand }
 }
 
-const fn words(list: &'static [Word]) -> Cow<'static, [Word]> {
+const fn dialect_texts(list: &'static [DialectText]) -> Cow<'static, [DialectText]> {
     Cow::Borrowed(list)
 }
 
-const fn plain(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {
+const fn protocol_error(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {
     row(kind, code, message, DataShape::None)
 }
 
-const fn told(kind: FaultKind, otherwise: i32, message: &'static str) -> ErrorRow {
-    ErrorRow::fixed(kind, Channel::ToolResult { otherwise }, message, DataShape::None)
+const fn tool_result(kind: FaultKind, otherwise: i32, message: &'static str) -> ErrorRow {
+    ErrorRow::fixed(
+        kind,
+        ErrorChannel::ToolResult { fallback_code: otherwise },
+        message,
+        DataShape::None,
+    )
 }
 
-const fn text(kind: FaultKind, code: i32, message: &'static str, data: &'static str) -> ErrorRow {
+const fn protocol_error_with_text(
+    kind: FaultKind,
+    code: i32,
+    message: &'static str,
+    data: &'static str,
+) -> ErrorRow {
     row(kind, code, message, DataShape::Text(Cow::Borrowed(data)))
 }
 
 const fn row(kind: FaultKind, code: i32, message: &'static str, data: DataShape) -> ErrorRow {
-    ErrorRow::fixed(kind, Channel::Protocol(code), message, data)
+    ErrorRow::fixed(kind, ErrorChannel::ProtocolError(code), message, data)
 }

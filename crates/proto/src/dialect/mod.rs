@@ -12,21 +12,21 @@ use core::fmt;
 
 use crate::fault::{COMMON_ERRORS, ErrorRow, FaultKind};
 use crate::method::{Method, MethodSet};
-use crate::revision::{Era, Revision, Rules, Tasks, UnreadableId};
+use crate::revision::{Era, Revision, Rules, TaskModel, UnreadableId};
 use crate::wire::{Id, IdError};
 
-pub use builtin::{BUILTIN, Clause, builtin};
+pub use builtin::{BUILTIN_NAMES, Clause, builtin};
 
 /// A word of a dialect: constant or loaded.
-pub type Word = Cow<'static, str>;
+pub type DialectText = Cow<'static, str>;
 
 /// How one deployment speaks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dialect {
     /// Its name in configuration files.
-    pub name: Word,
+    pub name: DialectText,
     /// One sentence for people.
-    pub about: Word,
+    pub about: DialectText,
     /// The revision that holds before anything is negotiated, and where nothing is.
     pub base: Revision,
     /// Whether requests that carry version and capabilities in `_meta` are served without a handshake.
@@ -34,49 +34,49 @@ pub struct Dialect {
     /// Whether a conversation may be opened by a handshake.
     pub handshake: bool,
     /// The version that `initialize` answers with.
-    pub version: VersionAnswer,
+    pub version: VersionPolicy,
     /// Members that `initialize` must carry; `clientInfo.name` reaches into an object.
-    pub initialize_requires: Cow<'static, [Word]>,
+    pub initialize_requires: Cow<'static, [DialectText]>,
     /// What must have happened before work is done.
     pub lifecycle: Lifecycle,
     /// Names of the notification that ends the handshake, besides the standard one.
-    pub initialized_aliases: Cow<'static, [Word]>,
+    pub initialized_aliases: Cow<'static, [DialectText]>,
     /// The notification that a client ends the handshake with; `None` where there is none.
-    pub confirmation: Option<Word>,
+    pub confirmation: Option<DialectText>,
     /// What a second `initialize` does.
-    pub repeated_initialize: Repeated,
+    pub repeated_initialize: RepeatedInitializePolicy,
     /// What a client may send; `None` leaves it to the revision.
     pub methods: Option<MethodSet>,
     /// How capabilities are written.
     pub capabilities: CapabilityShape,
     /// The capabilities that are always shown; `None` shows what the server has.
-    pub advertise: Option<Cow<'static, [Word]>>,
+    pub advertise: Option<Cow<'static, [DialectText]>>,
     /// Capabilities that are never shown.
-    pub conceal: Cow<'static, [Word]>,
+    pub conceal: Cow<'static, [DialectText]>,
     /// How much of a tool's definition is announced.
-    pub definitions: Definitions,
+    pub definitions: DefinitionDetail,
     /// Errors that this dialect writes differently from its revision.
     pub errors: Cow<'static, [ErrorRow]>,
     /// Which numbers may be ids.
     pub ids: IdNumbers,
     /// What a message without an id is.
-    pub missing_id: MissingId,
+    pub missing_id: MissingIdPolicy,
     /// What a message with a null id is.
-    pub null_id: NullId,
+    pub null_id: NullIdPolicy,
     /// The id in the answer to a message that is refused as a whole although its id can be read.
-    pub refused_id: RefusedId,
+    pub refused_id: RejectedIdPolicy,
     /// What stands for an id that could not be read.
-    pub unreadable_id: IdAbsence,
+    pub unreadable_id: UnreadableIdPolicy,
     /// What an array of messages is.
-    pub batch: Batch,
+    pub batch: BatchPolicy,
     /// Whether a tool call must carry `arguments`.
     pub arguments_required: bool,
     /// When a tool result carries `isError`.
-    pub is_error: IsError,
+    pub is_error: IsErrorPolicy,
     /// Whether lists are cut into pages.
     pub paging: bool,
     /// What is done to the `additionalProperties` of announced schemas.
-    pub schemas: SchemaStyle,
+    pub schemas: SchemaPolicy,
     /// The longest message that is read, in bytes.
     pub max_message: usize,
     /// Whether answers over HTTP may be streams of events, for clients that take them.
@@ -89,11 +89,11 @@ pub struct Dialect {
 
 /// The version that `initialize` answers with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VersionAnswer {
+pub enum VersionPolicy {
     /// The one proposed if it is known, else the newest one with a handshake.
     Negotiate,
     /// Always this one.
-    Fixed(Word),
+    Fixed(DialectText),
 }
 
 /// What must have happened before work is done.
@@ -109,7 +109,7 @@ pub enum Lifecycle {
 
 /// What a second `initialize` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeated {
+pub enum RepeatedInitializePolicy {
     /// It opens the conversation anew.
     Accept,
     /// It is refused, and the first one stands.
@@ -124,12 +124,12 @@ pub enum CapabilityShape {
     /// Empty objects: changes are not announced.
     Plain,
     /// Booleans, with these further flags.
-    Flags(Cow<'static, [(Word, bool)]>),
+    Flags(Cow<'static, [(DialectText, bool)]>),
 }
 
 /// How much of a tool's definition is announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Definitions {
+pub enum DefinitionDetail {
     /// All that there is.
     Full,
     /// Name, description and the schema of the arguments.
@@ -147,7 +147,7 @@ pub enum IdNumbers {
 
 /// What a message without an id is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MissingId {
+pub enum MissingIdPolicy {
     /// A notification.
     Notification,
     /// An invalid request.
@@ -156,7 +156,7 @@ pub enum MissingId {
 
 /// What a message with a null id is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NullId {
+pub enum NullIdPolicy {
     /// An invalid request, as MCP says.
     Refuse,
     /// A notification.
@@ -165,7 +165,7 @@ pub enum NullId {
 
 /// The id in the answer to a refused message whose id can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusedId {
+pub enum RejectedIdPolicy {
     /// The message's own.
     Echo,
     /// Always null.
@@ -174,7 +174,7 @@ pub enum RefusedId {
 
 /// What stands for an id that could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IdAbsence {
+pub enum UnreadableIdPolicy {
     /// What the revision says.
     ByRevision,
     /// `"id":null`.
@@ -183,7 +183,7 @@ pub enum IdAbsence {
 
 /// What an array of messages is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Batch {
+pub enum BatchPolicy {
     /// What the negotiated revision says.
     ByRevision,
     /// A batch.
@@ -194,7 +194,7 @@ pub enum Batch {
 
 /// When a tool result carries `isError`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IsError {
+pub enum IsErrorPolicy {
     /// Always.
     Always,
     /// Only when it is true.
@@ -205,7 +205,7 @@ pub enum IsError {
 
 /// What is done to the `additionalProperties` of announced schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SchemaStyle {
+pub enum SchemaPolicy {
     /// Schemas are announced as the tool wrote them.
     AsWritten,
     /// `additionalProperties: false` and `required` are added to each object schema that lacks them.
@@ -228,7 +228,8 @@ impl Dialect {
     /// The method of that name, if this dialect has it under these rules.
     pub fn method(&self, name: &str, rules: &Rules) -> Option<Method> {
         let aliased = || self.initialized_aliases.iter().any(|alias| alias == name);
-        let method = Method::named(name).or_else(|| aliased().then_some(Method::Initialized))?;
+        let method =
+            Method::from_name(name).or_else(|| aliased().then_some(Method::Initialized))?;
         let methods = match rules.era {
             Era::Handshake => self.methods.unwrap_or(rules.methods),
             Era::Stateless => rules.methods,
@@ -238,11 +239,11 @@ impl Dialect {
 
     /// The revisions that are served, newest first.
     pub fn revisions(&self) -> impl Iterator<Item = Revision> {
-        Revision::ALL.into_iter().rev().filter(|revision| self.serves(revision.rules().era))
+        Revision::ALL.into_iter().rev().filter(|revision| self.serves_era(revision.rules().era))
     }
 
     /// Whether conversations of this era are served.
-    pub fn serves(&self, era: Era) -> bool {
+    pub fn serves_era(&self, era: Era) -> bool {
         match era {
             Era::Handshake => self.handshake,
             Era::Stateless => self.stateless,
@@ -250,7 +251,7 @@ impl Dialect {
     }
 
     /// How a kind of fault is written under these rules.
-    pub fn error(&self, kind: FaultKind, rules: &'static Rules) -> &ErrorRow {
+    pub fn error_row(&self, kind: FaultKind, rules: &'static Rules) -> &ErrorRow {
         let special = |kind: FaultKind| {
             let mut rows = self.errors.iter().chain(rules.errors);
             rows.find(|row| row.kind == kind)
@@ -264,13 +265,13 @@ impl Dialect {
     /// What stands for an id that could not be read.
     pub fn unreadable_id(&self, rules: &Rules) -> UnreadableId {
         match self.unreadable_id {
-            IdAbsence::ByRevision => rules.unreadable_id,
-            IdAbsence::Null => UnreadableId::Null,
+            UnreadableIdPolicy::ByRevision => rules.unreadable_id,
+            UnreadableIdPolicy::Null => UnreadableId::Null,
         }
     }
 
     /// Reads an id.
-    pub fn id(&self, raw: &str) -> Result<Id, IdError> {
+    pub fn parse_id(&self, raw: &str) -> Result<Id, IdError> {
         match self.ids {
             IdNumbers::Integers => Id::parse(raw),
             IdNumbers::Any => Id::parse_number(raw),
@@ -280,15 +281,15 @@ impl Dialect {
     /// Whether an array of messages is a batch under these rules.
     pub fn accepts_batches(&self, rules: &Rules) -> bool {
         match self.batch {
-            Batch::ByRevision => rules.batches,
-            Batch::Accept => true,
-            Batch::Refuse => false,
+            BatchPolicy::ByRevision => rules.batches,
+            BatchPolicy::Accept => true,
+            BatchPolicy::Refuse => false,
         }
     }
 
     /// Whether a capability is shown, given whether the server has it.
-    pub fn shows(&self, capability: &str, has: bool) -> bool {
-        let listed = |words: &[Word]| words.iter().any(|word| word == capability);
+    pub fn shows_capability(&self, capability: &str, has: bool) -> bool {
+        let listed = |words: &[DialectText]| words.iter().any(|word| word == capability);
         match &self.advertise {
             Some(always) => listed(always),
             None => has && !listed(&self.conceal),
@@ -297,8 +298,8 @@ impl Dialect {
 
     /// Whether calls may become tasks under these rules, if the server has tools for it.
     pub fn has_tasks(&self, rules: &Rules) -> bool {
-        rules.tasks != Tasks::Absent
-            && self.shows("tasks", true)
+        rules.tasks != TaskModel::Absent
+            && self.shows_capability("tasks", true)
             && self.method(Method::GetTask.name(), rules).is_some()
     }
 
@@ -308,12 +309,12 @@ impl Dialect {
     }
 
     /// Refuses a dialect that contradicts itself.
-    pub fn check(&self) -> Result<(), DialectError> {
+    pub fn validate(&self) -> Result<(), DialectError> {
         let mut problems = Vec::new();
         if self.name.is_empty() {
             problems.push("`name` is empty");
         }
-        if self.version == VersionAnswer::Fixed("".into()) {
+        if self.version == VersionPolicy::Fixed("".into()) {
             problems.push("`version` is empty");
         }
         let handshake = self.base.rules().era == Era::Handshake;
@@ -327,7 +328,7 @@ impl Dialect {
         if self.lifecycle == Lifecycle::Strict && !has(Method::Initialized) {
             problems.push("`lifecycle` is strict, but `methods` has no notifications/initialized");
         }
-        if self.missing_id == MissingId::Refuse && self.lifecycle == Lifecycle::Strict {
+        if self.missing_id == MissingIdPolicy::Refuse && self.lifecycle == Lifecycle::Strict {
             problems.push(
                 "`lifecycle` is strict and waits for a notification that `missing_id` refuses",
             );
@@ -338,7 +339,7 @@ impl Dialect {
         if !self.handshake && !self.stateless {
             problems.push("neither `handshake` nor `stateless` is served, so nothing is");
         }
-        if has_repeats(&self.errors) {
+        if has_duplicate_rows(&self.errors) {
             problems.push("`errors` names a kind twice");
         }
         match problems.first() {
@@ -348,7 +349,7 @@ impl Dialect {
     }
 }
 
-fn has_repeats(rows: &[ErrorRow]) -> bool {
+fn has_duplicate_rows(rows: &[ErrorRow]) -> bool {
     let repeated = |(position, row): (usize, &ErrorRow)| {
         rows[..position].iter().any(|earlier| earlier.kind == row.kind)
     };
@@ -378,10 +379,10 @@ mod tests {
 
     #[test]
     fn every_builtin_dialect_is_free_of_contradictions() {
-        for name in BUILTIN {
+        for name in BUILTIN_NAMES {
             let dialect = builtin(name).unwrap();
             assert_eq!(dialect.name, *name);
-            dialect.check().unwrap();
+            dialect.validate().unwrap();
         }
     }
 
@@ -389,7 +390,7 @@ mod tests {
     fn a_strict_lifecycle_without_its_notification_is_refused() {
         let mut dialect = builtin("bossman").unwrap();
         dialect.methods = Some(MethodSet::of(&[Method::Initialize, Method::ListTools]));
-        assert!(dialect.check().unwrap_err().problem.contains("notifications/initialized"));
+        assert!(dialect.validate().unwrap_err().problem.contains("notifications/initialized"));
     }
 
     #[test]
@@ -398,21 +399,22 @@ mod tests {
         let bossman = builtin("bossman").unwrap();
         let old = Revision::V2025_03_26.rules();
         let new = Revision::V2025_11_25.rules();
-        let code =
-            |dialect: &Dialect, rules| dialect.error(FaultKind::InvalidArguments, rules).channel;
-        use crate::fault::Channel;
-        assert_eq!(code(&spec, old), Channel::Protocol(-32602));
-        assert_eq!(code(&spec, new), Channel::ToolResult { otherwise: -32602 });
-        assert_eq!(code(&bossman, new), Channel::Protocol(-32602));
+        let code = |dialect: &Dialect, rules| {
+            dialect.error_row(FaultKind::InvalidArguments, rules).channel
+        };
+        use crate::fault::ErrorChannel;
+        assert_eq!(code(&spec, old), ErrorChannel::ProtocolError(-32602));
+        assert_eq!(code(&spec, new), ErrorChannel::ToolResult { fallback_code: -32602 });
+        assert_eq!(code(&bossman, new), ErrorChannel::ProtocolError(-32602));
     }
 
     #[test]
     fn what_is_withheld_is_told_apart_only_where_a_dialect_has_words_for_it() {
-        for name in BUILTIN {
+        for name in BUILTIN_NAMES {
             let dialect = builtin(name).unwrap();
             for revision in Revision::ALL {
                 let row = |kind| {
-                    let row = dialect.error(kind, revision.rules());
+                    let row = dialect.error_row(kind, revision.rules());
                     (row.channel, row.message.clone(), row.data.clone())
                 };
                 let is_told = row(FaultKind::ResourceDenied) != row(FaultKind::ResourceNotFound);
@@ -425,15 +427,15 @@ mod tests {
 
     #[test]
     fn what_no_client_can_cause_has_the_code_of_document_004() {
-        use crate::fault::{Channel, Fault};
+        use crate::fault::{ErrorChannel, Fault};
         let buddyboss = builtin("buddyboss").unwrap();
         let told = |kind| {
-            let row = buddyboss.error(kind, buddyboss.base_rules());
-            (row.channel, row.message(&Fault::new(kind, "secret detail")))
+            let row = buddyboss.error_row(kind, buddyboss.base_rules());
+            (row.channel, row.format_message(&Fault::new(kind, "secret detail")))
         };
-        let internal = (Channel::Protocol(-32603), "Internal error".into());
+        let internal = (ErrorChannel::ProtocolError(-32603), "Internal error".into());
         assert_eq!(told(FaultKind::Internal), internal);
-        let panicked = (Channel::Protocol(-32000), "Tool execution failed".into());
+        let panicked = (ErrorChannel::ProtocolError(-32000), "Tool execution failed".into());
         assert_eq!(told(FaultKind::ToolPanicked), panicked);
     }
 

@@ -4,16 +4,16 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{key, raw_member, text_member};
+use super::{write_key, write_raw_member, write_text_member};
 use crate::dialect::Dialect;
-use crate::fault::{Channel, ErrorRow, Fault, FaultKind};
+use crate::fault::{ErrorChannel, ErrorRow, Fault, FaultKind};
 use crate::revision::{Rules, UnreadableId};
 use crate::wire::Id;
 
-const OPEN: &[u8] = br#"{"jsonrpc":"2.0""#;
+const ENVELOPE_START: &[u8] = br#"{"jsonrpc":"2.0""#;
 
 /// Writes a response whose result `body` writes.
-pub(crate) fn response(out: &mut Vec<u8>, id: &Id, body: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn write_response(out: &mut Vec<u8>, id: &Id, body: impl FnOnce(&mut Vec<u8>)) {
     // The most common frame: written in as few steps as there are parts.
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id.raw().as_bytes());
@@ -30,13 +30,13 @@ pub(crate) fn write_error(
     dialect: &Dialect,
     rules: &'static Rules,
 ) {
-    out.extend_from_slice(OPEN);
+    out.extend_from_slice(ENVELOPE_START);
     match (id, dialect.unreadable_id(rules)) {
-        (Some(id), _) => raw_member(out, "id", id.raw()),
-        (None, UnreadableId::Null) => raw_member(out, "id", "null"),
+        (Some(id), _) => write_raw_member(out, "id", id.raw()),
+        (None, UnreadableId::Null) => write_raw_member(out, "id", "null"),
         (None, UnreadableId::Omit) => {}
     }
-    key(out, "error");
+    write_key(out, "error");
     write_fault(out, fault, dialect, rules);
     out.push(b'}');
 }
@@ -48,22 +48,23 @@ pub(super) fn write_fault(
     dialect: &Dialect,
     rules: &'static Rules,
 ) {
-    let row = dialect.error(fault.kind, rules);
-    let (Channel::Protocol(code) | Channel::ToolResult { otherwise: code }) = row.channel;
+    let row = dialect.error_row(fault.kind, rules);
+    let (ErrorChannel::ProtocolError(code) | ErrorChannel::ToolResult { fallback_code: code }) =
+        row.channel;
     out.push(b'{');
-    match told_code(fault, i64::from(code), dialect, rules) {
+    match foreign_code(fault, i64::from(code), dialect, rules) {
         Some(code) => {
-            raw_member(out, "code", &format!("{code}"));
-            text_member(out, "message", &fault.detail);
+            write_raw_member(out, "code", &format!("{code}"));
+            write_text_member(out, "message", &fault.detail);
             if let Some(data) = &fault.data {
-                raw_member(out, "data", data.as_str());
+                write_raw_member(out, "data", data.as_str());
             }
         }
         None => {
-            raw_member(out, "code", &format!("{code}"));
-            text_member(out, "message", &row.message(fault));
-            if let Some(data) = told_data(row, fault) {
-                raw_member(out, "data", &data);
+            write_raw_member(out, "code", &format!("{code}"));
+            write_text_member(out, "message", &row.format_message(fault));
+            if let Some(data) = error_data(row, fault) {
+                write_raw_member(out, "data", &data);
             }
         }
     }
@@ -72,58 +73,63 @@ pub(super) fn write_fault(
 
 /// The code of a fault that is told as another server told it: where the peer writes such a fault with the same
 /// code, or where the code means nothing to it.
-fn told_code(fault: &Fault, row: i64, dialect: &Dialect, rules: &Rules) -> Option<i64> {
+fn foreign_code(fault: &Fault, row: i64, dialect: &Dialect, rules: &Rules) -> Option<i64> {
     let code = fault.foreign_code?;
     let has_own = dialect.errors.iter().any(|row| row.kind == fault.kind);
     let is_reserved = (-32099..=-32000).contains(&code);
-    let means_nothing = !is_reserved || !rules.codes_reserved && dialect.errors.is_empty();
+    let means_nothing = !is_reserved || !rules.reserved_error_codes && dialect.errors.is_empty();
     let is_foreign = fault.kind == FaultKind::Foreign && means_nothing;
     (is_foreign || !has_own && code == row).then_some(code)
 }
 
 /// The data; a code that the peer would misunderstand is told in it.
-fn told_data(row: &ErrorRow, fault: &Fault) -> Option<String> {
+fn error_data(row: &ErrorRow, fault: &Fault) -> Option<String> {
     match (fault.kind, fault.foreign_code) {
         (FaultKind::Foreign, Some(code)) => {
             let given =
                 fault.data.as_ref().map(|data| format!(r#","upstreamData":{}"#, data.as_str()));
             Some(format!(r#"{{"upstreamCode":{code}{}}}"#, given.unwrap_or_default()))
         }
-        _ => row.data(fault),
+        _ => row.format_data(fault),
     }
 }
 
-/// Writes a notification whose params' members `body` writes, each beginning with [`key`].
-pub(crate) fn notification(out: &mut Vec<u8>, method: &str, body: impl FnOnce(&mut Vec<u8>)) {
-    out.extend_from_slice(OPEN);
-    text_member(out, "method", method);
-    params(out, body);
+/// Writes a notification whose params' members `body` writes, each beginning with [`write_key`].
+pub(crate) fn write_notification(out: &mut Vec<u8>, method: &str, body: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(ENVELOPE_START);
+    write_text_member(out, "method", method);
+    write_params(out, body);
     out.push(b'}');
 }
 
-/// Writes a request whose params' members `body` writes, each beginning with [`key`].
-pub(crate) fn call(out: &mut Vec<u8>, id: u64, method: &str, body: impl FnOnce(&mut Vec<u8>)) {
-    out.extend_from_slice(OPEN);
-    raw_member(out, "id", &format!("{id}"));
-    text_member(out, "method", method);
-    params(out, body);
+/// Writes a request whose params' members `body` writes, each beginning with [`write_key`].
+pub(crate) fn write_client_request(
+    out: &mut Vec<u8>,
+    id: u64,
+    method: &str,
+    body: impl FnOnce(&mut Vec<u8>),
+) {
+    out.extend_from_slice(ENVELOPE_START);
+    write_raw_member(out, "id", &format!("{id}"));
+    write_text_member(out, "method", method);
+    write_params(out, body);
     out.push(b'}');
 }
 
 /// Writes an error response to a request of the server.
-pub(crate) fn refusal(out: &mut Vec<u8>, id: &Id, code: i64, message: &str) {
-    out.extend_from_slice(OPEN);
-    raw_member(out, "id", id.raw());
-    key(out, "error");
+pub(crate) fn write_input_request_error(out: &mut Vec<u8>, id: &Id, code: i64, message: &str) {
+    out.extend_from_slice(ENVELOPE_START);
+    write_raw_member(out, "id", id.raw());
+    write_key(out, "error");
     out.push(b'{');
-    raw_member(out, "code", &format!("{code}"));
-    text_member(out, "message", message);
+    write_raw_member(out, "code", &format!("{code}"));
+    write_text_member(out, "message", message);
     out.extend_from_slice(b"}}");
 }
 
-fn params(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+fn write_params(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
-    key(out, "params");
+    write_key(out, "params");
     out.push(b'{');
     let opened = out.len();
     body(out);
@@ -134,18 +140,18 @@ fn params(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// Writes a request of the server.
-pub(crate) fn request(out: &mut Vec<u8>, id: &Id, method: &str, params: Option<&str>) {
-    out.extend_from_slice(OPEN);
-    raw_member(out, "id", id.raw());
-    text_member(out, "method", method);
+pub(crate) fn write_server_request(out: &mut Vec<u8>, id: &Id, method: &str, params: Option<&str>) {
+    out.extend_from_slice(ENVELOPE_START);
+    write_raw_member(out, "id", id.raw());
+    write_text_member(out, "method", method);
     if let Some(params) = params {
-        raw_member(out, "params", params);
+        write_raw_member(out, "params", params);
     }
     out.push(b'}');
 }
 
 /// Line ends inside a frame can only be white space of somebody's JSON: strings hold none.
-pub(crate) fn keep_on_one_line(frame: &mut [u8]) {
+pub(crate) fn replace_line_ends(frame: &mut [u8]) {
     let mut start = 0;
     while let Some(found) = memchr::memchr2(b'\n', b'\r', &frame[start..]) {
         frame[start + found] = b' ';

@@ -2,20 +2,22 @@
 
 use alloc::vec::Vec;
 
-use super::card::write_card;
-use super::relay::write_relayed;
+use super::relayed_result::write_relayed;
+use super::server_info::write_server_info;
 use super::task::{write_task, write_task_head};
-use super::{comma, data, foreign_key, key, raw_member, text_member};
-use crate::adapt::{lower_blocks, lower_structured};
-use crate::dialect::{Dialect, IsError};
+use super::{
+    write_comma, write_data, write_foreign_key, write_key, write_raw_member, write_text_member,
+};
+use crate::adapt::{lower_blocks, lower_structured_content};
+use crate::dialect::{Dialect, IsErrorPolicy};
 use crate::meta;
 use crate::model::{CacheHints, Content, ToolResult};
-use crate::op::{Filter, Page, Payload, TaskPage};
-use crate::revision::{Rules, Tasks};
+use crate::operation::{Page, Payload, SubscriptionFilter, TaskPage};
+use crate::revision::{Rules, TaskModel};
 use crate::wire::{Object, Raw, quote};
 
 /// What a result is written for.
-pub(crate) struct Target<'a> {
+pub(crate) struct ResultTarget<'a> {
     pub(crate) dialect: &'a Dialect,
     pub(crate) rules: &'static Rules,
     /// The version that `initialize` answers with.
@@ -27,7 +29,7 @@ pub(crate) struct Target<'a> {
 }
 
 /// Writes a whole result object; `members` writes what is particular to it.
-pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
+pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &ResultTarget<'_>) {
     if let Payload::Relayed(relayed) = payload {
         return write_relayed(out, relayed.clone(), target);
     }
@@ -39,8 +41,8 @@ pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &Target
     out.extend_from_slice(opening);
     write_payload(out, payload, target);
     if let Some(hints) = cache_hints(payload).filter(|_| target.rules.cache_hints) {
-        raw_member(out, "ttlMs", &alloc::format!("{}", hints.ttl_ms));
-        text_member(out, "cacheScope", if hints.public { "public" } else { "private" });
+        write_raw_member(out, "ttlMs", &alloc::format!("{}", hints.ttl_ms));
+        write_text_member(out, "cacheScope", if hints.public { "public" } else { "private" });
     }
     let own = match payload {
         Payload::Tool(result) => result.meta.as_ref(),
@@ -49,37 +51,37 @@ pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &Target
     match payload {
         // Who speaks for another server may do so in its name.
         Payload::Server(card) if target.identity.is_some() => {
-            let identity = Raw::of(&*card.identity);
-            write_meta(out, own, &Target { identity: Some(&identity), ..*target });
+            let identity = Raw::from_value(&*card.identity);
+            write_meta(out, own, &ResultTarget { identity: Some(&identity), ..*target });
         }
         _ => write_meta(out, own, target),
     }
     out.push(b'}');
 }
 
-fn write_payload(out: &mut Vec<u8>, payload: &Payload, target: &Target<'_>) {
+fn write_payload(out: &mut Vec<u8>, payload: &Payload, target: &ResultTarget<'_>) {
     match payload {
         Payload::Empty => {}
         Payload::Server(card) => {
-            write_card(out, card, target.version, target.dialect, target.rules);
+            write_server_info(out, card, target.version, target.dialect, target.rules);
         }
         Payload::Page(page) | Payload::Directory(page) => write_page(out, page, target.rules),
-        Payload::Skill(skill, _) => raw_member(out, "skill", skill.text(target.rules)),
+        Payload::Skill(skill, _) => write_raw_member(out, "skill", skill.text(target.rules)),
         Payload::Tool(result) => write_tool_result(out, result, target),
         Payload::Contents(contents, _) => {
-            key(out, "contents");
-            data(out, contents);
+            write_key(out, "contents");
+            write_data(out, contents);
         }
         Payload::Prompt(prompt) => write_prompt(out, prompt, target.rules),
         Payload::Completion(completion) => {
-            key(out, "completion");
-            data(out, completion);
+            write_key(out, "completion");
+            write_data(out, completion);
         }
         Payload::Listening(filter) => write_filter(out, filter),
         Payload::TaskCreated(task) => match target.rules.tasks {
-            Tasks::Extension => write_task_head(out, task, target),
-            Tasks::Wanted | Tasks::Absent => {
-                key(out, "task");
+            TaskModel::Extension => write_task_head(out, task, target),
+            TaskModel::ClientRequested | TaskModel::Absent => {
+                write_key(out, "task");
                 out.push(b'{');
                 write_task_head(out, task, target);
                 out.push(b'}');
@@ -102,23 +104,23 @@ fn cache_hints(payload: &Payload) -> Option<CacheHints> {
 }
 
 /// Writes `_meta`: what the result has of its own, and who the server is where results say so.
-pub(crate) fn write_meta(out: &mut Vec<u8>, own: Option<&Raw>, target: &Target<'_>) {
-    let own = own.and_then(Raw::object);
+pub(crate) fn write_meta(out: &mut Vec<u8>, own: Option<&Raw>, target: &ResultTarget<'_>) {
+    let own = own.and_then(Raw::as_object);
     let named = own.is_some_and(|own| own.get(meta::SERVER_INFO).is_some());
     let identity = target.identity.filter(|_| target.rules.identity_in_results && !named);
     if own.is_none() && identity.is_none() && target.related_task.is_none() {
         return;
     }
-    key(out, "_meta");
+    write_key(out, "_meta");
     out.push(b'{');
     if let Some(identity) = identity {
-        raw_member(out, meta::SERVER_INFO, identity.as_str());
+        write_raw_member(out, meta::SERVER_INFO, identity.as_str());
     }
     if let Some(id) = target.related_task {
         write_related_task(out, id);
     }
     for (name, value) in own.map(Object::members).into_iter().flatten() {
-        foreign_key(out, &name);
+        write_foreign_key(out, &name);
         out.extend_from_slice(value.as_bytes());
     }
     out.push(b'}');
@@ -126,57 +128,58 @@ pub(crate) fn write_meta(out: &mut Vec<u8>, own: Option<&Raw>, target: &Target<'
 
 /// Writes the member of `_meta` that names a task.
 pub(super) fn write_related_task(out: &mut Vec<u8>, id: &str) {
-    key(out, meta::RELATED_TASK);
+    write_key(out, meta::RELATED_TASK);
     out.push(b'{');
-    text_member(out, "taskId", id);
+    write_text_member(out, "taskId", id);
     out.push(b'}');
 }
 
-fn write_tasks(out: &mut Vec<u8>, page: &TaskPage, target: &Target<'_>) {
-    key(out, "tasks");
+fn write_tasks(out: &mut Vec<u8>, page: &TaskPage, target: &ResultTarget<'_>) {
+    write_key(out, "tasks");
     out.push(b'[');
     for task in &page.tasks {
-        comma(out);
+        write_comma(out);
         out.push(b'{');
         write_task_head(out, task, target);
         out.push(b'}');
     }
     out.push(b']');
     if let Some(next) = &page.next {
-        text_member(out, "nextCursor", next);
+        write_text_member(out, "nextCursor", next);
     }
 }
 
 fn write_page(out: &mut Vec<u8>, page: &Page, rules: &Rules) {
-    key(out, page.kind.member());
+    write_key(out, page.kind.member());
     // A long list is written once and not copied each time that the buffer grows.
     out.reserve(page.items.size(rules) + 256);
     out.push(b'[');
     page.items.write(out, rules);
     out.push(b']');
     if let Some(next) = &page.next {
-        text_member(out, "nextCursor", next);
+        write_text_member(out, "nextCursor", next);
     }
 }
 
-fn write_tool_result(out: &mut Vec<u8>, result: &ToolResult, target: &Target<'_>) {
+fn write_tool_result(out: &mut Vec<u8>, result: &ToolResult, target: &ResultTarget<'_>) {
     write_blocks(out, &lower_blocks(&result.content, target.rules));
     let structured = result.structured.as_ref();
-    if let Some(value) = structured.and_then(|value| lower_structured(value, target.rules)) {
-        raw_member(out, "structuredContent", &value);
+    if let Some(value) = structured.and_then(|value| lower_structured_content(value, target.rules))
+    {
+        write_raw_member(out, "structuredContent", &value);
     }
     let told = match target.dialect.is_error {
-        IsError::Always => true,
-        IsError::WhenTrue => result.is_error,
-        IsError::Never => false,
+        IsErrorPolicy::Always => true,
+        IsErrorPolicy::WhenTrue => result.is_error,
+        IsErrorPolicy::Never => false,
     };
     if told {
-        raw_member(out, "isError", if result.is_error { "true" } else { "false" });
+        write_raw_member(out, "isError", if result.is_error { "true" } else { "false" });
     }
 }
 
 fn write_blocks(out: &mut Vec<u8>, blocks: &[Content]) {
-    key(out, "content");
+    write_key(out, "content");
     out.push(b'[');
     for (position, block) in blocks.iter().enumerate() {
         if position > 0 {
@@ -189,7 +192,7 @@ fn write_blocks(out: &mut Vec<u8>, blocks: &[Content]) {
                 quote(out, text);
                 out.push(b'}');
             }
-            other => data(out, other),
+            other => write_data(out, other),
         }
     }
     out.push(b']');
@@ -197,28 +200,28 @@ fn write_blocks(out: &mut Vec<u8>, blocks: &[Content]) {
 
 fn write_prompt(out: &mut Vec<u8>, prompt: &crate::model::PromptResult, rules: &Rules) {
     if let Some(description) = &prompt.description {
-        text_member(out, "description", description);
+        write_text_member(out, "description", description);
     }
-    key(out, "messages");
+    write_key(out, "messages");
     out.push(b'[');
     for (position, message) in prompt.messages.iter().enumerate() {
         if position > 0 {
             out.push(b',');
         }
         out.push(b'{');
-        key(out, "role");
-        data(out, &message.role);
-        key(out, "content");
+        write_key(out, "role");
+        write_data(out, &message.role);
+        write_key(out, "content");
         let block = core::slice::from_ref(&message.content);
-        data(out, &lower_blocks(block, rules)[0]);
+        write_data(out, &lower_blocks(block, rules)[0]);
         out.push(b'}');
     }
     out.push(b']');
 }
 
 /// Writes `notifications`: the filter that is honoured.
-pub(crate) fn write_filter(out: &mut Vec<u8>, filter: &Filter) {
-    key(out, "notifications");
+pub(crate) fn write_filter(out: &mut Vec<u8>, filter: &SubscriptionFilter) {
+    write_key(out, "notifications");
     out.push(b'{');
     let lists = [
         ("toolsListChanged", filter.tools),
@@ -226,15 +229,15 @@ pub(crate) fn write_filter(out: &mut Vec<u8>, filter: &Filter) {
         ("resourcesListChanged", filter.resources),
     ];
     for (name, _) in lists.iter().filter(|(_, wanted)| *wanted) {
-        raw_member(out, name, "true");
+        write_raw_member(out, name, "true");
     }
     if !filter.uris.is_empty() {
-        key(out, "resourceSubscriptions");
-        data(out, &filter.uris);
+        write_key(out, "resourceSubscriptions");
+        write_data(out, &filter.uris);
     }
     if !filter.tasks.is_empty() {
-        key(out, "taskIds");
-        data(out, &filter.tasks);
+        write_key(out, "taskIds");
+        write_data(out, &filter.tasks);
     }
     out.push(b'}');
 }

@@ -5,7 +5,7 @@ use core::mem;
 
 use memchr::memchr;
 
-use super::KEPT_CAPACITY;
+use super::RETAINED_CAPACITY;
 
 /// Cuts a byte stream into lines.
 ///
@@ -15,26 +15,26 @@ use super::KEPT_CAPACITY;
 /// no difference.
 ///
 /// ```
-/// use creole_proto::framing::{Line, Lines};
+/// use creole_proto::framing::{FramedLine, LineDecoder};
 ///
-/// let mut lines = Lines::new(1024);
+/// let mut lines = LineDecoder::new(1024);
 /// let mut seen = Vec::new();
 /// for mut chunk in [&b"{}\r\n\n{\"a\""[..], b":1}\n"] {
-///     while let Some(Line::Complete(line)) = lines.next(&mut chunk) {
+///     while let Some(FramedLine::Complete(line)) = lines.next(&mut chunk) {
 ///         seen.push(line.to_vec());
 ///     }
 /// }
 /// assert_eq!(seen, [&b"{}"[..], b"{\"a\":1}"]);
 /// ```
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineDecoder {
     limit: usize,
     /// The start of a line whose end has not arrived; never holds a newline.
     pending: Vec<u8>,
     /// Whether `pending` was handed out as a line and is to be emptied.
-    spent: bool,
+    is_pending_returned: bool,
     /// Whether the rest of an overlong line is being dropped.
-    dropping: bool,
+    is_dropping: bool,
     /// Whether the end of an overlong line is still to be reported.
     has_ended: bool,
     /// The first and the last bytes of an overlong line.
@@ -43,11 +43,11 @@ pub struct Lines {
 }
 
 /// How many bytes of each end of an overlong line are kept.
-const EXCERPT: usize = 512;
+const EXCERPT_BYTES: usize = 512;
 
 /// One line, or the report that it was too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum FramedLine<'a> {
     /// The bytes of the line, without its end.
     Complete(&'a [u8]),
     /// A line exceeded the limit; these are its first bytes.
@@ -56,37 +56,45 @@ pub enum Line<'a> {
     TooLongEnd(&'a [u8]),
 }
 
-impl Lines {
+impl LineDecoder {
     /// A line may have `limit` bytes, its end not counted.
     pub fn new(limit: usize) -> Self {
         let (pending, start, end) = (Vec::new(), Vec::new(), Vec::new());
-        Self { limit, pending, spent: false, dropping: false, has_ended: false, start, end }
+        Self {
+            limit,
+            pending,
+            is_pending_returned: false,
+            is_dropping: false,
+            has_ended: false,
+            start,
+            end,
+        }
     }
 
     /// Takes the next line off `chunk`; call it until it returns `None`, which leaves `chunk` empty.
     ///
     /// A line that lies whole in `chunk` is a slice of it. Only a line that spans chunks is copied,
     /// into a buffer that stays below the limit and gives back what one large line made it grow.
-    pub fn next<'a, 'c: 'a>(&'a mut self, chunk: &mut &'c [u8]) -> Option<Line<'a>> {
-        self.empty_spent();
+    pub fn next<'a, 'c: 'a>(&'a mut self, chunk: &mut &'c [u8]) -> Option<FramedLine<'a>> {
+        self.clear_returned();
         if mem::take(&mut self.has_ended) {
-            return Some(Line::TooLongEnd(&self.end));
+            return Some(FramedLine::TooLongEnd(&self.end));
         }
         let found = loop {
-            let Some(end) = memchr(b'\n', chunk) else { break self.hold(mem::take(chunk)) };
+            let Some(end) = memchr(b'\n', chunk) else { break self.buffer_part(mem::take(chunk)) };
             let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
             *chunk = rest;
-            match self.complete(line) {
-                Found::Nothing => {}
+            match self.end_line(line) {
+                LineLocation::Nothing => {}
                 found => break found,
             }
         };
-        self.hand_out(found)
+        self.to_line(found)
     }
 
     /// Gives the line away that was handed out last, unless it was a slice of its chunk.
-    pub fn take(&mut self) -> Option<Vec<u8>> {
-        mem::take(&mut self.spent).then(|| {
+    pub fn take_line(&mut self) -> Option<Vec<u8>> {
+        mem::take(&mut self.is_pending_returned).then(|| {
             let mut line = mem::take(&mut self.pending);
             line.truncate(strip_return(&line).len());
             line
@@ -94,8 +102,12 @@ impl Lines {
     }
 
     /// How much memory the line takes that has not ended.
-    pub fn buffered(&self) -> usize {
-        if self.spent || self.pending.is_empty() { 0 } else { self.pending.capacity() }
+    pub fn buffered_bytes(&self) -> usize {
+        if self.is_pending_returned || self.pending.is_empty() {
+            0
+        } else {
+            self.pending.capacity()
+        }
     }
 
     /// From now on a line may have `limit` bytes.
@@ -104,90 +116,90 @@ impl Lines {
     }
 
     /// Calls `on_line` for each line that ends in `chunk`.
-    pub fn feed(&mut self, mut chunk: &[u8], mut on_line: impl FnMut(Line<'_>)) {
+    pub fn feed(&mut self, mut chunk: &[u8], mut on_line: impl FnMut(FramedLine<'_>)) {
         while let Some(line) = self.next(&mut chunk) {
             on_line(line);
         }
     }
 
     /// At the end of the stream, the last line if it was not blank and lacks only its newline.
-    pub fn finish(&mut self) -> Option<Line<'_>> {
-        self.empty_spent();
-        self.dropping = false;
-        let found = self.judge_pending();
-        self.hand_out(found)
+    pub fn finish(&mut self) -> Option<FramedLine<'_>> {
+        self.clear_returned();
+        self.is_dropping = false;
+        let found = self.classify_pending();
+        self.to_line(found)
     }
 
     /// A newline arrived, and `line` before it.
-    fn complete<'c>(&mut self, line: &'c [u8]) -> Found<'c> {
-        if mem::take(&mut self.dropping) {
-            keep_end(&mut self.end, line);
-            return Found::TooLongEnd;
+    fn end_line<'c>(&mut self, line: &'c [u8]) -> LineLocation<'c> {
+        if mem::take(&mut self.is_dropping) {
+            append_bounded(&mut self.end, line);
+            return LineLocation::TooLongEnd;
         }
         if self.pending.is_empty() {
-            return match self.judge(line) {
-                Verdict::Good => Found::InChunk(strip_return(line)),
-                Verdict::Blank => Found::Nothing,
-                Verdict::TooLong => self.whole_too_long(line),
+            return match self.classify(line) {
+                LineVerdict::Good => LineLocation::InChunk(strip_return(line)),
+                LineVerdict::Blank => LineLocation::Nothing,
+                LineVerdict::TooLong => self.end_overlong(line),
             };
         }
         if self.exceeds(line) {
-            return self.whole_too_long(line);
+            return self.end_overlong(line);
         }
         self.append(line);
-        self.judge_pending()
+        self.classify_pending()
     }
 
     /// The pending line with `part`, its last bytes, is too long.
-    fn whole_too_long<'c>(&mut self, part: &[u8]) -> Found<'c> {
+    fn end_overlong<'c>(&mut self, part: &[u8]) -> LineLocation<'c> {
         self.has_ended = true;
-        self.too_long(part)
+        self.start_overlong(part)
     }
 
     /// The pending line with `part` is too long: only its ends are kept.
-    fn too_long<'c>(&mut self, part: &[u8]) -> Found<'c> {
+    fn start_overlong<'c>(&mut self, part: &[u8]) -> LineLocation<'c> {
         self.start.clear();
         self.end.clear();
         for bytes in [&self.pending[..], part] {
-            let room = EXCERPT - self.start.len();
+            let room = EXCERPT_BYTES - self.start.len();
             self.start.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            keep_end(&mut self.end, bytes);
+            append_bounded(&mut self.end, bytes);
         }
-        self.empty();
-        Found::TooLong
+        self.clear_pending();
+        LineLocation::TooLong
     }
 
     /// More of a line arrived, but not its end.
-    fn hold<'c>(&mut self, part: &[u8]) -> Found<'c> {
-        if self.dropping {
-            keep_end(&mut self.end, part);
-            return Found::Nothing;
+    fn buffer_part<'c>(&mut self, part: &[u8]) -> LineLocation<'c> {
+        if self.is_dropping {
+            append_bounded(&mut self.end, part);
+            return LineLocation::Nothing;
         }
         if self.exceeds(part) {
-            self.dropping = true;
-            return self.too_long(part);
+            self.is_dropping = true;
+            return self.start_overlong(part);
         }
         self.append(part);
-        Found::Nothing
+        LineLocation::Nothing
     }
 
-    fn judge_pending<'c>(&mut self) -> Found<'c> {
-        match self.judge(&self.pending) {
-            Verdict::Good => return Found::InPending,
-            Verdict::Blank => self.empty(),
-            Verdict::TooLong => return self.whole_too_long(b""),
+    fn classify_pending<'c>(&mut self) -> LineLocation<'c> {
+        match self.classify(&self.pending) {
+            LineVerdict::Good => return LineLocation::InPending,
+            LineVerdict::Blank => self.clear_pending(),
+            LineVerdict::TooLong => return self.end_overlong(b""),
         }
-        Found::Nothing
+        LineLocation::Nothing
     }
 
-    fn judge(&self, line: &[u8]) -> Verdict {
+    fn classify(&self, line: &[u8]) -> LineVerdict {
         let line = strip_return(line);
         if line.len() > self.limit {
-            Verdict::TooLong
+            LineVerdict::TooLong
         } else if line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
-            Verdict::Blank
+            LineVerdict::Blank
         } else {
-            Verdict::Good
+            LineVerdict::Good
         }
     }
 
@@ -210,34 +222,34 @@ impl Lines {
         self.pending.extend_from_slice(part);
     }
 
-    fn hand_out<'a, 'c: 'a>(&'a mut self, found: Found<'c>) -> Option<Line<'a>> {
+    fn to_line<'a, 'c: 'a>(&'a mut self, found: LineLocation<'c>) -> Option<FramedLine<'a>> {
         match found {
-            Found::Nothing => None,
-            Found::TooLong => Some(Line::TooLong(&self.start)),
-            Found::TooLongEnd => Some(Line::TooLongEnd(&self.end)),
-            Found::InChunk(line) => Some(Line::Complete(line)),
-            Found::InPending => {
-                self.spent = true;
-                Some(Line::Complete(strip_return(&self.pending)))
+            LineLocation::Nothing => None,
+            LineLocation::TooLong => Some(FramedLine::TooLong(&self.start)),
+            LineLocation::TooLongEnd => Some(FramedLine::TooLongEnd(&self.end)),
+            LineLocation::InChunk(line) => Some(FramedLine::Complete(line)),
+            LineLocation::InPending => {
+                self.is_pending_returned = true;
+                Some(FramedLine::Complete(strip_return(&self.pending)))
             }
         }
     }
 
-    fn empty_spent(&mut self) {
-        if mem::take(&mut self.spent) {
-            self.empty();
+    fn clear_returned(&mut self) {
+        if mem::take(&mut self.is_pending_returned) {
+            self.clear_pending();
         }
     }
 
-    fn empty(&mut self) {
+    fn clear_pending(&mut self) {
         self.pending.clear();
-        self.pending.shrink_to(KEPT_CAPACITY);
+        self.pending.shrink_to(RETAINED_CAPACITY);
     }
 }
 
 /// What was found, before the pending buffer is lent out.
 #[derive(Clone, Copy)]
-enum Found<'c> {
+enum LineLocation<'c> {
     Nothing,
     TooLong,
     TooLongEnd,
@@ -245,16 +257,16 @@ enum Found<'c> {
     InPending,
 }
 
-enum Verdict {
+enum LineVerdict {
     Good,
     Blank,
     TooLong,
 }
 
 /// Appends to the last bytes of a line, of which only so many are kept.
-fn keep_end(end: &mut Vec<u8>, part: &[u8]) {
-    let part = &part[part.len().saturating_sub(EXCERPT)..];
-    let surplus = (end.len() + part.len()).saturating_sub(EXCERPT);
+fn append_bounded(end: &mut Vec<u8>, part: &[u8]) {
+    let part = &part[part.len().saturating_sub(EXCERPT_BYTES)..];
+    let surplus = (end.len() + part.len()).saturating_sub(EXCERPT_BYTES);
     end.drain(..surplus);
     end.extend_from_slice(part);
 }
@@ -273,7 +285,7 @@ mod tests {
     /// The lines of `input` as text, `!` for one that was too long, cut into chunks of `size`.
     fn lines(limit: usize, input: &[u8], size: usize) -> Vec<String> {
         let mut seen = Vec::new();
-        let mut lines = Lines::new(limit);
+        let mut lines = LineDecoder::new(limit);
         for chunk in input.chunks(size) {
             lines.feed(chunk, |line| seen.extend(shown(line)));
         }
@@ -281,23 +293,23 @@ mod tests {
         seen
     }
 
-    fn shown(line: Line<'_>) -> Option<String> {
+    fn shown(line: FramedLine<'_>) -> Option<String> {
         match line {
-            Line::Complete(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-            Line::TooLong(_) => Some(String::from("!")),
-            Line::TooLongEnd(_) => None,
+            FramedLine::Complete(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            FramedLine::TooLong(_) => Some(String::from("!")),
+            FramedLine::TooLongEnd(_) => None,
         }
     }
 
     #[test]
     fn a_line_in_a_buffer_of_its_own_can_be_given_away() {
-        let mut lines = Lines::new(100);
+        let mut lines = LineDecoder::new(100);
         let (mut first, mut second) = (&b"ab"[..], &b"c\r\nde\n"[..]);
         assert_eq!(lines.next(&mut first), None);
-        assert_eq!(lines.next(&mut second), Some(Line::Complete(b"abc")));
-        assert_eq!(lines.take().as_deref(), Some(&b"abc"[..]));
-        assert_eq!(lines.next(&mut second), Some(Line::Complete(b"de")));
-        assert_eq!(lines.take(), None);
+        assert_eq!(lines.next(&mut second), Some(FramedLine::Complete(b"abc")));
+        assert_eq!(lines.take_line().as_deref(), Some(&b"abc"[..]));
+        assert_eq!(lines.next(&mut second), Some(FramedLine::Complete(b"de")));
+        assert_eq!(lines.take_line(), None);
     }
 
     fn agree(limit: usize, input: &[u8], expected: &[&str]) {
@@ -320,17 +332,17 @@ mod tests {
 
     #[test]
     fn an_overlong_line_is_reported_once_and_as_soon_as_known() {
-        let mut lines = Lines::new(3);
+        let mut lines = LineDecoder::new(3);
         let mut chunk = &b"abcd"[..];
-        assert_eq!(lines.next(&mut chunk), Some(Line::TooLong(b"abcd")));
+        assert_eq!(lines.next(&mut chunk), Some(FramedLine::TooLong(b"abcd")));
         for mut more in [&b"efgh"[..], b"ijkl"] {
             assert_eq!(lines.next(&mut more), None);
         }
         chunk = b"mn\nnext\nok\n";
-        assert_eq!(lines.next(&mut chunk), Some(Line::TooLongEnd(b"abcdefghijklmn")));
-        assert_eq!(lines.next(&mut chunk), Some(Line::TooLong(b"next")));
-        assert_eq!(lines.next(&mut chunk), Some(Line::TooLongEnd(b"next")));
-        assert_eq!(lines.next(&mut chunk), Some(Line::Complete(b"ok")));
+        assert_eq!(lines.next(&mut chunk), Some(FramedLine::TooLongEnd(b"abcdefghijklmn")));
+        assert_eq!(lines.next(&mut chunk), Some(FramedLine::TooLong(b"next")));
+        assert_eq!(lines.next(&mut chunk), Some(FramedLine::TooLongEnd(b"next")));
+        assert_eq!(lines.next(&mut chunk), Some(FramedLine::Complete(b"ok")));
         assert_eq!(lines.next(&mut chunk), None);
         assert_eq!(lines.finish(), None);
     }
@@ -341,15 +353,17 @@ mod tests {
         let mut input = line.clone();
         input.extend_from_slice(b"\nok\n");
         for size in [1, 7, 511, 512, 513, 4096, 6000] {
-            let (mut lines, mut ends) = (Lines::new(1000), Vec::new());
+            let (mut lines, mut ends) = (LineDecoder::new(1000), Vec::new());
             for chunk in input.chunks(size) {
                 lines.feed(chunk, |line| match line {
-                    Line::TooLong(start) => ends.push(start[..16].to_vec()),
-                    Line::TooLongEnd(end) => ends.push(end[end.len() - EXCERPT..].to_vec()),
-                    Line::Complete(line) => ends.push(line.to_vec()),
+                    FramedLine::TooLong(start) => ends.push(start[..16].to_vec()),
+                    FramedLine::TooLongEnd(end) => {
+                        ends.push(end[end.len() - EXCERPT_BYTES..].to_vec())
+                    }
+                    FramedLine::Complete(line) => ends.push(line.to_vec()),
                 });
             }
-            let expected = [&line[..16], &line[line.len() - EXCERPT..], b"ok"];
+            let expected = [&line[..16], &line[line.len() - EXCERPT_BYTES..], b"ok"];
             assert_eq!(ends, expected, "chunks of {size}");
         }
     }
@@ -362,12 +376,12 @@ mod tests {
 
     #[test]
     fn a_line_whole_in_its_chunk_is_not_copied() {
-        let mut lines = Lines::new(100);
+        let mut lines = LineDecoder::new(100);
         let whole = b"first\nsecond\nthi";
         let mut chunk = &whole[..];
-        let Some(Line::Complete(first)) = lines.next(&mut chunk) else { panic!("no line") };
+        let Some(FramedLine::Complete(first)) = lines.next(&mut chunk) else { panic!("no line") };
         assert!(whole.as_ptr_range().contains(&first.as_ptr()));
-        assert_eq!(lines.next(&mut chunk), Some(Line::Complete(b"second")));
+        assert_eq!(lines.next(&mut chunk), Some(FramedLine::Complete(b"second")));
         assert_eq!(lines.pending.capacity(), 0);
         assert_eq!(lines.next(&mut chunk), None);
         assert_eq!(lines.pending, b"thi");
@@ -376,25 +390,25 @@ mod tests {
     #[test]
     fn memory_stays_bounded_and_is_given_back() {
         const MIB: usize = 1024 * 1024;
-        let mut lines = Lines::new(MIB);
+        let mut lines = LineDecoder::new(MIB);
         let mut news = 0;
         for _ in 0..50 * 16 {
             lines.feed(&[b'x'; MIB / 16], |line| {
-                news += usize::from(matches!(line, Line::TooLong(_)))
+                news += usize::from(matches!(line, FramedLine::TooLong(_)))
             });
             assert!(lines.pending.capacity() <= MIB + 1);
         }
         assert_eq!(news, 1);
-        assert!(lines.pending.capacity() <= KEPT_CAPACITY);
+        assert!(lines.pending.capacity() <= RETAINED_CAPACITY);
 
         let mut lengths = vec![];
-        let mut note = |line: Line<'_>| lengths.extend(shown(line).map(|line| line.len()));
+        let mut note = |line: FramedLine<'_>| lengths.extend(shown(line).map(|line| line.len()));
         lines.feed(b"\n", &mut note);
         for _ in 0..16 {
             lines.feed(&[b'x'; MIB / 16], &mut note);
         }
         lines.feed(b"\nsmall\n", &mut note);
         assert_eq!(lengths, [MIB, 5]);
-        assert!(lines.pending.capacity() <= KEPT_CAPACITY);
+        assert!(lines.pending.capacity() <= RETAINED_CAPACITY);
     }
 }

@@ -3,8 +3,8 @@
 pub mod lines;
 pub mod sse;
 
-pub use lines::{Line, Lines};
-pub use sse::{Event, EventRef, SseDecoder, SseError};
+pub use lines::{FramedLine, LineDecoder};
+pub use sse::{SseDecoder, SseError, SseEvent, SseEventRef};
 
 /// Capacity a buffer may keep between messages, so that one large message is not paid for forever.
-const KEPT_CAPACITY: usize = 64 * 1024;
+const RETAINED_CAPACITY: usize = 64 * 1024;

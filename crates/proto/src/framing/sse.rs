@@ -6,11 +6,11 @@ use core::{fmt, mem};
 
 use memchr::{memchr, memchr2};
 
-use super::KEPT_CAPACITY;
+use super::RETAINED_CAPACITY;
 
 /// One event as it was received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// The id this event carries; remembering the last one of the stream is up to the receiver.
     pub id: Option<String>,
     /// The type, where absent means `message`.
@@ -23,19 +23,19 @@ pub struct Event {
 
 /// One event to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EventRef<'a> {
-    /// See [`Event::id`].
+pub struct SseEventRef<'a> {
+    /// See [`SseEvent::id`].
     pub id: Option<&'a str>,
-    /// See [`Event::event`].
+    /// See [`SseEvent::event`].
     pub event: Option<&'a str>,
-    /// See [`Event::data`].
+    /// See [`SseEvent::data`].
     pub data: &'a str,
-    /// See [`Event::retry`].
+    /// See [`SseEvent::retry`].
     pub retry: Option<u64>,
 }
 
-impl<'a> From<&'a Event> for EventRef<'a> {
-    fn from(event: &'a Event) -> Self {
+impl<'a> From<&'a SseEvent> for SseEventRef<'a> {
+    fn from(event: &'a SseEvent) -> Self {
         Self {
             id: event.id.as_deref(),
             event: event.event.as_deref(),
@@ -49,7 +49,7 @@ impl<'a> From<&'a Event> for EventRef<'a> {
 ///
 /// Each line of the data gets a `data` field of its own; CR and CRLF arrive as LF. Line breaks in the
 /// id and the type, and NUL in the id, are left out, since the format cannot carry them.
-pub fn encode(out: &mut Vec<u8>, event: &EventRef<'_>) {
+pub fn encode_event(out: &mut Vec<u8>, event: &SseEventRef<'_>) {
     if let Some(id) = event.id {
         push_field(out, b"id: ", id.split(['\r', '\n', '\0']));
     }
@@ -73,11 +73,11 @@ pub struct SseDecoder {
     limit: usize,
     /// The start of a line whose end has not arrived.
     pending: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     /// Bytes of the fields in `event`, or `None` if there are no fields yet.
-    held: Option<usize>,
+    field_bytes: Option<usize>,
     has_data: bool,
-    skipping: Skipping,
+    skipping: SkipState,
     /// Whether the last line ended in a CR, to which an LF may still belong.
     after_return: bool,
     is_first_line: bool,
@@ -104,7 +104,7 @@ impl fmt::Display for SseError {
 impl core::error::Error for SseError {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Skipping {
+enum SkipState {
     Nothing,
     /// The rest of an event, at the start of a line.
     Event,
@@ -118,40 +118,40 @@ impl SseDecoder {
         Self {
             limit,
             pending: Vec::new(),
-            event: Event::default(),
-            held: None,
+            event: SseEvent::default(),
+            field_bytes: None,
             has_data: false,
-            skipping: Skipping::Nothing,
+            skipping: SkipState::Nothing,
             after_return: false,
             is_first_line: true,
         }
     }
 
     /// Takes the next event off `chunk`; call it until it returns `None`, which leaves it empty.
-    pub fn next(&mut self, chunk: &mut &[u8]) -> Option<Result<Event, SseError>> {
+    pub fn next(&mut self, chunk: &mut &[u8]) -> Option<Result<SseEvent, SseError>> {
         loop {
             self.pass_line_feed(chunk);
             let Some(end) = memchr2(b'\r', b'\n', chunk) else {
-                return self.hold(mem::take(chunk));
+                return self.buffer_part(mem::take(chunk));
             };
             let line = &chunk[..end];
             self.after_return = chunk[end] == b'\r';
             *chunk = &chunk[end + 1..];
-            match self.line(line) {
+            match self.end_line(line) {
                 Ok(None) => {}
                 Ok(Some(event)) => return Some(Ok(event)),
-                Err(error) => return Some(Err(self.drop_event(error, Skipping::Event))),
+                Err(error) => return Some(Err(self.drop_event(error, SkipState::Event))),
             }
         }
     }
 
     /// How much memory the event takes that has not ended.
-    pub fn buffered(&self) -> usize {
+    pub fn buffered_bytes(&self) -> usize {
         self.pending.capacity() + self.event.data.capacity()
     }
 
     /// Calls `on_event` for each event that ends in `chunk`.
-    pub fn feed(&mut self, mut chunk: &[u8], mut on_event: impl FnMut(Result<Event, SseError>)) {
+    pub fn feed(&mut self, mut chunk: &[u8], mut on_event: impl FnMut(Result<SseEvent, SseError>)) {
         while let Some(event) = self.next(&mut chunk) {
             on_event(event);
         }
@@ -167,59 +167,59 @@ impl SseDecoder {
     }
 
     /// Part of a line arrived, but not its end.
-    fn hold(&mut self, part: &[u8]) -> Option<Result<Event, SseError>> {
+    fn buffer_part(&mut self, part: &[u8]) -> Option<Result<SseEvent, SseError>> {
         if part.is_empty() {
             return None;
         }
-        if self.skipping != Skipping::Nothing {
-            self.skipping = Skipping::Line;
+        if self.skipping != SkipState::Nothing {
+            self.skipping = SkipState::Line;
             return None;
         }
         if self.exceeds(part) {
-            return Some(Err(self.drop_event(SseError::TooLong, Skipping::Line)));
+            return Some(Err(self.drop_event(SseError::TooLong, SkipState::Line)));
         }
         self.pending.extend_from_slice(part);
         None
     }
 
     /// The end of a line arrived, and `part` before it.
-    fn line(&mut self, part: &[u8]) -> Result<Option<Event>, SseError> {
-        if self.skipping != Skipping::Nothing {
-            let is_blank = self.skipping == Skipping::Event && part.is_empty();
-            self.skipping = if is_blank { Skipping::Nothing } else { Skipping::Event };
+    fn end_line(&mut self, part: &[u8]) -> Result<Option<SseEvent>, SseError> {
+        if self.skipping != SkipState::Nothing {
+            let is_blank = self.skipping == SkipState::Event && part.is_empty();
+            self.skipping = if is_blank { SkipState::Nothing } else { SkipState::Event };
             return Ok(None);
         }
         if self.exceeds(part) {
             return Err(SseError::TooLong);
         }
         if self.pending.is_empty() {
-            return self.whole_line(part);
+            return self.take_line(part);
         }
         let mut line = mem::take(&mut self.pending);
         line.extend_from_slice(part);
-        let outcome = self.whole_line(&line);
+        let outcome = self.take_line(&line);
         line.clear();
-        line.shrink_to(KEPT_CAPACITY);
+        line.shrink_to(RETAINED_CAPACITY);
         self.pending = line;
         outcome
     }
 
-    fn whole_line(&mut self, line: &[u8]) -> Result<Option<Event>, SseError> {
+    fn take_line(&mut self, line: &[u8]) -> Result<Option<SseEvent>, SseError> {
         let is_first = mem::take(&mut self.is_first_line);
         let line = if is_first { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
         if line.is_empty() {
             self.has_data = false;
-            return Ok(self.held.take().map(|_| mem::take(&mut self.event)));
+            return Ok(self.field_bytes.take().map(|_| mem::take(&mut self.event)));
         }
         let (name, value) = split_field(line);
-        if self.field(name, value)? {
-            *self.held.get_or_insert(0) += line.len();
+        if self.take_field(name, value)? {
+            *self.field_bytes.get_or_insert(0) += line.len();
         }
         Ok(None)
     }
 
     /// Takes over one field and tells whether it is one that counts.
-    fn field(&mut self, name: &[u8], value: &[u8]) -> Result<bool, SseError> {
+    fn take_field(&mut self, name: &[u8], value: &[u8]) -> Result<bool, SseError> {
         match name {
             b"data" => {
                 let value = text(value)?;
@@ -241,14 +241,14 @@ impl SseDecoder {
     }
 
     fn exceeds(&self, part: &[u8]) -> bool {
-        self.held.unwrap_or(0) + self.pending.len() + part.len() > self.limit
+        self.field_bytes.unwrap_or(0) + self.pending.len() + part.len() > self.limit
     }
 
-    fn drop_event(&mut self, error: SseError, skipping: Skipping) -> SseError {
+    fn drop_event(&mut self, error: SseError, skipping: SkipState) -> SseError {
         self.skipping = skipping;
         self.pending = Vec::new();
-        self.event = Event::default();
-        self.held = None;
+        self.event = SseEvent::default();
+        self.field_bytes = None;
         self.has_data = false;
         self.is_first_line = false;
         error
@@ -298,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    fn decoded(limit: usize, input: &[u8], size: usize) -> Vec<Result<Event, SseError>> {
+    fn decoded(limit: usize, input: &[u8], size: usize) -> Vec<Result<SseEvent, SseError>> {
         let mut seen = Vec::new();
         let mut decoder = SseDecoder::new(limit);
         for chunk in input.chunks(size) {
@@ -307,14 +307,14 @@ mod tests {
         seen
     }
 
-    fn agree(limit: usize, input: &[u8], expected: &[Result<Event, SseError>]) {
+    fn agree(limit: usize, input: &[u8], expected: &[Result<SseEvent, SseError>]) {
         for size in 1..=input.len() {
             assert_eq!(decoded(limit, input, size), expected, "chunks of {size}");
         }
     }
 
-    fn data(text: &str) -> Result<Event, SseError> {
-        Ok(Event { data: text.into(), ..Event::default() })
+    fn data(text: &str) -> Result<SseEvent, SseError> {
+        Ok(SseEvent { data: text.into(), ..SseEvent::default() })
     }
 
     #[test]
@@ -332,7 +332,7 @@ mod tests {
         agree(
             99,
             input,
-            &[Ok(Event {
+            &[Ok(SseEvent {
                 id: Some("7".into()),
                 event: Some("message".into()),
                 data: "a\n b\n\n".into(),
@@ -347,9 +347,9 @@ mod tests {
             99,
             b"id: 1\ndata: \n\nid\n\nretry: 5\n\n",
             &[
-                Ok(Event { id: Some("1".into()), ..Event::default() }),
-                Ok(Event { id: Some("".into()), ..Event::default() }),
-                Ok(Event { retry: Some(5), ..Event::default() }),
+                Ok(SseEvent { id: Some("1".into()), ..SseEvent::default() }),
+                Ok(SseEvent { id: Some("".into()), ..SseEvent::default() }),
+                Ok(SseEvent { retry: Some(5), ..SseEvent::default() }),
             ],
         );
     }
@@ -414,7 +414,7 @@ mod tests {
     fn data_that_looks_like_another_event_stays_one_event() {
         for text in ["a\n\ndata: {}\n\n", "a\r\rid: 1", "\r\n\r\n", "\n", "", "a\r", ": c"] {
             let mut out = Vec::new();
-            encode(&mut out, &EventRef { data: text, ..EventRef::default() });
+            encode_event(&mut out, &SseEventRef { data: text, ..SseEventRef::default() });
             let arrived = text.replace("\r\n", "\n").replace('\r', "\n");
             agree(99, &out, &[data(&arrived)]);
         }
@@ -423,13 +423,13 @@ mod tests {
     #[test]
     fn an_id_or_type_cannot_smuggle_in_another_field() {
         let mut out = Vec::new();
-        let event = EventRef {
+        let event = SseEventRef {
             id: Some("1\n\ndata: x\0"),
             event: Some("a\r\nb"),
             data: "d",
             retry: Some(u64::MAX),
         };
-        encode(&mut out, &event);
+        encode_event(&mut out, &event);
         let expected = format!("id: 1data: x\nevent: ab\nretry: {}\ndata: d\n\n", u64::MAX);
         assert_eq!(out, expected.as_bytes());
     }
@@ -439,7 +439,7 @@ mod tests {
         let events = vec![data("a"), data(" b\nc")];
         let mut out = Vec::new();
         for event in events.iter().flatten() {
-            encode(&mut out, &event.into());
+            encode_event(&mut out, &event.into());
         }
         agree(99, &out, &events);
     }

@@ -10,7 +10,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::str::FromStr;
 
 /// The most addresses that are looked at.
-const MOST: usize = 32;
+const MAX_ADDRESSES: usize = 32;
 
 /// A network: an address, and how many of its first bits count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,34 +21,34 @@ pub struct Network {
 
 /// A text that is no network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotANetwork;
+pub struct InvalidNetwork;
 
-impl fmt::Display for NotANetwork {
+impl fmt::Display for InvalidNetwork {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("this is neither an address nor a network such as `10.0.0.0/8`")
     }
 }
 
 impl FromStr for Network {
-    type Err = NotANetwork;
+    type Err = InvalidNetwork;
 
     /// Reads an address such as `192.0.2.7`, or a network such as `10.0.0.0/8`, with no bits behind those that count.
-    fn from_str(text: &str) -> Result<Self, NotANetwork> {
+    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),
         };
-        let address: IpAddr = address.parse().map_err(|_| NotANetwork)?;
+        let address: IpAddr = address.parse().map_err(|_| InvalidNetwork)?;
         let most = width(address);
         let bits = match bits {
             None => most,
             Some(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
-                digits.parse().map_err(|_| NotANetwork)?
+                digits.parse().map_err(|_| InvalidNetwork)?
             }
-            Some(_) => return Err(NotANetwork),
+            Some(_) => return Err(InvalidNetwork),
         };
         if bits > most || number(address) & !mask(most, bits) != 0 {
-            return Err(NotANetwork);
+            return Err(InvalidNetwork);
         }
         Ok(Self { address, bits })
     }
@@ -81,17 +81,17 @@ fn mask(most: u32, bits: u32) -> u128 {
 
 /// The proxies whose word is taken for the address of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Proxies(Vec<Network>);
+pub struct TrustedProxies(Vec<Network>);
 
-impl FromIterator<Network> for Proxies {
+impl FromIterator<Network> for TrustedProxies {
     fn from_iter<T: IntoIterator<Item = Network>>(networks: T) -> Self {
         Self(networks.into_iter().collect())
     }
 }
 
-impl Proxies {
+impl TrustedProxies {
     /// Whether this is the address of a trusted proxy.
-    pub fn trusts(&self, address: IpAddr) -> bool {
+    pub fn contains(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
     }
 
@@ -99,17 +99,17 @@ impl Proxies {
     ///
     /// A proxy writes one of the headers and passes on what its client wrote into the other. So two headers that tell
     /// different addresses tell none, and the proxy that sent them is the client.
-    pub fn client<'a>(
+    pub fn client_address<'a>(
         &self,
         peer: IpAddr,
         forwarded: impl Iterator<Item = &'a [u8]>,
         forwarded_for: impl Iterator<Item = &'a [u8]>,
     ) -> IpAddr {
-        if !self.trusts(peer) {
+        if !self.contains(peer) {
             return peer;
         }
-        let standard = self.walk(peer, &addresses(forwarded, element_address));
-        let usual = self.walk(peer, &addresses(forwarded_for, address));
+        let standard = self.rightmost_untrusted(peer, &addresses(forwarded, element_address));
+        let usual = self.rightmost_untrusted(peer, &addresses(forwarded_for, address));
         match (standard, usual) {
             (Some(standard), Some(usual)) if standard != usual => peer,
             (Some(told), _) | (None, Some(told)) => told,
@@ -119,12 +119,12 @@ impl Proxies {
 
     /// The right-most address that is not a proxy's; nothing if there is none at all. Behind an address that cannot be
     /// read, the proxy that wrote it is all that is known.
-    fn walk(&self, peer: IpAddr, told: &[Option<IpAddr>]) -> Option<IpAddr> {
+    fn rightmost_untrusted(&self, peer: IpAddr, told: &[Option<IpAddr>]) -> Option<IpAddr> {
         let mut client = peer;
-        for address in told.iter().rev().take(MOST) {
+        for address in told.iter().rev().take(MAX_ADDRESSES) {
             let Some(address) = address else { break };
             client = *address;
-            if !self.trusts(client) {
+            if !self.contains(client) {
                 break;
             }
         }
@@ -184,7 +184,7 @@ fn address(text: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn proxies(networks: &[&str]) -> Proxies {
+    fn proxies(networks: &[&str]) -> TrustedProxies {
         networks.iter().map(|network| network.parse::<Network>().unwrap()).collect()
     }
 
@@ -192,7 +192,7 @@ mod tests {
         let trusted = proxies(&["10.0.0.0/8", "2001:db8::/32", "192.0.2.7"]);
         let [forwarded, usual] =
             [forwarded, forwarded_for].map(|values| values.iter().map(|value| value.as_bytes()));
-        alloc::format!("{}", trusted.client(peer.parse().unwrap(), forwarded, usual))
+        alloc::format!("{}", trusted.client_address(peer.parse().unwrap(), forwarded, usual))
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
         for wrong in
             ["", "10.0.0.0/33", "::/129", "10.0.0.1/8", "10.0.0.0/", "10.0.0.0/+8", "a/8", "10/8"]
         {
-            assert_eq!(wrong.parse::<Network>(), Err(NotANetwork), "{wrong}");
+            assert_eq!(wrong.parse::<Network>(), Err(InvalidNetwork), "{wrong}");
         }
     }
 

@@ -6,21 +6,21 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 
-use super::implementation;
-use crate::dialect::{Dialect, Lifecycle, Repeated, VersionAnswer};
+use super::read_implementation;
+use crate::dialect::{Dialect, Lifecycle, RepeatedInitializePolicy, VersionPolicy};
 use crate::fault::{Fault, FaultKind};
 use crate::method::Method;
 use crate::model::{ClientCapabilities, Level};
-use crate::op::{Change, covers};
+use crate::operation::{Change, subscription_covers};
 use crate::revision::{Era, Revision, Rules};
 use crate::wire::{Object, Raw};
 
 /// What a session is sent until the client says what it wants: the server may choose.
-const FIRST_LEVEL: Level = Level::Info;
+const DEFAULT_LOG_LEVEL: Level = Level::Info;
 
 /// How far the handshake has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum HandshakePhase {
     /// Nothing was said.
     Created,
     /// `initialize` was received.
@@ -33,9 +33,9 @@ pub enum Phase {
 
 /// What a connection of the handshake generation remembers.
 #[derive(Debug)]
-pub struct Session {
+pub struct HandshakeSession {
     /// How far the handshake has come.
-    pub phase: Phase,
+    pub phase: HandshakePhase,
     /// The rules that were agreed on.
     pub rules: &'static Rules,
     /// What the client can be asked for, once it has said so: requests that stand alone need no room for it.
@@ -45,57 +45,59 @@ pub struct Session {
     /// The least serious log messages that are sent. Until the client sets it the server may choose.
     pub level: Level,
     /// Resources that are watched.
-    pub watched: BTreeSet<String>,
+    pub subscribed_uris: BTreeSet<String>,
     /// Tasks that this session asked for and that are not over.
     pub tasks: BTreeSet<String>,
     /// The version that `initialize` was or will be answered with.
     pub version: Cow<'static, str>,
     /// Whether anything of this changed since somebody wrote it down.
-    pub changed: bool,
+    pub is_dirty: bool,
 }
 
-impl Session {
+impl HandshakeSession {
     /// A session that nothing was said in.
     pub fn new(dialect: &Dialect) -> Self {
         let rules = dialect.base_rules();
         Self {
-            phase: Phase::Created,
+            phase: HandshakePhase::Created,
             rules,
             capabilities: None,
             client: None,
-            level: FIRST_LEVEL,
-            watched: BTreeSet::new(),
+            level: DEFAULT_LOG_LEVEL,
+            subscribed_uris: BTreeSet::new(),
             tasks: BTreeSet::new(),
             version: Cow::Borrowed(rules.name),
-            changed: false,
+            is_dirty: false,
         }
     }
 
     /// Whether this method may be used now.
-    pub fn gate(&self, method: Method, dialect: &Dialect) -> Result<(), Fault> {
+    pub fn check_method(&self, method: Method, dialect: &Dialect) -> Result<(), Fault> {
         match method {
             Method::Ping => Ok(()),
-            Method::Initialize => self.gate_initialize(dialect),
-            _ => self.gate_work(dialect),
+            Method::Initialize => self.check_initialize(dialect),
+            _ => self.check_is_open(dialect),
         }
     }
 
-    fn gate_initialize(&self, dialect: &Dialect) -> Result<(), Fault> {
-        if self.phase == Phase::Created || dialect.repeated_initialize == Repeated::Accept {
+    fn check_initialize(&self, dialect: &Dialect) -> Result<(), Fault> {
+        if self.phase == HandshakePhase::Created
+            || dialect.repeated_initialize == RepeatedInitializePolicy::Accept
+        {
             return Ok(());
         }
         Err(Fault::new(FaultKind::AlreadyInitialized, "initialize was received already"))
     }
 
-    fn gate_work(&self, dialect: &Dialect) -> Result<(), Fault> {
+    fn check_is_open(&self, dialect: &Dialect) -> Result<(), Fault> {
         let (needed, hint) = match dialect.lifecycle {
             Lifecycle::None => return Ok(()),
-            Lifecycle::Flag => (Phase::Initializing, "send initialize first"),
-            Lifecycle::Strict if self.phase == Phase::Created => {
-                (Phase::Operating, "the server is CREATED; send initialize first")
+            Lifecycle::Flag => (HandshakePhase::Initializing, "send initialize first"),
+            Lifecycle::Strict if self.phase == HandshakePhase::Created => {
+                (HandshakePhase::Operating, "the server is CREATED; send initialize first")
             }
             Lifecycle::Strict => (
-                Phase::Operating,
+                HandshakePhase::Operating,
                 "the server is INITIALIZING; send notifications/initialized first",
             ),
         };
@@ -117,27 +119,27 @@ impl Session {
         }
         let proposed = params.string("protocolVersion")?;
         let capabilities = params.object("capabilities")?.map(ClientCapabilities::read);
-        let client = params.object("clientInfo")?.map(implementation).transpose()?;
+        let client = params.object("clientInfo")?.map(read_implementation).transpose()?;
         self.negotiate(proposed, dialect);
         let rules = self.rules;
         self.capabilities = capabilities.map(|it| Arc::new(it.in_revision(rules)));
-        self.client = client.as_ref().map(Raw::of);
-        self.level = FIRST_LEVEL;
-        self.watched.clear();
+        self.client = client.as_ref().map(Raw::from_value);
+        self.level = DEFAULT_LOG_LEVEL;
+        self.subscribed_uris.clear();
         self.tasks.clear();
-        self.phase = Phase::Initializing;
-        self.changed = true;
+        self.phase = HandshakePhase::Initializing;
+        self.is_dirty = true;
         Ok(())
     }
 
     fn negotiate(&mut self, proposed: Option<Cow<'_, str>>, dialect: &Dialect) {
         match &dialect.version {
-            VersionAnswer::Fixed(version) => {
+            VersionPolicy::Fixed(version) => {
                 self.rules = dialect.base_rules();
                 self.version = version.clone();
             }
-            VersionAnswer::Negotiate => {
-                let known = proposed.as_deref().and_then(Revision::named).map(Revision::rules);
+            VersionPolicy::Negotiate => {
+                let known = proposed.as_deref().and_then(Revision::from_name).map(Revision::rules);
                 let spoken = known.filter(|rules| rules.era == Era::Handshake);
                 self.rules = spoken.unwrap_or_else(|| Revision::newest(Era::Handshake).rules());
                 self.version = Cow::Borrowed(self.rules.name);
@@ -147,38 +149,40 @@ impl Session {
 
     /// Takes the notification that ends the handshake; out of place it changes nothing.
     pub fn confirm(&mut self) {
-        if self.phase == Phase::Initializing {
-            self.phase = Phase::Operating;
-            self.changed = true;
+        if self.phase == HandshakePhase::Initializing {
+            self.phase = HandshakePhase::Operating;
+            self.is_dirty = true;
         }
     }
 
     /// Sets the least serious log messages that are sent.
     pub fn set_level(&mut self, level: Level) {
         self.level = level;
-        self.changed = true;
+        self.is_dirty = true;
     }
 
     /// Watches a resource; tells whether it was not watched before.
-    pub fn watch(&mut self, uri: &str) -> bool {
-        let is_new = self.watched.insert(uri.to_string());
-        self.changed |= is_new;
+    pub fn subscribe(&mut self, uri: &str) -> bool {
+        let is_new = self.subscribed_uris.insert(uri.to_string());
+        self.is_dirty |= is_new;
         is_new
     }
 
     /// Watches it no longer; tells whether it was watched.
-    pub fn unwatch(&mut self, uri: &str) -> bool {
-        let was_watched = self.watched.remove(uri);
-        self.changed |= was_watched;
+    pub fn unsubscribe(&mut self, uri: &str) -> bool {
+        let was_watched = self.subscribed_uris.remove(uri);
+        self.is_dirty |= was_watched;
         was_watched
     }
 
     /// Whether the change is told to this session.
-    pub fn wants(&self, change: &Change) -> bool {
-        self.phase == Phase::Operating
+    pub fn is_subscribed_to(&self, change: &Change) -> bool {
+        self.phase == HandshakePhase::Operating
             && match change {
                 Change::List(_) => self.rules.unsolicited_changes,
-                Change::Resource(uri) => self.watched.iter().any(|watched| covers(watched, uri)),
+                Change::Resource(uri) => {
+                    self.subscribed_uris.iter().any(|watched| subscription_covers(watched, uri))
+                }
                 Change::Task(task) => self.tasks.contains(&task.id),
             }
     }

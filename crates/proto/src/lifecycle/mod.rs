@@ -4,14 +4,17 @@ mod handshake;
 mod record;
 mod stateless;
 
-pub use handshake::{Phase, Session};
-pub use stateless::{caller, claim, refused_handshake, stands_alone, supported, unsupported};
+pub use handshake::{HandshakePhase, HandshakeSession};
+pub use stateless::{
+    claimed_version, handshake_fault, is_stateless_request, read_caller, supported_rules,
+    unsupported_version_fault,
+};
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::string::String;
 
 use crate::fault::{Fault, FaultKind};
-use crate::model::{Implementation, are_icons};
+use crate::model::{Implementation, is_icon_list};
 use crate::wire::{FieldError, Object, Raw, as_required_string, as_string};
 
 /// The progress token of a request as raw text: a string or an integer.
@@ -28,29 +31,29 @@ pub fn progress_token(raw: Option<&str>) -> Result<Option<String>, Fault> {
 
 /// A client's self-description in its own words, which are completed where a part that every revision demands is
 /// missing.
-pub(crate) fn introduction(object: Object<'_>) -> Result<Raw, FieldError> {
-    let [name, title, version] = object.pick(["name", "title", "version"]);
+pub(crate) fn complete_client_info(object: Object<'_>) -> Result<Raw, FieldError> {
+    let [name, title, version] = object.get_many(["name", "title", "version"]);
     as_required_string("name", name)?;
     as_string("title", title)?;
     match as_string("version", version)? {
-        Some(_) => Ok(Raw::trusted(object.text())),
-        None => Ok(Raw::of(&implementation(object)?)),
+        Some(_) => Ok(Raw::from_validated(object.text())),
+        None => Ok(Raw::from_value(&read_implementation(object)?)),
     }
 }
 
 /// A client's or server's self-description; only the name is demanded.
-pub(crate) fn implementation(object: Object<'_>) -> Result<Implementation, FieldError> {
-    let [name, title, version] = object.pick(["name", "title", "version"]);
+pub(crate) fn read_implementation(object: Object<'_>) -> Result<Implementation, FieldError> {
+    let [name, title, version] = object.get_many(["name", "title", "version"]);
     // These came later, and are for people: one that cannot be used is left out.
     let text = |name: &str| object.string(name).ok().flatten().map(Cow::into_owned);
-    let icons = object.get("icons").filter(|icons| are_icons(icons));
+    let icons = object.get("icons").filter(|icons| is_icon_list(icons));
     Ok(Implementation {
         name: as_required_string("name", name)?.into_owned(),
         title: as_string("title", title)?.map(Cow::into_owned),
         version: as_string("version", version)?.unwrap_or_default().into_owned(),
         description: text("description"),
         website_url: text("websiteUrl"),
-        icons: icons.map(Raw::trusted),
+        icons: icons.map(Raw::from_validated),
     })
 }
 

@@ -7,14 +7,14 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Phase, Session};
+use super::{HandshakePhase, HandshakeSession};
 use crate::dialect::Dialect;
 use crate::model::{ClientCapabilities, Level};
 use crate::revision::Revision;
 use crate::wire::{Object, Raw};
 
 #[derive(Serialize, Deserialize)]
-struct Record<'a> {
+struct SessionRecord<'a> {
     revision: &'a str,
     version: String,
     operating: bool,
@@ -26,42 +26,46 @@ struct Record<'a> {
     watched: Vec<String>,
 }
 
-impl Session {
+impl HandshakeSession {
     /// What of it has to be kept.
-    pub fn record(&self) -> String {
+    pub fn to_record(&self) -> String {
         let capabilities = self.capabilities.as_ref().and_then(|said| said.raw.as_ref());
-        let record = Record {
+        let record = SessionRecord {
             revision: self.rules.name,
             version: self.version.as_ref().into(),
-            operating: self.phase == Phase::Operating,
-            capabilities: capabilities.and_then(written),
-            client: self.client.as_ref().and_then(written),
+            operating: self.phase == HandshakePhase::Operating,
+            capabilities: capabilities.and_then(as_raw_value),
+            client: self.client.as_ref().and_then(as_raw_value),
             level: self.level.name(),
-            watched: self.watched.iter().cloned().collect(),
+            watched: self.subscribed_uris.iter().cloned().collect(),
         };
         serde_json::to_string(&record).unwrap_or_default()
     }
 
     /// The session of a record.
     pub fn from_record(text: &str, dialect: &Dialect) -> Option<Self> {
-        let record: Record<'_> = serde_json::from_str(text).ok()?;
+        let record: SessionRecord<'_> = serde_json::from_str(text).ok()?;
         let capabilities = record.capabilities.and_then(|raw| Object::new(raw.get()));
-        let rules = Revision::named(record.revision)?.rules();
+        let rules = Revision::from_name(record.revision)?.rules();
         let capabilities = capabilities.map(ClientCapabilities::read);
         Some(Self {
-            phase: if record.operating { Phase::Operating } else { Phase::Initializing },
+            phase: if record.operating {
+                HandshakePhase::Operating
+            } else {
+                HandshakePhase::Initializing
+            },
             rules,
             capabilities: capabilities.map(|it| Arc::new(it.in_revision(rules))),
-            client: record.client.map(|raw| Raw::trusted(raw.get())),
-            level: Level::named(record.level)?,
-            watched: record.watched.into_iter().collect(),
+            client: record.client.map(|raw| Raw::from_validated(raw.get())),
+            level: Level::from_name(record.level)?,
+            subscribed_uris: record.watched.into_iter().collect(),
             version: record.version.into(),
             ..Self::new(dialect)
         })
     }
 }
 
-fn written(raw: &Raw) -> Option<&RawValue> {
+fn as_raw_value(raw: &Raw) -> Option<&RawValue> {
     serde_json::from_str(raw.as_str()).ok()
 }
 
@@ -73,18 +77,18 @@ mod tests {
     #[test]
     fn a_session_goes_on_as_it_was_written_down() {
         let dialect = builtin("spec").unwrap();
-        let mut session = Session::new(&dialect);
+        let mut session = HandshakeSession::new(&dialect);
         let hello = r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{},"x":[1.0]},
             "clientInfo":{"name":"a\"b","version":"1"}}"#;
         session.initialize(Object::new(hello), &dialect).unwrap();
         session.confirm();
         session.set_level(Level::Error);
-        session.watch("file:///a");
-        let record = session.record();
-        let resumed = Session::from_record(&record, &dialect).unwrap();
-        assert_eq!(resumed.record(), record);
-        assert_eq!(resumed.phase, Phase::Operating);
-        assert!(resumed.capabilities.as_ref().is_some_and(|said| said.roots) && !resumed.changed);
+        session.subscribe("file:///a");
+        let record = session.to_record();
+        let resumed = HandshakeSession::from_record(&record, &dialect).unwrap();
+        assert_eq!(resumed.to_record(), record);
+        assert_eq!(resumed.phase, HandshakePhase::Operating);
+        assert!(resumed.capabilities.as_ref().is_some_and(|said| said.roots) && !resumed.is_dirty);
         assert_eq!(resumed.capabilities, session.capabilities);
     }
 
@@ -92,7 +96,7 @@ mod tests {
     fn what_we_did_not_write_is_no_session() {
         let dialect = builtin("spec").unwrap();
         for text in ["", "{}", "[]", r#"{"revision":"x"}"#] {
-            assert!(Session::from_record(text, &dialect).is_none(), "{text}");
+            assert!(HandshakeSession::from_record(text, &dialect).is_none(), "{text}");
         }
     }
 }

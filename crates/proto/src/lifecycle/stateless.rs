@@ -7,73 +7,86 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde_json::json;
 
-use super::{Phase, introduction, progress_token};
+use super::{HandshakePhase, complete_client_info, progress_token};
 use crate::dialect::Dialect;
 use crate::fault::{Fault, FaultKind};
 use crate::meta;
 use crate::method::Method;
-use crate::model::{ClientCapabilities, Level, Tasking};
-use crate::op::{Caller, Reentry};
+use crate::model::{ClientCapabilities, Level, TaskPreference};
+use crate::operation::{Caller, InputResponses};
 use crate::revision::{Era, Revision, Rules};
-use crate::wire::{Inside, Object, Raw, as_object, as_required_string, as_string};
+use crate::wire::{Object, ParamMembers, Raw, as_object, as_required_string, as_string};
 
 /// The longest version that is repeated in an error.
-const LONGEST_VERSION: usize = 64;
+const MAX_VERSION_CHARS: usize = 64;
 
 /// Whether a request is meant to stand alone: it says who is calling, or no session is open and only the
 /// stateless revisions have its method. What is then missing is an error and not another era.
-pub fn stands_alone(method: &str, inside: &Inside<'_>, phase: Phase, dialect: &Dialect) -> bool {
-    let said = [inside.version, inside.capabilities, inside.client].iter().any(Option::is_some);
-    let is_alone = said || phase == Phase::Created && is_of_this_era(method);
+pub fn is_stateless_request(
+    method: &str,
+    inside: &ParamMembers<'_>,
+    phase: HandshakePhase,
+    dialect: &Dialect,
+) -> bool {
+    let said = [inside.protocol_version, inside.capabilities, inside.client_info]
+        .iter()
+        .any(Option::is_some);
+    let is_alone = said || phase == HandshakePhase::Created && is_stateless_method(method);
     dialect.stateless && (is_alone || !dialect.handshake)
 }
 
 /// The fault of a handshake where none is served: it names the versions that are
 /// (2026-07-28 basic/versioning, error responses to clients of older revisions).
-pub fn refused_handshake(
+pub fn handshake_fault(
     method: &str,
-    inside: &Inside<'_>,
+    inside: &ParamMembers<'_>,
     params: Object<'_>,
     dialect: &Dialect,
 ) -> Option<Fault> {
-    if dialect.handshake || inside.version.is_some() {
+    if dialect.handshake || inside.protocol_version.is_some() {
         return None;
     }
-    let is_handshake = Method::named(method) == Some(Method::Initialize);
+    let is_handshake = Method::from_name(method) == Some(Method::Initialize);
     let proposed = || params.string("protocolVersion").ok().flatten().unwrap_or_default();
-    is_handshake.then(|| unsupported(&proposed(), dialect))
+    is_handshake.then(|| unsupported_version_fault(&proposed(), dialect))
 }
 
 /// The caller of a request that stands alone, and its progress token.
-pub fn caller(inside: &Inside<'_>, dialect: &Dialect) -> Result<(Caller, Option<String>), Fault> {
-    let (version, capabilities) = claims(inside)?;
-    let client = as_object(meta::CLIENT_INFO, inside.client)?.map(introduction).transpose()?;
+pub fn read_caller(
+    inside: &ParamMembers<'_>,
+    dialect: &Dialect,
+) -> Result<(Caller, Option<String>), Fault> {
+    let (version, capabilities) = claimed_version_and_capabilities(inside)?;
+    let client =
+        as_object(meta::CLIENT_INFO, inside.client_info)?.map(complete_client_info).transpose()?;
     let token = progress_token(inside.progress_token)?;
-    let rules = supported(&version, dialect)?;
+    let rules = supported_rules(&version, dialect)?;
     let capabilities = ClientCapabilities::read(capabilities);
     let caller = Caller {
         rules,
-        tasking: match capabilities.tasks && dialect.has_tasks(rules) {
-            true => Tasking::Allowed,
-            false => Tasking::Never,
+        task_preference: match capabilities.tasks && dialect.has_tasks(rules) {
+            true => TaskPreference::Allowed,
+            false => TaskPreference::Never,
         },
         capabilities: Arc::new(capabilities),
         client,
-        log: log_level(inside.level)?,
+        log: log_level(inside.log_level)?,
         progress: token.is_some(),
-        reentry: reentry(inside.answers, inside.state)?,
-        beyond: None,
+        input_responses: read_input_responses(inside.input_responses, inside.request_state)?,
+        extra: None,
     };
     Ok((caller, token))
 }
 
 /// The version that a request claims; it also has to say what its client can be asked for.
-pub fn claim<'a>(inside: &Inside<'a>) -> Result<Cow<'a, str>, Fault> {
-    claims(inside).map(|(version, _)| version)
+pub fn claimed_version<'a>(inside: &ParamMembers<'a>) -> Result<Cow<'a, str>, Fault> {
+    claimed_version_and_capabilities(inside).map(|(version, _)| version)
 }
 
-fn claims<'a>(inside: &Inside<'a>) -> Result<(Cow<'a, str>, Object<'a>), Fault> {
-    let version = as_required_string(meta::PROTOCOL_VERSION, inside.version)?;
+fn claimed_version_and_capabilities<'a>(
+    inside: &ParamMembers<'a>,
+) -> Result<(Cow<'a, str>, Object<'a>), Fault> {
+    let version = as_required_string(meta::PROTOCOL_VERSION, inside.protocol_version)?;
     let capabilities = as_object(meta::CLIENT_CAPABILITIES, inside.capabilities)?;
     let capabilities = capabilities.ok_or_else(|| {
         let detail = format!("`_meta` lacks `{}`", meta::CLIENT_CAPABILITIES);
@@ -82,30 +95,30 @@ fn claims<'a>(inside: &Inside<'a>) -> Result<(Cow<'a, str>, Object<'a>), Fault> 
     Ok((version, capabilities))
 }
 
-fn is_of_this_era(method: &str) -> bool {
-    let Some(method) = Method::named(method) else { return false };
+fn is_stateless_method(method: &str) -> bool {
+    let Some(method) = Method::from_name(method) else { return false };
     let has = |era| Revision::newest(era).rules().methods.contains(method);
     has(Era::Stateless) && !has(Era::Handshake)
 }
 
 /// The rules of a version that requests may stand alone in.
-pub fn supported(version: &str, dialect: &Dialect) -> Result<&'static Rules, Fault> {
+pub fn supported_rules(version: &str, dialect: &Dialect) -> Result<&'static Rules, Fault> {
     let stateless = |revision: &Revision| revision.rules().era == Era::Stateless;
-    let revision = Revision::named(version).filter(stateless);
-    revision.map(Revision::rules).ok_or_else(|| unsupported(version, dialect))
+    let revision = Revision::from_name(version).filter(stateless);
+    revision.map(Revision::rules).ok_or_else(|| unsupported_version_fault(version, dialect))
 }
 
 /// The fault of a version that is not served, with those that are.
-pub fn unsupported(version: &str, dialect: &Dialect) -> Fault {
+pub fn unsupported_version_fault(version: &str, dialect: &Dialect) -> Fault {
     let supported: Vec<_> = dialect.revisions().map(|revision| revision.rules().name).collect();
-    let requested: String = version.chars().take(LONGEST_VERSION).collect();
-    let data = Raw::of(&json!({"supported": supported, "requested": requested}));
+    let requested: String = version.chars().take(MAX_VERSION_CHARS).collect();
+    let data = Raw::from_value(&json!({"supported": supported, "requested": requested}));
     Fault::new(FaultKind::UnsupportedVersion, "").with_data(data)
 }
 
 fn log_level(raw: Option<&str>) -> Result<Option<Level>, Fault> {
     let Some(name) = as_string(meta::LOG_LEVEL, raw)? else { return Ok(None) };
-    match Level::named(&name) {
+    match Level::from_name(&name) {
         Some(level) => Ok(Some(level)),
         None => Err(Fault::new(
             FaultKind::InvalidParams,
@@ -115,7 +128,10 @@ fn log_level(raw: Option<&str>) -> Result<Option<Level>, Fault> {
 }
 
 /// Reads what a client brings when it calls again.
-fn reentry(answers: Option<&str>, state: Option<&str>) -> Result<Option<Reentry>, Fault> {
+fn read_input_responses(
+    answers: Option<&str>,
+    state: Option<&str>,
+) -> Result<Option<InputResponses>, Fault> {
     let answers = as_object("inputResponses", answers)?;
     if let Some((key, _)) = answers.iter().flat_map(|all| all.members()).find(is_no_object) {
         let detail = format!("`inputResponses.{key}` must be an object");
@@ -125,9 +141,9 @@ fn reentry(answers: Option<&str>, state: Option<&str>) -> Result<Option<Reentry>
     if answers.is_none() && state.is_none() {
         return Ok(None);
     }
-    Ok(Some(Reentry {
-        answers: answers.map(|answers| Raw::trusted(answers.text())),
-        state: state.map(Cow::into_owned),
+    Ok(Some(InputResponses {
+        responses: answers.map(|answers| Raw::from_validated(answers.text())),
+        request_state: state.map(Cow::into_owned),
     }))
 }
 

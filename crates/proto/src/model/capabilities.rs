@@ -1,7 +1,7 @@
 //! What each side can do.
 
 use super::TASKS_EXTENSION;
-use crate::revision::{Elicitation, Rules};
+use crate::revision::{ElicitationSupport, Rules};
 use crate::wire::{Object, Raw};
 
 /// What a server has to offer; how it is written depends on revision and dialect.
@@ -46,13 +46,13 @@ pub struct ClientCapabilities {
 
 impl ClientCapabilities {
     /// Whether there is anything that it can be asked for.
-    pub fn can_be_asked(&self) -> bool {
+    pub fn accepts_input_requests(&self) -> bool {
         self.elicitation_form || self.elicitation_url || self.sampling || self.roots
     }
 
     /// Whether it may be asked to sample with tools (2025-11-25 client/sampling, capabilities).
     pub fn samples_with_tools(&self) -> bool {
-        let declared = self.raw.as_ref().and_then(Raw::object);
+        let declared = self.raw.as_ref().and_then(Raw::as_object);
         let sampling = declared.and_then(|it| it.get("sampling")).and_then(Object::new);
         let tools = sampling.and_then(|sampling| sampling.get("tools"));
         self.sampling && tools.is_some_and(|text| text != "false" && text != "null")
@@ -61,7 +61,7 @@ impl ClientCapabilities {
     /// The same as far as a revision has it: where elicitation knows no modes, it is a form.
     #[must_use]
     pub fn in_revision(mut self, rules: &Rules) -> Self {
-        if rules.elicitation == Elicitation::Form {
+        if rules.elicitation == ElicitationSupport::Form {
             self.elicitation_form |= self.elicitation_url;
             self.elicitation_url = false;
         }
@@ -71,7 +71,7 @@ impl ClientCapabilities {
     /// Reads a capabilities object; a capability given as `true` counts as `{}` and `false` as absent,
     /// because hand-written clients send booleans.
     pub fn read(object: Object<'_>) -> Self {
-        let given = object.pick(["elicitation", "sampling", "roots", "extensions"]);
+        let given = object.get_many(["elicitation", "sampling", "roots", "extensions"]);
         let [elicitation, sampling, roots, extensions] =
             given.map(|text| text.filter(|text| *text != "false" && *text != "null"));
         let modes = elicitation.and_then(Object::new);
@@ -84,7 +84,7 @@ impl ClientCapabilities {
             sampling: sampling.is_some(),
             roots: roots.is_some(),
             tasks: extensions.and_then(Object::new).is_some_and(declares_tasks),
-            raw: Some(Raw::trusted(object.text())),
+            raw: Some(Raw::from_validated(object.text())),
         }
     }
 }

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::Serialize;
 
-use crate::wire::{FieldError, Object, Problem, unquote};
+use crate::wire::{FieldError, FieldErrorKind, Object, unquote};
 
 /// What is being completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,13 +58,13 @@ fn read_reference(reference: Object<'_>) -> Result<Reference, FieldError> {
         "ref/resource" => Ok(Reference::Resource(reference.required_string("uri")?.into_owned())),
         _ => Err(FieldError {
             key: "ref.type".to_owned(),
-            problem: Problem::MustBe("\"ref/prompt\" or \"ref/resource\""),
+            kind: FieldErrorKind::MustBe("\"ref/prompt\" or \"ref/resource\""),
         }),
     }
 }
 
 fn missing(key: &str) -> FieldError {
-    FieldError { key: key.to_owned(), problem: Problem::Missing }
+    FieldError { key: key.to_owned(), kind: FieldErrorKind::Missing }
 }
 
 /// Proposed values: at most a hundred go out.
@@ -82,12 +82,12 @@ pub struct Completion {
 
 impl Completion {
     /// The most values that one answer may carry.
-    pub const MOST: usize = 100;
+    pub const MAX_VALUES: usize = 100;
 
     /// Keeps the first hundred of these values and says how many there were.
-    pub fn of(mut values: Vec<String>) -> Self {
+    pub fn from_values(mut values: Vec<String>) -> Self {
         let total = values.len();
-        values.truncate(Self::MOST);
+        values.truncate(Self::MAX_VALUES);
         Self { has_more: total > values.len(), total: Some(total), values }
     }
 }

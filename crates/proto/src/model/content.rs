@@ -193,6 +193,6 @@ mod tests {
                 mime_type: Some("text/plain".into()),
             },
         ];
-        assert_eq!(Raw::of(&blocks).decode::<Vec<Content>>().unwrap(), blocks);
+        assert_eq!(Raw::from_value(&blocks).decode::<Vec<Content>>().unwrap(), blocks);
     }
 }

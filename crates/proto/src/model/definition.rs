@@ -9,7 +9,7 @@ use once_cell::race::OnceBox;
 
 use super::{Prompt, Resource, ResourceTemplate, Skill, TaskSupport, Tool};
 use crate::adapt;
-use crate::revision::{Rules, Structured, Tasks};
+use crate::revision::{Rules, StructuredContent, TaskModel};
 use crate::wire::Raw;
 
 /// A definition encoded once, so that a list of a thousand tools costs a copy and not an encoding. It is encoded when
@@ -19,46 +19,51 @@ pub struct Definition {
     pub(super) name: String,
     /// What its texts are made by, unless they were there from the beginning.
     encoder: Option<Arc<Encoder>>,
-    texts: OnceBox<Texts>,
+    texts: OnceBox<DefinitionTexts>,
     /// Whether its schema was put right.
-    mended: bool,
+    is_repaired: bool,
 }
 
-type Encoder = dyn Fn() -> Texts + Send + Sync;
+type Encoder = dyn Fn() -> DefinitionTexts + Send + Sync;
 
 /// The texts of one definition.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Texts {
+pub(super) struct DefinitionTexts {
     pub(super) newest: Box<str>,
     /// The text for sessions of the handshake era, where it differs.
     pub(super) handshake: Option<Box<str>>,
     /// The text for revisions without structured results, where it differs.
     pub(super) unstructured: Option<Box<str>>,
     /// The text for revisions whose tools say that they run as tasks, for one that does.
-    pub(super) tasked: Option<Box<str>>,
+    pub(super) with_task_support: Option<Box<str>>,
 }
 
 /// All that decides which text of a definition a peer gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wording {
-    tasks: Tasks,
-    structured: Structured,
+pub(super) struct TextVariant {
+    tasks: TaskModel,
+    structured: StructuredContent,
 }
 
-impl Wording {
-    pub(super) fn of(rules: &Rules) -> Self {
-        Self { tasks: rules.tasks, structured: rules.structured }
+impl TextVariant {
+    pub(super) fn for_rules(rules: &Rules) -> Self {
+        Self { tasks: rules.tasks, structured: rules.structured_content }
     }
 }
 
 impl Definition {
     /// A definition whose texts are known.
-    pub(super) fn written(name: String, texts: Texts, mended: bool) -> Self {
-        Self { name, encoder: None, texts: OnceBox::with_value(Box::new(texts)), mended }
+    pub(super) fn from_texts(name: String, texts: DefinitionTexts, mended: bool) -> Self {
+        Self {
+            name,
+            encoder: None,
+            texts: OnceBox::with_value(Box::new(texts)),
+            is_repaired: mended,
+        }
     }
 
     /// A definition whose texts are made when somebody asks for them.
-    fn later(name: &str, encoder: impl Fn() -> Texts + Send + Sync + 'static) -> Self {
+    fn lazy(name: &str, encoder: impl Fn() -> DefinitionTexts + Send + Sync + 'static) -> Self {
         let encoder: Arc<Encoder> = Arc::new(encoder);
         Self { name: name.into(), encoder: Some(encoder), ..Self::default() }
     }
@@ -69,32 +74,32 @@ impl Definition {
     }
 
     /// Whether another server wrote its schema as no validator reads it, so that the text has it otherwise.
-    pub fn is_mended(&self) -> bool {
-        self.mended
+    pub fn is_repaired(&self) -> bool {
+        self.is_repaired
     }
 
     /// The text for a peer with these rules.
     pub fn text(&self, rules: &Rules) -> &str {
-        self.texts().worded(Wording::of(rules))
+        self.texts().for_variant(TextVariant::for_rules(rules))
     }
 
     /// The same item under this name, with each of its texts changed alike; `None` if one cannot be.
-    pub fn changed(&self, name: &str, change: impl Fn(&str) -> Option<String>) -> Option<Self> {
+    pub fn map_texts(&self, name: &str, change: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let change = |text: &str| change(text).map(String::into_boxed_str);
         let older = |text: &Option<Box<str>>| {
             text.as_deref().map(change).map_or(Some(None), |it| it.map(Some))
         };
         let texts = self.texts();
-        let changed = Texts {
+        let changed = DefinitionTexts {
             newest: change(&texts.newest)?,
             handshake: older(&texts.handshake)?,
             unstructured: older(&texts.unstructured)?,
-            tasked: older(&texts.tasked)?,
+            with_task_support: older(&texts.with_task_support)?,
         };
-        Some(Self::written(name.into(), changed, self.mended))
+        Some(Self::from_texts(name.into(), changed, self.is_repaired))
     }
 
-    pub(super) fn texts(&self) -> &Texts {
+    pub(super) fn texts(&self) -> &DefinitionTexts {
         self.texts.get_or_init(|| {
             let encoded = self.encoder.as_ref().map(|encode| encode());
             Box::new(encoded.unwrap_or_default())
@@ -102,20 +107,21 @@ impl Definition {
     }
 }
 
-impl Texts {
+impl DefinitionTexts {
     /// One text for everybody.
-    pub(super) fn alike(newest: Box<str>) -> Self {
+    pub(super) fn uniform(newest: Box<str>) -> Self {
         Self { newest, ..Self::default() }
     }
 
-    fn worded(&self, wording: Wording) -> &str {
-        if let (Tasks::Wanted, Some(tasked)) = (wording.tasks, &self.tasked) {
+    fn for_variant(&self, wording: TextVariant) -> &str {
+        if let (TaskModel::ClientRequested, Some(tasked)) = (wording.tasks, &self.with_task_support)
+        {
             return tasked;
         }
         let older = match wording.structured {
-            Structured::Absent => self.unstructured.as_deref().or(self.handshake.as_deref()),
-            Structured::Object => self.handshake.as_deref(),
-            Structured::Any => None,
+            StructuredContent::Absent => self.unstructured.as_deref().or(self.handshake.as_deref()),
+            StructuredContent::Object => self.handshake.as_deref(),
+            StructuredContent::Any => None,
         };
         older.unwrap_or(&self.newest)
     }
@@ -131,7 +137,7 @@ impl Texts {
             plain.output_schema = None;
             encode(&plain)
         });
-        Self { newest, handshake, unstructured, tasked: None }
+        Self { newest, handshake, unstructured, with_task_support: None }
     }
 
     /// A tool that runs as a task: only some revisions have a member for that.
@@ -139,7 +145,7 @@ impl Texts {
         let plain = Tool { task_support: TaskSupport::Forbidden, ..tool.clone() };
         let lowered = adapt::lower_tool(tool);
         let tasked = Some(encode(lowered.as_ref().unwrap_or(tool)));
-        Self { tasked, ..Self::of_tool(&plain) }
+        Self { with_task_support: tasked, ..Self::of_tool(&plain) }
     }
 }
 
@@ -157,7 +163,9 @@ impl fmt::Debug for Definition {
 impl PartialEq for Definition {
     /// When they were encoded makes no difference.
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && self.mended == other.mended && self.texts() == other.texts()
+        self.name == other.name
+            && self.is_repaired == other.is_repaired
+            && self.texts() == other.texts()
     }
 }
 
@@ -170,31 +178,31 @@ impl From<&Tool> for Definition {
 impl From<&Arc<Tool>> for Definition {
     fn from(tool: &Arc<Tool>) -> Self {
         let shared = Arc::clone(tool);
-        Self::later(&tool.name, move || Texts::of_tool(&compact(&shared)))
+        Self::lazy(&tool.name, move || DefinitionTexts::of_tool(&compact(&shared)))
     }
 }
 
 impl From<&Resource> for Definition {
     fn from(resource: &Resource) -> Self {
-        Self::written(resource.uri.clone(), Texts::alike(encode(resource)), false)
+        Self::from_texts(resource.uri.clone(), DefinitionTexts::uniform(encode(resource)), false)
     }
 }
 
 impl From<&ResourceTemplate> for Definition {
     fn from(template: &ResourceTemplate) -> Self {
-        Self::written(template.name.clone(), Texts::alike(encode(template)), false)
+        Self::from_texts(template.name.clone(), DefinitionTexts::uniform(encode(template)), false)
     }
 }
 
 impl From<&Prompt> for Definition {
     fn from(prompt: &Prompt) -> Self {
-        Self::written(prompt.name.clone(), Texts::alike(encode(prompt)), false)
+        Self::from_texts(prompt.name.clone(), DefinitionTexts::uniform(encode(prompt)), false)
     }
 }
 
 impl From<&Skill> for Definition {
     fn from(skill: &Skill) -> Self {
-        Self::written(skill.uri.clone(), Texts::alike(encode(skill)), false)
+        Self::from_texts(skill.uri.clone(), DefinitionTexts::uniform(encode(skill)), false)
     }
 }
 
@@ -206,5 +214,5 @@ fn compact(tool: &Tool) -> Tool {
 }
 
 fn encode<T: serde::Serialize>(item: &T) -> Box<str> {
-    Raw::of(item).as_str().into()
+    Raw::from_value(item).as_str().into()
 }

@@ -7,16 +7,16 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::definition_rules::{Absent, ICONS, MemberRule, Shape, members_of};
+use super::definition_rules::{AbsentPolicy, ICONS, MemberRule, MemberShape, members_of};
 use super::{Definition, ListKind};
-use crate::encode::foreign_member;
-use crate::wire::{Limits, Object, elements, is_control, nests_deeper, unquote};
+use crate::encode::write_foreign_member;
+use crate::wire::{Object, ScanLimits, elements, is_control, is_nested_deeper_than, unquote};
 
 /// How deep an item may be nested: with the three levels of the list around it, readers still take the message.
-const DEEPEST: usize = 125;
+const MAX_ITEM_DEPTH: usize = 125;
 
 /// The longest part of a bad name that is repeated.
-const LONGEST_ECHO: usize = 64;
+const MAX_ECHO_CHARS: usize = 64;
 
 /// An item that is not listed, and why.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,38 +36,38 @@ impl fmt::Display for ExcludedItem {
 impl Definition {
     /// The definition of an item that another server lists at this place of its list, if it follows the rules of its
     /// kind. Empty fields that are written as null are taken out.
-    pub fn checked(kind: ListKind, item: &str, place: usize) -> Result<Self, ExcludedItem> {
+    pub fn from_untrusted(kind: ListKind, item: &str, place: usize) -> Result<Self, ExcludedItem> {
         let excluded = |reason: String| {
             let name =
                 Object::new(item).and_then(|object| object.string(kind.key()).ok().flatten());
             let name = name.filter(|name| !name.is_empty());
-            let name = name.map(|name| name.chars().take(LONGEST_ECHO).collect());
+            let name = name.map(|name| name.chars().take(MAX_ECHO_CHARS).collect());
             ExcludedItem { name: name.unwrap_or_else(|| format!("item {}", place + 1)), reason }
         };
-        if nests_deeper(item, DEEPEST) {
-            let most = Limits::default().depth;
+        if is_nested_deeper_than(item, MAX_ITEM_DEPTH) {
+            let most = ScanLimits::default().max_depth;
             return Err(excluded(format!(
                 "it is nested so deep that a list has over {most} levels"
             )));
         }
-        let conforming = conform(kind, item).map_err(|wrong| excluded(wrong.to_string()))?;
-        let found = Self::relayed(kind, &conforming, None);
+        let conforming = normalize_item(kind, item).map_err(|wrong| excluded(wrong.to_string()))?;
+        let found = Self::from_upstream(kind, &conforming, None);
         found.ok_or_else(|| excluded(format!("it has no `{}`", kind.key())))
     }
 }
 
 /// Whether a value is a list of icons that every client takes.
-pub(crate) fn are_icons(value: &str) -> bool {
+pub(crate) fn is_icon_list(value: &str) -> bool {
     matches!(check(&ICONS, value), Ok(false))
 }
 
 /// What is wrong with a definition: the member and what it should be.
-struct Wrong {
+struct DefinitionError {
     path: String,
     problem: Cow<'static, str>,
 }
 
-impl Wrong {
+impl DefinitionError {
     fn new(problem: impl Into<Cow<'static, str>>) -> Self {
         Self { path: String::new(), problem: problem.into() }
     }
@@ -82,14 +82,14 @@ impl Wrong {
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for DefinitionError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "`{}` {}", self.path, self.problem)
     }
 }
 
 /// The item as the rules want it: mostly its own text.
-fn conform(kind: ListKind, item: &str) -> Result<Cow<'_, str>, Wrong> {
+fn normalize_item(kind: ListKind, item: &str) -> Result<Cow<'_, str>, DefinitionError> {
     let Some(object) = Object::new(item) else { return Ok(Cow::Borrowed(item)) };
     let rules = members_of(kind);
     if !check_members(rules, object)? {
@@ -101,7 +101,7 @@ fn conform(kind: ListKind, item: &str) -> Result<Cow<'_, str>, Wrong> {
 }
 
 /// Checks the members of an object; tells whether something in it has to be written otherwise.
-fn check_members(rules: &[MemberRule], object: Object<'_>) -> Result<bool, Wrong> {
+fn check_members(rules: &[MemberRule], object: Object<'_>) -> Result<bool, DefinitionError> {
     let mut differs = false;
     let mut found = 0_u32;
     for (name, value) in object.members() {
@@ -116,52 +116,58 @@ fn check_members(rules: &[MemberRule], object: Object<'_>) -> Result<bool, Wrong
     }
     for (place, rule) in rules.iter().enumerate().filter(|(place, _)| found & (1 << place) == 0) {
         match rule.absent {
-            Absent::Allowed => {}
-            Absent::Refused => return Err(Wrong::new("is missing").within(rules[place].name)),
-            Absent::Means(_) => differs = true,
+            AbsentPolicy::Allowed => {}
+            AbsentPolicy::Refused => {
+                return Err(DefinitionError::new("is missing").within(rules[place].name));
+            }
+            AbsentPolicy::DefaultsTo(_) => differs = true,
         }
     }
     Ok(differs)
 }
 
 /// Checks a value; tells whether it has to be written otherwise.
-fn check(shape: &Shape, value: &str) -> Result<bool, Wrong> {
+fn check(shape: &MemberShape, value: &str) -> Result<bool, DefinitionError> {
     let is_right = match shape {
-        Shape::Text => value.starts_with('"'),
-        Shape::Name { longest } => return check_name(value, *longest).map(|()| false),
-        Shape::Boolean => matches!(value, "true" | "false"),
-        Shape::Integer => number(value).is_some_and(|number| number % 1.0 == 0.0),
-        Shape::Share => number(value).is_some_and(|number| (0.0..=1.0).contains(&number)),
-        Shape::Moment if value.starts_with('"') => {
-            return Ok(!unquote(value).is_some_and(|text| is_moment(&text)));
+        MemberShape::Text => value.starts_with('"'),
+        MemberShape::Name { max_chars: longest } => {
+            return check_name(value, *longest).map(|()| false);
         }
-        Shape::Moment => false,
-        Shape::OneOf(words) => unquote(value).is_some_and(|word| words.contains(&&*word)),
-        Shape::Object => Object::new(value).is_some(),
-        Shape::Schema => matches!(value, "true" | "false") || Object::new(value).is_some(),
-        Shape::Members(rules) => match Object::new(value) {
+        MemberShape::Boolean => matches!(value, "true" | "false"),
+        MemberShape::Integer => number(value).is_some_and(|number| number % 1.0 == 0.0),
+        MemberShape::UnitInterval => {
+            number(value).is_some_and(|number| (0.0..=1.0).contains(&number))
+        }
+        MemberShape::Timestamp if value.starts_with('"') => {
+            return Ok(!unquote(value).is_some_and(|text| is_timestamp(&text)));
+        }
+        MemberShape::Timestamp => false,
+        MemberShape::OneOf(words) => unquote(value).is_some_and(|word| words.contains(&&*word)),
+        MemberShape::Object => Object::new(value).is_some(),
+        MemberShape::Schema => matches!(value, "true" | "false") || Object::new(value).is_some(),
+        MemberShape::Members(rules) => match Object::new(value) {
             Some(object) => return check_members(rules, object),
             None => false,
         },
-        Shape::Array(shape) => match elements(value) {
+        MemberShape::Array(shape) => match elements(value) {
             Some(each) => return check_each(each.into_iter().enumerate(), shape),
             None => false,
         },
-        Shape::Map(shape) => match Object::new(value) {
+        MemberShape::Map(shape) => match Object::new(value) {
             Some(object) => return check_each(object.members(), shape),
             None => false,
         },
     };
     match is_right {
         true => Ok(false),
-        false => Err(Wrong::new(format!("must be {}", wanted(shape)))),
+        false => Err(DefinitionError::new(format!("must be {}", describe_shape(shape)))),
     }
 }
 
 fn check_each<'a>(
     each: impl Iterator<Item = (impl ToString, &'a str)>,
-    shape: &Shape,
-) -> Result<bool, Wrong> {
+    shape: &MemberShape,
+) -> Result<bool, DefinitionError> {
     let mut differs = false;
     for (key, value) in each {
         differs |= check(shape, value).map_err(|wrong| wrong.within(&key.to_string()))?;
@@ -169,35 +175,35 @@ fn check_each<'a>(
     Ok(differs)
 }
 
-fn check_name(value: &str, longest: usize) -> Result<(), Wrong> {
-    let Some(name) = unquote(value) else { return Err(Wrong::new("must be a string")) };
+fn check_name(value: &str, longest: usize) -> Result<(), DefinitionError> {
+    let Some(name) = unquote(value) else { return Err(DefinitionError::new("must be a string")) };
     if let Some(control) = name.chars().find(|character| is_control(*character)) {
         let code = u32::from(control);
-        return Err(Wrong::new(format!("has the control character U+{code:04X}")));
+        return Err(DefinitionError::new(format!("has the control character U+{code:04X}")));
     }
     match name.chars().count() {
-        0 => Err(Wrong::new("is empty")),
+        0 => Err(DefinitionError::new("is empty")),
         length if length > longest => {
-            Err(Wrong::new(format!("has {length} characters; {longest} are allowed")))
+            Err(DefinitionError::new(format!("has {length} characters; {longest} are allowed")))
         }
         _ => Ok(()),
     }
 }
 
 /// What a value should have been.
-fn wanted(shape: &Shape) -> String {
+fn describe_shape(shape: &MemberShape) -> String {
     match shape {
-        Shape::Text | Shape::Name { .. } | Shape::Moment => "a string".into(),
-        Shape::Boolean => "true or false".into(),
-        Shape::Integer => "a whole number".into(),
-        Shape::Share => "a number from 0 to 1".into(),
-        Shape::OneOf(words) => {
+        MemberShape::Text | MemberShape::Name { .. } | MemberShape::Timestamp => "a string".into(),
+        MemberShape::Boolean => "true or false".into(),
+        MemberShape::Integer => "a whole number".into(),
+        MemberShape::UnitInterval => "a number from 0 to 1".into(),
+        MemberShape::OneOf(words) => {
             let words: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
             words.join(" or ")
         }
-        Shape::Object | Shape::Members(_) | Shape::Map(_) => "an object".into(),
-        Shape::Array(_) => "an array".into(),
-        Shape::Schema => "a schema: an object, true or false".into(),
+        MemberShape::Object | MemberShape::Members(_) | MemberShape::Map(_) => "an object".into(),
+        MemberShape::Array(_) => "an array".into(),
+        MemberShape::Schema => "a schema: an object, true or false".into(),
     }
 }
 
@@ -206,32 +212,33 @@ fn write_members(out: &mut Vec<u8>, rules: &[MemberRule], object: Object<'_>) {
     out.push(b'{');
     for (name, value) in object.members() {
         match rules.iter().find(|rule| rule.name == name) {
-            None => foreign_member(out, &name, value),
-            Some(rule) if is_kept(&rule.shape, value) => {
+            None => write_foreign_member(out, &name, value),
+            Some(rule) if is_written(&rule.shape, value) => {
                 let mut text = Vec::new();
                 write(&mut text, &rule.shape, value);
-                foreign_member(out, &name, core::str::from_utf8(&text).unwrap_or(value));
+                write_foreign_member(out, &name, core::str::from_utf8(&text).unwrap_or(value));
             }
             Some(_) => {}
         }
     }
     let is_absent = |rule: &&MemberRule| object.get(rule.name).is_none_or(|value| value == "null");
     for rule in rules.iter().filter(is_absent) {
-        if let Absent::Means(value) = rule.absent {
-            foreign_member(out, rule.name, value);
+        if let AbsentPolicy::DefaultsTo(value) = rule.absent {
+            write_foreign_member(out, rule.name, value);
         }
     }
     out.push(b'}');
 }
 
-fn is_kept(shape: &Shape, value: &str) -> bool {
-    value != "null" && !(matches!(shape, Shape::Moment) && check(shape, value).unwrap_or(false))
+fn is_written(shape: &MemberShape, value: &str) -> bool {
+    value != "null"
+        && !(matches!(shape, MemberShape::Timestamp) && check(shape, value).unwrap_or(false))
 }
 
-fn write(out: &mut Vec<u8>, shape: &Shape, value: &str) {
+fn write(out: &mut Vec<u8>, shape: &MemberShape, value: &str) {
     match (shape, Object::new(value), elements(value)) {
-        (Shape::Members(rules), Some(object), _) => write_members(out, rules, object),
-        (Shape::Array(shape), _, Some(each)) => {
+        (MemberShape::Members(rules), Some(object), _) => write_members(out, rules, object),
+        (MemberShape::Array(shape), _, Some(each)) => {
             out.push(b'[');
             for (place, value) in each.into_iter().enumerate() {
                 if place > 0 {
@@ -253,7 +260,7 @@ fn number(value: &str) -> Option<f64> {
 }
 
 /// Whether a text is a date and a time with its offset, such as `2026-07-28T12:00:00Z`.
-fn is_moment(text: &str) -> bool {
+fn is_timestamp(text: &str) -> bool {
     let (Some(date), Some(rest)) = (text.get(..19), text.get(19..)) else { return false };
     let is_date = date.bytes().zip("0000-00-00T00:00:00".bytes()).all(|(byte, form)| match form {
         b'0' => byte.is_ascii_digit(),
@@ -288,14 +295,15 @@ mod tests {
     }
 
     fn reason(kind: ListKind, item: &str) -> String {
-        match Definition::checked(kind, item, 6) {
+        match Definition::from_untrusted(kind, item, 6) {
             Ok(definition) => panic!("{item} passed as {definition:?}"),
             Err(excluded) => excluded.to_string(),
         }
     }
 
     fn text(kind: ListKind, item: &str) -> String {
-        let checked = Definition::checked(kind, item, 0).unwrap_or_else(|error| panic!("{error}"));
+        let checked =
+            Definition::from_untrusted(kind, item, 0).unwrap_or_else(|error| panic!("{error}"));
         checked.text(Revision::V2026_07_28.rules()).into()
     }
 
@@ -373,12 +381,12 @@ mod tests {
         let told = reason(ListKind::Tools, &named("a\u{202e}b"));
         assert_eq!(told, r#""a\u{202e}b": `name` has the control character U+202E"#);
         assert!(reason(ListKind::Tools, &named("a\\nb")).ends_with("U+000A"));
-        assert!(Definition::checked(ListKind::Tools, &named(&"é".repeat(128)), 0).is_ok());
+        assert!(Definition::from_untrusted(ListKind::Tools, &named(&"é".repeat(128)), 0).is_ok());
         let told = reason(ListKind::Tools, &named(&"é".repeat(129)));
         assert!(told.ends_with("`name` has 129 characters; 128 are allowed"), "{told}");
         let long = "x".repeat(500);
         let resource = format!(r#"{{"uri":"a:{long}","name":"{long}"}}"#);
-        assert!(Definition::checked(ListKind::Resources, &resource, 0).is_ok());
+        assert!(Definition::from_untrusted(ListKind::Resources, &resource, 0).is_ok());
     }
 
     #[test]
@@ -408,8 +416,10 @@ mod tests {
             let (open, close) = ("{\"a\":".repeat(depth), "}".repeat(depth));
             format!(r#"{{"name":"t","inputSchema":{{"type":"object"}},"_meta":{open}1{close}}}"#)
         };
-        assert!(Definition::checked(ListKind::Tools, &nested(DEEPEST - 1), 0).is_ok());
-        let told = reason(ListKind::Tools, &nested(DEEPEST));
+        assert!(
+            Definition::from_untrusted(ListKind::Tools, &nested(MAX_ITEM_DEPTH - 1), 0).is_ok()
+        );
+        let told = reason(ListKind::Tools, &nested(MAX_ITEM_DEPTH));
         assert!(told.ends_with("it is nested so deep that a list has over 128 levels"), "{told}");
         reason(ListKind::Tools, &nested(50_000));
     }

@@ -9,35 +9,35 @@ use super::ListKind;
 /// One member of an object.
 pub(super) struct MemberRule {
     pub(super) name: &'static str,
-    pub(super) shape: Shape,
-    pub(super) absent: Absent,
+    pub(super) shape: MemberShape,
+    pub(super) absent: AbsentPolicy,
 }
 
 /// What an absent member means. A member that is null counts as absent: many servers write their empty fields so.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Absent {
+pub(super) enum AbsentPolicy {
     /// Nothing.
     Allowed,
     /// The definition cannot be used.
     Refused,
     /// This value is meant.
-    Means(&'static str),
+    DefaultsTo(&'static str),
 }
 
 /// What the value of a member has to be.
-pub(super) enum Shape {
+pub(super) enum MemberShape {
     /// A string.
     Text,
     /// A string that people and programs tell items apart by.
-    Name { longest: usize },
+    Name { max_chars: usize },
     /// `true` or `false`.
     Boolean,
     /// A whole number.
     Integer,
     /// A number from 0 to 1.
-    Share,
+    UnitInterval,
     /// A point in time as a string (RFC 3339). Another string is left out of the definition: it is only a hint.
-    Moment,
+    Timestamp,
     /// One of these strings.
     OneOf(&'static [&'static str]),
     /// An object with any members.
@@ -53,7 +53,7 @@ pub(super) enum Shape {
 }
 
 /// The longest name of a tool (2025-11-25 server/tools, tool names), and of a prompt.
-pub(super) const LONGEST_NAME: usize = 128;
+pub(super) const MAX_NAME_CHARS: usize = 128;
 
 /// The members of an item of this kind; none are known of skills, which are an extension.
 pub(super) fn members_of(kind: ListKind) -> &'static [MemberRule] {
@@ -66,105 +66,105 @@ pub(super) fn members_of(kind: ListKind) -> &'static [MemberRule] {
     }
 }
 
-const fn may(name: &'static str, shape: Shape) -> MemberRule {
-    MemberRule { name, shape, absent: Absent::Allowed }
+const fn optional(name: &'static str, shape: MemberShape) -> MemberRule {
+    MemberRule { name, shape, absent: AbsentPolicy::Allowed }
 }
 
-const fn must(name: &'static str, shape: Shape) -> MemberRule {
-    MemberRule { name, shape, absent: Absent::Refused }
+const fn required(name: &'static str, shape: MemberShape) -> MemberRule {
+    MemberRule { name, shape, absent: AbsentPolicy::Refused }
 }
 
 const TOOL: &[MemberRule] = &[
-    must("name", Shape::Name { longest: LONGEST_NAME }),
-    may("title", Shape::Text),
-    may("description", Shape::Text),
-    must("inputSchema", Shape::Members(INPUT_SCHEMA)),
-    may("outputSchema", Shape::Members(OUTPUT_SCHEMA)),
-    may("annotations", Shape::Members(TOOL_ANNOTATIONS)),
-    may("execution", Shape::Members(EXECUTION)),
-    may("icons", ICONS),
-    may("_meta", Shape::Object),
+    required("name", MemberShape::Name { max_chars: MAX_NAME_CHARS }),
+    optional("title", MemberShape::Text),
+    optional("description", MemberShape::Text),
+    required("inputSchema", MemberShape::Members(INPUT_SCHEMA)),
+    optional("outputSchema", MemberShape::Members(OUTPUT_SCHEMA)),
+    optional("annotations", MemberShape::Members(TOOL_ANNOTATIONS)),
+    optional("execution", MemberShape::Members(EXECUTION)),
+    optional("icons", ICONS),
+    optional("_meta", MemberShape::Object),
 ];
 
 const RESOURCE: &[MemberRule] = &[
-    must("uri", Shape::Name { longest: usize::MAX }),
-    must("name", Shape::Name { longest: usize::MAX }),
-    may("title", Shape::Text),
-    may("description", Shape::Text),
-    may("mimeType", Shape::Text),
-    may("size", Shape::Integer),
-    may("annotations", Shape::Members(ANNOTATIONS)),
-    may("icons", ICONS),
-    may("_meta", Shape::Object),
+    required("uri", MemberShape::Name { max_chars: usize::MAX }),
+    required("name", MemberShape::Name { max_chars: usize::MAX }),
+    optional("title", MemberShape::Text),
+    optional("description", MemberShape::Text),
+    optional("mimeType", MemberShape::Text),
+    optional("size", MemberShape::Integer),
+    optional("annotations", MemberShape::Members(ANNOTATIONS)),
+    optional("icons", ICONS),
+    optional("_meta", MemberShape::Object),
 ];
 
 const TEMPLATE: &[MemberRule] = &[
-    must("uriTemplate", Shape::Name { longest: usize::MAX }),
-    must("name", Shape::Name { longest: usize::MAX }),
-    may("title", Shape::Text),
-    may("description", Shape::Text),
-    may("mimeType", Shape::Text),
-    may("annotations", Shape::Members(ANNOTATIONS)),
-    may("icons", ICONS),
-    may("_meta", Shape::Object),
+    required("uriTemplate", MemberShape::Name { max_chars: usize::MAX }),
+    required("name", MemberShape::Name { max_chars: usize::MAX }),
+    optional("title", MemberShape::Text),
+    optional("description", MemberShape::Text),
+    optional("mimeType", MemberShape::Text),
+    optional("annotations", MemberShape::Members(ANNOTATIONS)),
+    optional("icons", ICONS),
+    optional("_meta", MemberShape::Object),
 ];
 
 const PROMPT: &[MemberRule] = &[
-    must("name", Shape::Name { longest: LONGEST_NAME }),
-    may("title", Shape::Text),
-    may("description", Shape::Text),
-    may("arguments", Shape::Array(&Shape::Members(ARGUMENT))),
-    may("icons", ICONS),
-    may("_meta", Shape::Object),
+    required("name", MemberShape::Name { max_chars: MAX_NAME_CHARS }),
+    optional("title", MemberShape::Text),
+    optional("description", MemberShape::Text),
+    optional("arguments", MemberShape::Array(&MemberShape::Members(ARGUMENT))),
+    optional("icons", ICONS),
+    optional("_meta", MemberShape::Object),
 ];
 
 const ARGUMENT: &[MemberRule] = &[
-    must("name", Shape::Text),
-    may("title", Shape::Text),
-    may("description", Shape::Text),
-    may("required", Shape::Boolean),
+    required("name", MemberShape::Text),
+    optional("title", MemberShape::Text),
+    optional("description", MemberShape::Text),
+    optional("required", MemberShape::Boolean),
 ];
 
 /// Arguments are an object in every revision, so a schema without `type` can only mean one.
 const INPUT_SCHEMA: &[MemberRule] = &[
     MemberRule {
         name: "type",
-        shape: Shape::OneOf(&["object"]),
-        absent: Absent::Means("\"object\""),
+        shape: MemberShape::OneOf(&["object"]),
+        absent: AbsentPolicy::DefaultsTo("\"object\""),
     },
-    may("$schema", Shape::Text),
-    may("properties", Shape::Map(&Shape::Schema)),
-    may("required", Shape::Array(&Shape::Text)),
+    optional("$schema", MemberShape::Text),
+    optional("properties", MemberShape::Map(&MemberShape::Schema)),
+    optional("required", MemberShape::Array(&MemberShape::Text)),
 ];
 
 const OUTPUT_SCHEMA: &[MemberRule] = &[
-    may("$schema", Shape::Text),
-    may("properties", Shape::Map(&Shape::Schema)),
-    may("required", Shape::Array(&Shape::Text)),
+    optional("$schema", MemberShape::Text),
+    optional("properties", MemberShape::Map(&MemberShape::Schema)),
+    optional("required", MemberShape::Array(&MemberShape::Text)),
 ];
 
 const TOOL_ANNOTATIONS: &[MemberRule] = &[
-    may("title", Shape::Text),
-    may("readOnlyHint", Shape::Boolean),
-    may("destructiveHint", Shape::Boolean),
-    may("idempotentHint", Shape::Boolean),
-    may("openWorldHint", Shape::Boolean),
+    optional("title", MemberShape::Text),
+    optional("readOnlyHint", MemberShape::Boolean),
+    optional("destructiveHint", MemberShape::Boolean),
+    optional("idempotentHint", MemberShape::Boolean),
+    optional("openWorldHint", MemberShape::Boolean),
 ];
 
 const EXECUTION: &[MemberRule] =
-    &[may("taskSupport", Shape::OneOf(&["forbidden", "optional", "required"]))];
+    &[optional("taskSupport", MemberShape::OneOf(&["forbidden", "optional", "required"]))];
 
 const ANNOTATIONS: &[MemberRule] = &[
-    may("audience", Shape::Array(&Shape::OneOf(&["user", "assistant"]))),
-    may("priority", Shape::Share),
-    may("lastModified", Shape::Moment),
+    optional("audience", MemberShape::Array(&MemberShape::OneOf(&["user", "assistant"]))),
+    optional("priority", MemberShape::UnitInterval),
+    optional("lastModified", MemberShape::Timestamp),
 ];
 
-pub(super) const ICONS: Shape = Shape::Array(&Shape::Members(ICON));
+pub(super) const ICONS: MemberShape = MemberShape::Array(&MemberShape::Members(ICON));
 
 const ICON: &[MemberRule] = &[
-    must("src", Shape::Text),
-    may("mimeType", Shape::Text),
-    may("sizes", Shape::Array(&Shape::Text)),
-    may("theme", Shape::OneOf(&["light", "dark"])),
+    required("src", MemberShape::Text),
+    optional("mimeType", MemberShape::Text),
+    optional("sizes", MemberShape::Array(&MemberShape::Text)),
+    optional("theme", MemberShape::OneOf(&["light", "dark"])),
 ];

@@ -5,28 +5,28 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::Definition;
-use super::definition::Wording;
+use super::definition::TextVariant;
 use crate::revision::Rules;
 use crate::wire::one_line;
 
 /// The items of a page. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Items {
-    each: Arc<[Arc<Definition>]>,
-    joined: Option<Joined>,
+    definitions: Arc<[Arc<Definition>]>,
+    joined_text: Option<JoinedText>,
 }
 
 /// All items as one text, in one of their wordings.
 #[derive(Clone, Debug)]
-struct Joined {
-    wording: Wording,
+struct JoinedText {
+    wording: TextVariant,
     text: Arc<str>,
 }
 
 impl Items {
     /// The same items, which are written for peers with these rules by one copy, without line ends: worth it
     /// for a page that is shown more than once.
-    pub fn joined(mut self, rules: &Rules) -> Self {
+    pub fn with_joined_text(mut self, rules: &Rules) -> Self {
         let mut text = String::with_capacity(self.size(rules));
         for item in self.iter() {
             if !text.is_empty() {
@@ -34,18 +34,21 @@ impl Items {
             }
             text.push_str(item.text(rules));
         }
-        self.joined = Some(Joined { wording: Wording::of(rules), text: one_line(&text).into() });
+        self.joined_text = Some(JoinedText {
+            wording: TextVariant::for_rules(rules),
+            text: one_line(&text).into(),
+        });
         self
     }
 
-    /// Whether [`joined`](Self::joined) was called with rules by which items are worded like this.
+    /// Whether [`with_joined_text`](Self::with_joined_text) was called with rules by which items are worded like this.
     pub fn is_joined_for(&self, rules: &Rules) -> bool {
         self.text(rules).is_some()
     }
 
     /// One item after the other.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Definition>> {
-        self.each.iter()
+        self.definitions.iter()
     }
 
     /// Writes the items, with commas between them.
@@ -70,21 +73,21 @@ impl Items {
     }
 
     fn text(&self, rules: &Rules) -> Option<&str> {
-        let joined = self.joined.as_ref()?;
-        (joined.wording == Wording::of(rules)).then_some(&*joined.text)
+        let joined = self.joined_text.as_ref()?;
+        (joined.wording == TextVariant::for_rules(rules)).then_some(&*joined.text)
     }
 }
 
 impl PartialEq for Items {
     /// How they are kept makes no difference.
     fn eq(&self, other: &Self) -> bool {
-        self.each == other.each
+        self.definitions == other.definitions
     }
 }
 
 impl FromIterator<Arc<Definition>> for Items {
     fn from_iter<T: IntoIterator<Item = Arc<Definition>>>(items: T) -> Self {
-        Self { each: items.into_iter().collect(), joined: None }
+        Self { definitions: items.into_iter().collect(), joined_text: None }
     }
 }
 
@@ -103,8 +106,8 @@ mod tests {
             name: name.into(),
             title: None,
             description: "d".into(),
-            input_schema: Raw::of(&()),
-            output_schema: Some(Raw::of(&[1])),
+            input_schema: Raw::from_value(&()),
+            output_schema: Some(Raw::from_value(&[1])),
             annotations: None,
             task_support,
             meta: None,
@@ -116,7 +119,7 @@ mod tests {
     #[test]
     fn joined_items_are_written_like_single_ones_for_every_revision() {
         let newest = Revision::ALL.last().unwrap().rules();
-        let joined = items().joined(newest);
+        let joined = items().with_joined_text(newest);
         for revision in Revision::ALL {
             let (mut one_by_one, mut at_once) = (vec![], vec![]);
             items().write(&mut one_by_one, revision.rules());

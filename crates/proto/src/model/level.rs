@@ -34,7 +34,7 @@ impl Level {
     ];
 
     /// The level of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(level, _)| *level)
     }
 

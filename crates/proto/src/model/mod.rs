@@ -2,7 +2,6 @@
 //!
 //! Older shapes are made when a message leaves, by rule ([`crate::adapt`]); nothing inside knows them.
 
-mod answer;
 mod cache;
 mod capabilities;
 mod completion;
@@ -10,16 +9,17 @@ mod content;
 mod definition;
 mod definition_check;
 mod definition_rules;
-mod elicitation;
+mod input_request;
+mod input_response_check;
 mod items;
 mod level;
-mod moment;
 mod prompts;
-mod relayed;
 mod resources;
 mod skills;
 mod task;
+mod timestamp;
 mod tools;
+mod upstream_definition;
 
 pub use cache::CacheHints;
 pub(crate) use cache::milliseconds;
@@ -28,15 +28,15 @@ pub use completion::{Completion, CompletionRequest, Reference};
 pub use content::{Annotations, Content, Contents, Role};
 pub use definition::Definition;
 pub use definition_check::ExcludedItem;
-pub(crate) use definition_check::are_icons;
-pub use elicitation::{Ask, Question};
+pub(crate) use definition_check::is_icon_list;
+pub use input_request::{InputRequest, KeyedInputRequest};
 pub use items::Items;
 pub use level::Level;
-pub use moment::moment;
 pub use prompts::{Prompt, PromptArgument, PromptMessage, PromptResult};
 pub use resources::{Resource, ResourceTemplate};
 pub use skills::{SKILLS_EXTENSION, Skill, SkillFile};
-pub use task::{TASKS_EXTENSION, Task, TaskEnd, TaskState, TaskSupport, Tasking};
+pub use task::{TASKS_EXTENSION, Task, TaskOutcome, TaskPreference, TaskState, TaskSupport};
+pub use timestamp::format_timestamp;
 pub use tools::{Tool, ToolAnnotations, ToolResult};
 
 use alloc::string::String;

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Ask, ToolResult};
+use super::{KeyedInputRequest, ToolResult};
 use crate::fault::Fault;
-use crate::op::Relayed;
+use crate::operation::RelayedResult;
 
 /// The name of the extension that tasks are in newer revisions.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -26,7 +26,7 @@ pub enum TaskSupport {
 
 impl TaskSupport {
     /// The word for it on the wire.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Forbidden => "forbidden",
             Self::Optional => "optional",
@@ -44,21 +44,21 @@ impl Serialize for TaskSupport {
     /// As the tool's member `execution`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut execution = serializer.serialize_map(Some(1))?;
-        execution.serialize_entry("taskSupport", self.word())?;
+        execution.serialize_entry("taskSupport", self.as_str())?;
         execution.end()
     }
 }
 
 /// Whether the answer to a call may be a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tasking {
+pub enum TaskPreference {
     /// It must not be.
     #[default]
     Never,
     /// The server may choose.
     Allowed,
     /// The client wants one.
-    Wanted {
+    Requested {
         /// To be kept for so many milliseconds.
         ttl_ms: Option<u64>,
     },
@@ -89,20 +89,20 @@ pub enum TaskState {
     /// It is worked on.
     Working,
     /// It waits for answers to these questions.
-    InputRequired(Vec<Ask>),
+    InputRequired(Vec<KeyedInputRequest>),
     /// It is over; this is what its call came to.
-    Ended(TaskEnd),
+    Ended(TaskOutcome),
     /// It was cancelled.
     Cancelled,
 }
 
 /// What a task's call came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum TaskEnd {
+pub enum TaskOutcome {
     /// A result, which may tell of a failure.
     Result(ToolResult),
     /// Another server's result.
-    Relayed(Relayed),
+    Relayed(RelayedResult),
     /// A fault; the revision says whether it is told as a result or as an error.
     Fault(Fault),
 }

@@ -7,48 +7,48 @@ use alloc::vec::Vec;
 #[derive(Debug, Default)]
 pub(super) struct Batches {
     last: u64,
-    open: BTreeMap<u64, Batch>,
+    open: BTreeMap<u64, OpenBatch>,
 }
 
 #[derive(Debug)]
-struct Batch {
+struct OpenBatch {
     /// Requests that are neither answered nor cancelled, and one more while the frame is being read.
-    waiting: usize,
+    open_requests: usize,
     /// The answers, joined by commas.
-    answers: Vec<u8>,
+    responses: Vec<u8>,
 }
 
 impl Batches {
-    /// Opens a batch; [`Batches::settle`] ends the reading of its frame.
+    /// Opens a batch; [`Batches::finish_request`] ends the reading of its frame.
     pub(super) fn open(&mut self) -> u64 {
         self.last += 1;
-        self.open.insert(self.last, Batch { waiting: 1, answers: Vec::new() });
+        self.open.insert(self.last, OpenBatch { open_requests: 1, responses: Vec::new() });
         self.last
     }
 
     /// One more request of the batch waits.
-    pub(super) fn wait(&mut self, key: u64) {
+    pub(super) fn add_request(&mut self, key: u64) {
         if let Some(batch) = self.open.get_mut(&key) {
-            batch.waiting += 1;
+            batch.open_requests += 1;
         }
     }
 
     /// Adds an answer.
-    pub(super) fn answer(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn add_response(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
         if let Some(batch) = self.open.get_mut(&key) {
-            batch.answers.push(if batch.answers.is_empty() { b'[' } else { b',' });
-            write(&mut batch.answers);
+            batch.responses.push(if batch.responses.is_empty() { b'[' } else { b',' });
+            write(&mut batch.responses);
         }
     }
 
     /// One wait is over; returns the whole answer when it was the last and there is one.
-    pub(super) fn settle(&mut self, key: u64) -> Option<Vec<u8>> {
+    pub(super) fn finish_request(&mut self, key: u64) -> Option<Vec<u8>> {
         let batch = self.open.get_mut(&key)?;
-        batch.waiting -= 1;
-        if batch.waiting > 0 {
+        batch.open_requests -= 1;
+        if batch.open_requests > 0 {
             return None;
         }
-        let mut answers = self.open.remove(&key)?.answers;
+        let mut answers = self.open.remove(&key)?.responses;
         if answers.is_empty() {
             return None;
         }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Limits, Now};
+use super::{Now, ServerLimits};
 use crate::model::Level;
 use crate::revision::Rules;
 use crate::wire::Id;
@@ -15,15 +15,15 @@ pub struct CallKey(pub u64);
 
 /// What is answered when the call is done.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Purpose {
+pub(super) enum CallPurpose {
     /// The operation's own result.
     Plain,
     /// A tool's result: failures may be told inside.
     Tool,
     /// The session watches this resource from now on.
-    Watch(String),
+    Subscribe(String),
     /// The session watches this resource no longer.
-    Unwatch(String),
+    Unsubscribe(String),
     /// A stream of notifications is opened.
     Listen,
     /// What this task's call came to: failures may be told inside, and it is waited for longer.
@@ -32,48 +32,48 @@ pub(super) enum Purpose {
 
 /// A call in flight.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct InFlightCall {
     pub(super) id: Id,
     pub(super) batch: Option<u64>,
     pub(super) rules: &'static Rules,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: CallPurpose,
     pub(super) progress_token: Option<String>,
     pub(super) last_progress: f64,
     pub(super) log: Option<Level>,
     /// Whether it may be cancelled: all but the handshake may.
-    pub(super) cancellable: bool,
+    pub(super) is_cancellable: bool,
     /// What was asked, for observers.
     pub(super) method: &'static str,
     pub(super) started: Now,
     /// When it has been silent for too long; moved by signs of progress.
-    pub(super) idle_end: Now,
+    pub(super) idle_deadline: Now,
     /// When it has taken too long at all.
-    pub(super) total_end: Now,
+    pub(super) total_deadline: Now,
     /// Questions that the client has not answered; while there are any, the client is waited for.
-    pub(super) open_asks: usize,
+    pub(super) open_input_requests: usize,
 }
 
-impl Pending {
+impl InFlightCall {
     /// The task that messages of this call belong to.
     pub(super) fn related_task(&self) -> Option<&str> {
         match &self.purpose {
-            Purpose::TaskResult(id) => Some(id),
+            CallPurpose::TaskResult(id) => Some(id),
             _ => None,
         }
     }
 
     /// Gives it all its time again. The result of a task is waited for until the task is over
     /// (2025-11-25 basic/utilities/tasks, result retrieval).
-    pub(super) fn begin_anew(&mut self, limits: &Limits, now: Now) {
+    pub(super) fn restart_deadlines(&mut self, limits: &ServerLimits, now: Now) {
         let (idle, total) = match self.purpose {
-            Purpose::TaskResult(_) => (limits.task_result, limits.task_result),
-            _ => (limits.call_idle, limits.call_total),
+            CallPurpose::TaskResult(_) => (limits.task_result_timeout, limits.task_result_timeout),
+            _ => (limits.call_idle_timeout, limits.call_total_timeout),
         };
-        (self.idle_end, self.total_end) = (now + idle, now + total);
+        (self.idle_deadline, self.total_deadline) = (now + idle, now + total);
     }
 
     fn deadline(&self) -> Option<Now> {
-        (self.open_asks == 0).then(|| self.idle_end.min(self.total_end))
+        (self.open_input_requests == 0).then(|| self.idle_deadline.min(self.total_deadline))
     }
 }
 
@@ -84,7 +84,7 @@ impl Pending {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     last: u64,
-    open: Vec<(CallKey, Pending)>,
+    open: Vec<(CallKey, InFlightCall)>,
 }
 
 impl Calls {
@@ -93,7 +93,7 @@ impl Calls {
     }
 
     pub(super) fn contains(&self, key: CallKey) -> bool {
-        self.place(key).is_some()
+        self.position(key).is_some()
     }
 
     pub(super) fn is_in_flight(&self, id: &Id) -> bool {
@@ -101,12 +101,13 @@ impl Calls {
     }
 
     /// Whether somebody may begin to follow a task when an answer is there.
-    pub(super) fn may_follow(&self) -> bool {
-        let may = |purpose: &Purpose| matches!(purpose, Purpose::Tool | Purpose::Listen);
+    pub(super) fn may_create_task(&self) -> bool {
+        let may =
+            |purpose: &CallPurpose| matches!(purpose, CallPurpose::Tool | CallPurpose::Listen);
         self.open.iter().any(|(_, pending)| may(&pending.purpose))
     }
 
-    pub(super) fn insert(&mut self, pending: Pending) -> CallKey {
+    pub(super) fn insert(&mut self, pending: InFlightCall) -> CallKey {
         self.last += 1;
         let key = CallKey(self.last);
         if self.open.capacity() == 0 {
@@ -117,20 +118,20 @@ impl Calls {
         key
     }
 
-    pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut Pending> {
-        let place = self.place(key)?;
+    pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut InFlightCall> {
+        let place = self.position(key)?;
         Some(&mut self.open[place].1)
     }
 
-    pub(super) fn remove(&mut self, key: CallKey) -> Option<Pending> {
-        let place = self.place(key)?;
+    pub(super) fn remove(&mut self, key: CallKey) -> Option<InFlightCall> {
+        let place = self.position(key)?;
         Some(self.open.remove(place).1)
     }
 
     /// The call with the client's id, unless it must not be cancelled.
-    pub(super) fn cancellable(&self, id: &Id) -> Option<CallKey> {
+    pub(super) fn find_cancellable(&self, id: &Id) -> Option<CallKey> {
         let (key, pending) = self.open.iter().find(|(_, pending)| pending.id == *id)?;
-        pending.cancellable.then_some(*key)
+        pending.is_cancellable.then_some(*key)
     }
 
     pub(super) fn keys(&self) -> Vec<CallKey> {
@@ -142,13 +143,14 @@ impl Calls {
     }
 
     /// The calls whose time is over, oldest first.
-    pub(super) fn expired(&self, now: Now) -> Vec<CallKey> {
-        let over = |pending: &Pending| pending.deadline().is_some_and(|deadline| deadline <= now);
+    pub(super) fn expired_keys(&self, now: Now) -> Vec<CallKey> {
+        let over =
+            |pending: &InFlightCall| pending.deadline().is_some_and(|deadline| deadline <= now);
         self.open.iter().filter(|(_, pending)| over(pending)).map(|(key, _)| *key).collect()
     }
 
     /// Keys only grow, so the list is sorted by them.
-    fn place(&self, key: CallKey) -> Option<usize> {
+    fn position(&self, key: CallKey) -> Option<usize> {
         self.open.binary_search_by_key(&key, |(key, _)| *key).ok()
     }
 }

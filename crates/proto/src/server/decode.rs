@@ -6,58 +6,59 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::calls::Purpose;
+use super::calls::CallPurpose;
 use crate::dialect::Dialect;
-use crate::encode::foreign_member;
+use crate::encode::write_foreign_member;
 use crate::fault::{Fault, FaultKind};
 use crate::meta;
 use crate::method::Method;
-use crate::model::{CompletionRequest, ListKind, Tasking};
-use crate::op::{Beyond, Filter, Operation};
+use crate::model::{CompletionRequest, ListKind, TaskPreference};
+use crate::operation::{ExtraMembers, Operation, SubscriptionFilter};
 use crate::wire::{
-    FieldError, Inside, Object, Problem, Raw, as_object, as_required_string, unquote,
+    FieldError, FieldErrorKind, Object, ParamMembers, Raw, as_object, as_required_string, unquote,
 };
 
 /// The params of a request, and what most methods look at in them.
 #[derive(Clone, Copy)]
 pub(super) struct Params<'a> {
     pub(super) all: Object<'a>,
-    pub(super) inside: Inside<'a>,
+    pub(super) members: ParamMembers<'a>,
 }
 
 /// What a call says beyond the protocol.
-pub(super) fn beyond(method: Method, given: &Params<'_>) -> Option<Arc<Beyond>> {
-    let [more_params, more_meta] = given.inside.has_more;
+pub(super) fn read_extra_members(method: Method, given: &Params<'_>) -> Option<Arc<ExtraMembers>> {
+    let [more_params, more_meta] = given.members.has_extra;
     let is_call = matches!(method, Method::CallTool | Method::GetPrompt);
-    let meta = given.inside.meta.and_then(Object::new).filter(|_| more_meta);
+    let meta = given.members.meta.and_then(Object::new).filter(|_| more_meta);
     let params = Some(given.all).filter(|_| more_params && is_call);
-    let beyond = Beyond {
-        params: params.and_then(|params| only(params, |name| !Inside::knows(name))),
-        meta: meta.and_then(|meta| only(meta, |name| !meta::is_reserved(name))),
+    let beyond = ExtraMembers {
+        params: params
+            .and_then(|params| filter_members(params, |name| !ParamMembers::is_known_member(name))),
+        meta: meta.and_then(|meta| filter_members(meta, |name| !meta::is_reserved(name))),
     };
-    (beyond != Beyond::default()).then(|| Arc::new(beyond))
+    (beyond != ExtraMembers::default()).then(|| Arc::new(beyond))
 }
 
 /// The object with these members only, if it has any.
-fn only(object: Object<'_>, is_kept: impl Fn(&str) -> bool) -> Option<Raw> {
+fn filter_members(object: Object<'_>, is_kept: impl Fn(&str) -> bool) -> Option<Raw> {
     let mut out = Vec::from(b"{");
     for (name, value) in object.members().filter(|(name, _)| is_kept(name)) {
-        foreign_member(&mut out, &name, value);
+        write_foreign_member(&mut out, &name, value);
     }
     out.push(b'}');
     let text = String::from_utf8(out).ok().filter(|text| text.len() > 2)?;
-    Some(Raw::trusted(&text))
+    Some(Raw::from_validated(&text))
 }
 
 /// Reads the params of a method that the endpoint answers.
-pub(super) fn operation(
+pub(super) fn read_operation(
     method: Method,
     given: Params<'_>,
     dialect: &Dialect,
-) -> Result<(Operation, Purpose), Fault> {
+) -> Result<(Operation, CallPurpose), Fault> {
     let params = given.all;
-    let plain = |operation| Ok((operation, Purpose::Plain));
-    let list = |kind| Ok((Operation::List(kind, cursor(params)?), Purpose::Plain));
+    let plain = |operation| Ok((operation, CallPurpose::Plain));
+    let list = |kind| Ok((Operation::List(kind, read_cursor(params)?), CallPurpose::Plain));
     match method {
         Method::Initialize | Method::Discover => plain(Operation::Discover),
         Method::ListTools => list(ListKind::Tools),
@@ -66,42 +67,45 @@ pub(super) fn operation(
         Method::ListPrompts => list(ListKind::Prompts),
         Method::ListSkills => list(ListKind::Skills),
         Method::CallTool => {
-            let name = as_required_string("name", given.inside.name)?.into_owned();
-            let arguments = arguments(given.inside.arguments, dialect.arguments_required)?;
-            Ok((Operation::CallTool { name, arguments }, Purpose::Tool))
+            let name = as_required_string("name", given.members.name)?.into_owned();
+            let arguments = read_arguments(given.members.arguments, dialect.arguments_required)?;
+            Ok((Operation::CallTool { name, arguments }, CallPurpose::Tool))
         }
         Method::ReadResource => plain(Operation::ReadResource { uri: required(params, "uri")? }),
         Method::ReadDirectory => {
-            let (uri, cursor) = (required(params, "uri")?, cursor(params)?);
+            let (uri, cursor) = (required(params, "uri")?, read_cursor(params)?);
             plain(Operation::ReadDirectory { uri, cursor })
         }
         Method::GetSkill => plain(Operation::GetSkill { uri: required(params, "uri")? }),
         Method::GetPrompt => {
             let name = required(params, "name")?;
-            plain(Operation::GetPrompt { name, arguments: prompt_arguments(params)? })
+            plain(Operation::GetPrompt { name, arguments: read_prompt_arguments(params)? })
         }
         Method::Complete => plain(Operation::Complete(CompletionRequest::read(params)?)),
         Method::Subscribe => {
             let uri = required(params, "uri")?;
-            Ok((Operation::Subscribe { uri: uri.clone() }, Purpose::Watch(uri)))
+            Ok((Operation::Subscribe { uri: uri.clone() }, CallPurpose::Subscribe(uri)))
         }
         Method::Unsubscribe => {
             let uri = required(params, "uri")?;
-            Ok((Operation::Unsubscribe { uri: uri.clone() }, Purpose::Unwatch(uri)))
+            Ok((Operation::Unsubscribe { uri: uri.clone() }, CallPurpose::Unsubscribe(uri)))
         }
-        Method::Listen => Ok((Operation::Listen(filter(params)?), Purpose::Listen)),
+        Method::Listen => Ok((Operation::Listen(read_filter(params)?), CallPurpose::Listen)),
         Method::GetTask => plain(Operation::GetTask { id: required(params, "taskId")? }),
         Method::CancelTask => plain(Operation::CancelTask { id: required(params, "taskId")? }),
-        Method::ListTasks => plain(Operation::ListTasks(cursor(params)?)),
+        Method::ListTasks => plain(Operation::ListTasks(read_cursor(params)?)),
         Method::TaskResult => {
             let id = required(params, "taskId")?;
-            Ok((Operation::TaskResult { id: id.clone() }, Purpose::TaskResult(id)))
+            Ok((Operation::TaskResult { id: id.clone() }, CallPurpose::TaskResult(id)))
         }
         Method::UpdateTask => {
             let id = required(params, "taskId")?;
-            plain(Operation::UpdateTask { id, answers: answers(given.inside.answers)? })
+            plain(Operation::UpdateTask {
+                id,
+                responses: read_input_responses(given.members.input_responses)?,
+            })
         }
-        other => Err(Fault::new(FaultKind::MethodNotFound, "").about(other.name())),
+        other => Err(Fault::new(FaultKind::MethodNotFound, "").with_subject(other.name())),
     }
 }
 
@@ -109,59 +113,59 @@ fn required(params: Object<'_>, key: &str) -> Result<String, FieldError> {
     params.required_string(key).map(Cow::into_owned)
 }
 
-fn cursor(params: Object<'_>) -> Result<Option<String>, FieldError> {
+fn read_cursor(params: Object<'_>) -> Result<Option<String>, FieldError> {
     Ok(params.string("cursor")?.map(Cow::into_owned))
 }
 
-fn arguments(raw: Option<&str>, needed: bool) -> Result<Option<Raw>, FieldError> {
+fn read_arguments(raw: Option<&str>, needed: bool) -> Result<Option<Raw>, FieldError> {
     match as_object("arguments", raw)? {
-        Some(arguments) => Ok(Some(Raw::trusted(arguments.text()))),
+        Some(arguments) => Ok(Some(Raw::from_validated(arguments.text()))),
         None if needed => {
-            Err(FieldError { key: "arguments".to_owned(), problem: Problem::Missing })
+            Err(FieldError { key: "arguments".to_owned(), kind: FieldErrorKind::Missing })
         }
         None => Ok(None),
     }
 }
 
 /// The answers to a task's questions; that each is an object was checked with the caller.
-fn answers(raw: Option<&str>) -> Result<Raw, FieldError> {
+fn read_input_responses(raw: Option<&str>) -> Result<Raw, FieldError> {
     match as_object("inputResponses", raw)? {
-        Some(answers) => Ok(Raw::trusted(answers.text())),
-        None => Err(FieldError { key: "inputResponses".to_owned(), problem: Problem::Missing }),
+        Some(answers) => Ok(Raw::from_validated(answers.text())),
+        None => Err(FieldError { key: "inputResponses".to_owned(), kind: FieldErrorKind::Missing }),
     }
 }
 
 /// The wish of a tool call to become a task.
-pub(super) fn tasking(raw: Option<&str>) -> Result<Tasking, FieldError> {
-    let Some(task) = as_object("task", raw)? else { return Ok(Tasking::Never) };
+pub(super) fn read_task_preference(raw: Option<&str>) -> Result<TaskPreference, FieldError> {
+    let Some(task) = as_object("task", raw)? else { return Ok(TaskPreference::Never) };
     let whole = |raw: &str| raw.parse::<u64>().ok();
     match task.get("ttl").map(|raw| whole(raw).ok_or(raw)) {
-        None => Ok(Tasking::Wanted { ttl_ms: None }),
-        Some(Ok(ttl)) => Ok(Tasking::Wanted { ttl_ms: Some(ttl) }),
+        None => Ok(TaskPreference::Requested { ttl_ms: None }),
+        Some(Ok(ttl)) => Ok(TaskPreference::Requested { ttl_ms: Some(ttl) }),
         Some(Err(_)) => Err(FieldError {
             key: "task.ttl".to_owned(),
-            problem: Problem::MustBe("a whole number of milliseconds"),
+            kind: FieldErrorKind::MustBe("a whole number of milliseconds"),
         }),
     }
 }
 
 /// A prompt's arguments are strings (every revision, GetPromptRequest).
-fn prompt_arguments(params: Object<'_>) -> Result<Option<Raw>, FieldError> {
+fn read_prompt_arguments(params: Object<'_>) -> Result<Option<Raw>, FieldError> {
     let Some(arguments) = params.object("arguments")? else { return Ok(None) };
     match arguments.members().find(|(_, value)| unquote(value).is_none()) {
-        None => Ok(Some(Raw::trusted(arguments.text()))),
+        None => Ok(Some(Raw::from_validated(arguments.text()))),
         Some((key, _)) => Err(FieldError {
             key: alloc::format!("arguments.{key}"),
-            problem: Problem::MustBe("a string"),
+            kind: FieldErrorKind::MustBe("a string"),
         }),
     }
 }
 
-fn filter(params: Object<'_>) -> Result<Filter, FieldError> {
+fn read_filter(params: Object<'_>) -> Result<SubscriptionFilter, FieldError> {
     let Some(wanted) = params.object("notifications")? else {
-        return Err(FieldError { key: "notifications".to_owned(), problem: Problem::Missing });
+        return Err(FieldError { key: "notifications".to_owned(), kind: FieldErrorKind::Missing });
     };
-    Ok(Filter {
+    Ok(SubscriptionFilter {
         tools: wanted.bool("toolsListChanged")?.unwrap_or(false),
         prompts: wanted.bool("promptsListChanged")?.unwrap_or(false),
         resources: wanted.bool("resourcesListChanged")?.unwrap_or(false),
@@ -175,6 +179,6 @@ fn strings(object: Object<'_>, key: &str) -> Result<Vec<String>, FieldError> {
     let strings = elements.map(|element| unquote(element).map(|text| text.to_string()));
     strings.collect::<Option<_>>().ok_or_else(|| FieldError {
         key: key.to_owned(),
-        problem: Problem::MustBe("an array of strings"),
+        kind: FieldErrorKind::MustBe("an array of strings"),
     })
 }

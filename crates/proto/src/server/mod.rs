@@ -4,17 +4,20 @@
 //! blocks, never reads a clock, and answers every request exactly once: with a result, an error, or, after
 //! a cancellation, with nothing.
 
-mod asks;
 mod batch;
 mod calls;
 mod decode;
-mod listen;
+mod input_requests;
+mod listeners;
 mod outbox;
 mod receive;
 mod respond;
 
 pub use calls::CallKey;
-pub use outbox::{Action, Answer, AskKey, Call, End, Observation, Outbox, Outgoing, Role, Route};
+pub use outbox::{
+    Action, Call, FrameRole, FrameRoute, InputRequestKey, InputResponse, Observation, Outbox,
+    OutgoingFrame, RequestEnd,
+};
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -24,15 +27,15 @@ use core::time::Duration;
 use once_cell::race::OnceBox;
 
 use crate::dialect::Dialect;
-use crate::lifecycle::{Phase, Session};
-use crate::model::{Implementation, Tasking};
-use crate::op::Caller;
+use crate::lifecycle::{HandshakePhase, HandshakeSession};
+use crate::model::{Implementation, TaskPreference};
+use crate::operation::Caller;
 use crate::revision::Rules;
 use crate::wire;
-use asks::Asks;
 use batch::Batches;
 use calls::Calls;
-use listen::Listeners;
+use input_requests::InputRequests;
+use listeners::Listeners;
 
 /// A time of the driver's clock, since any start.
 pub type Now = Duration;
@@ -43,77 +46,77 @@ pub struct Profile {
     /// How it speaks.
     pub dialect: Dialect,
     /// How much it takes.
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// Who it says it is, for revisions whose results name the server.
-    pub identity: Identity,
+    pub identity: ServerIdentity,
     /// Whether requests are reported as [`Action::Observe`].
-    pub observed: bool,
+    pub is_observed: bool,
 }
 
 impl Profile {
     /// The profile of a dialect.
-    pub fn new(dialect: Dialect, limits: Limits) -> Self {
-        Self { dialect, limits, identity: Identity::default(), observed: false }
+    pub fn new(dialect: Dialect, limits: ServerLimits) -> Self {
+        Self { dialect, limits, identity: ServerIdentity::default(), is_observed: false }
     }
 
     /// The same profile, with results that name the server.
     #[must_use]
     pub fn identity(mut self, identity: &Implementation) -> Self {
-        self.identity.own = Some(wire::Raw::of(identity));
+        self.identity.own = Some(wire::Raw::from_value(identity));
         self
     }
 }
 
 /// Who results say that answered: the server, or the one in whose name it speaks. Clones share the latter.
 #[derive(Clone, Debug, Default)]
-pub struct Identity {
+pub struct ServerIdentity {
     own: Option<wire::Raw>,
-    lent: Arc<OnceBox<wire::Raw>>,
+    replacement: Arc<OnceBox<wire::Raw>>,
 }
 
-impl Identity {
+impl ServerIdentity {
     /// Lets results name the server in whose name this one speaks. The first one counts.
-    pub fn lend(&self, identity: &Implementation) {
-        _ = self.lent.set(Box::new(wire::Raw::of(identity)));
+    pub fn replace(&self, identity: &Implementation) {
+        _ = self.replacement.set(Box::new(wire::Raw::from_value(identity)));
     }
 
     /// As JSON; nothing if results name nobody.
     pub fn raw(&self) -> Option<&wire::Raw> {
         let own = self.own.as_ref()?;
-        Some(self.lent.get().unwrap_or(own))
+        Some(self.replacement.get().unwrap_or(own))
     }
 }
 
 /// How much one connection may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServerLimits {
     /// What the scanner accepts.
-    pub wire: wire::Limits,
+    pub scan: wire::ScanLimits,
     /// Calls at the same time.
-    pub calls: usize,
+    pub max_calls: usize,
     /// How long a call may run without a sign of progress.
-    pub call_idle: Duration,
+    pub call_idle_timeout: Duration,
     /// How long a call may run at all.
-    pub call_total: Duration,
+    pub call_total_timeout: Duration,
     /// How long a request may wait for the end of a task. Tasks end by their own time; this is for one whose
     /// end is never told.
-    pub task_result: Duration,
+    pub task_result_timeout: Duration,
     /// How long the client may take to answer a question.
-    pub question: Duration,
+    pub input_timeout: Duration,
     /// Subscriptions and listeners at the same time.
-    pub subscriptions: usize,
+    pub max_subscriptions: usize,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
-            wire: wire::Limits::default(),
-            calls: 1000,
-            call_idle: Duration::from_secs(60),
-            call_total: Duration::from_secs(600),
-            task_result: Duration::from_secs(25 * 3600),
-            question: Duration::from_secs(600),
-            subscriptions: 1000,
+            scan: wire::ScanLimits::default(),
+            max_calls: 1000,
+            call_idle_timeout: Duration::from_secs(60),
+            call_total_timeout: Duration::from_secs(600),
+            task_result_timeout: Duration::from_secs(25 * 3600),
+            input_timeout: Duration::from_secs(600),
+            max_subscriptions: 1000,
         }
     }
 }
@@ -122,10 +125,10 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Machine {
     profile: Arc<Profile>,
-    session: Session,
+    session: HandshakeSession,
     calls: Calls,
     batches: Batches,
-    asks: Asks,
+    input_requests: InputRequests,
     listeners: Listeners,
     repeated_ids: bool,
 }
@@ -133,13 +136,13 @@ pub struct Machine {
 impl Machine {
     /// A connection that nothing was said on.
     pub fn new(profile: Arc<Profile>) -> Self {
-        let session = Session::new(&profile.dialect);
+        let session = HandshakeSession::new(&profile.dialect);
         Self {
             profile,
             session,
             calls: Calls::default(),
             batches: Batches::default(),
-            asks: Asks::default(),
+            input_requests: InputRequests::default(),
             listeners: Listeners::default(),
             repeated_ids: false,
         }
@@ -154,18 +157,18 @@ impl Machine {
     }
 
     /// Whether the session changed since it was last written down.
-    pub fn is_changed(&self) -> bool {
-        self.session.changed
+    pub fn has_changed_session(&self) -> bool {
+        self.session.is_dirty
     }
 
     /// The session, written down if it changed since this was last asked.
-    pub fn changed_record(&mut self) -> Option<String> {
-        core::mem::take(&mut self.session.changed).then(|| self.session.record())
+    pub fn take_changed_record(&mut self) -> Option<String> {
+        core::mem::take(&mut self.session.is_dirty).then(|| self.session.to_record())
     }
 
     /// A connection that goes on with a session as it was written down; `None` if it was not by us.
     pub fn resume(profile: Arc<Profile>, record: &str) -> Option<Self> {
-        let session = Session::from_record(record, &profile.dialect)?;
+        let session = HandshakeSession::from_record(record, &profile.dialect)?;
         Some(Self { session, ..Self::new(profile) })
     }
 
@@ -175,8 +178,8 @@ impl Machine {
     }
 
     /// Whether a handshake was begun.
-    pub fn is_opened(&self) -> bool {
-        self.session.phase != Phase::Created
+    pub fn has_begun_handshake(&self) -> bool {
+        self.session.phase != HandshakePhase::Created
     }
 
     /// Whether the call is neither answered nor given up.
@@ -185,13 +188,17 @@ impl Machine {
     }
 
     /// Ends every stream of notifications with its graceful result.
-    pub fn end_listening(&mut self, out: &mut Outbox) {
+    pub fn close_listeners(&mut self, out: &mut Outbox) {
         self.end_listeners(out);
     }
 
     /// The resources that are watched, once for each who watches: to be released when the connection is gone.
-    pub fn watched(&self) -> impl Iterator<Item = &str> {
-        self.session.watched.iter().chain(self.listeners.watched()).map(String::as_str)
+    pub fn subscribed_uris(&self) -> impl Iterator<Item = &str> {
+        self.session
+            .subscribed_uris
+            .iter()
+            .chain(self.listeners.subscribed_uris())
+            .map(String::as_str)
     }
 
     /// The client of the session, as the caller of what is done again for it without its asking.
@@ -202,9 +209,9 @@ impl Machine {
             client: self.session.client.clone(),
             log: None,
             progress: false,
-            reentry: None,
-            beyond: None,
-            tasking: Tasking::Never,
+            input_responses: None,
+            extra: None,
+            task_preference: TaskPreference::Never,
         }
     }
 
@@ -215,16 +222,16 @@ impl Machine {
 
     /// When [`Machine::tick`] has something to do, if ever.
     pub fn deadline(&self) -> Option<Now> {
-        self.calls.deadline().into_iter().chain(self.asks.deadline()).min()
+        self.calls.deadline().into_iter().chain(self.input_requests.deadline()).min()
     }
 
     /// Ends the connection: listeners get their graceful result, calls are stopped and told so.
     pub fn close(&mut self, now: Now, out: &mut Outbox) {
-        self.session.phase = Phase::Shutdown;
+        self.session.phase = HandshakePhase::Shutdown;
         self.end_listeners(out);
         for key in self.calls.keys() {
             let why = "the connection was closed before the answer was there";
-            self.give_up(key, "closed", why, now, out);
+            self.abort_call(key, "closed", why, now, out);
         }
     }
 }

@@ -7,13 +7,13 @@ use core::time::Duration;
 
 use super::CallKey;
 use crate::fault::FaultKind;
-use crate::frames::Frames;
-use crate::op::{Caller, Operation};
+use crate::frame_buffer::FrameBuffer;
+use crate::operation::{Caller, Operation};
 use crate::wire::Raw;
 
 /// Where a frame belongs; a transport with one channel may ignore it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum FrameRoute {
     /// It answers the frame that is being received.
     Reply,
     /// It belongs to a call: its response, its progress, a question, or a listener's notification.
@@ -24,31 +24,31 @@ pub enum Route {
 
 /// What a frame is to the request it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum FrameRole {
     /// The one answer to the frame that was received: a result, an error or the answers to a batch. With
     /// the kind of fault, if that is what it tells.
-    Answer(Option<FaultKind>),
+    Response(Option<FaultKind>),
     /// A notification or a question on the way there.
-    Aside,
+    Intermediate,
 }
 
 /// One message to send.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing<'a> {
+pub struct OutgoingFrame<'a> {
     /// Where it belongs.
-    pub route: Route,
+    pub route: FrameRoute,
     /// What it is to the request it belongs to.
-    pub role: Role,
+    pub role: FrameRole,
     /// The message, without a newline.
     pub text: &'a [u8],
 }
 
 /// A question that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AskKey(pub(super) u64);
+pub struct InputRequestKey(pub(super) u64);
 
 /// What the client said to a question: the raw result, or why not.
-pub type Answer = Result<Raw, String>;
+pub type InputResponse = Result<Raw, String>;
 
 /// A call to be started.
 #[derive(Debug)]
@@ -69,9 +69,9 @@ pub enum Action {
     /// Stop a call: nobody waits for it.
     Cancel(CallKey, String),
     /// Hand over the answer to a question.
-    Answer(AskKey, Answer),
+    InputResponse(InputRequestKey, InputResponse),
     /// One who watched these resources does so no longer.
-    Release(Vec<String>),
+    ReleaseSubscriptions(Vec<String>),
     /// The roots of the session's client changed.
     RootsChanged,
     /// Note something, in a profile that is observed.
@@ -95,9 +95,9 @@ pub enum Observation {
         /// Its id, as it was written.
         id: String,
         /// How long it took.
-        took: Duration,
+        duration: Duration,
         /// What came of it.
-        end: End,
+        end: RequestEnd,
     },
     /// A message was refused before it could be read as a request.
     Refused {
@@ -108,7 +108,7 @@ pub enum Observation {
 
 /// What came of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum RequestEnd {
     /// A result.
     Success,
     /// An error.
@@ -120,7 +120,7 @@ pub enum End {
 /// Frames and actions, in the order in which they arose.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    frames: Frames<(Route, Role)>,
+    frames: FrameBuffer<(FrameRoute, FrameRole)>,
     actions: VecDeque<Action>,
 }
 
@@ -131,7 +131,7 @@ impl Outbox {
     }
 
     /// Gives back the room that actions took, for conversations that are mostly idle.
-    pub fn rest(&mut self) {
+    pub fn release_capacity(&mut self) {
         self.actions.shrink_to_fit();
     }
 
@@ -156,18 +156,18 @@ impl Outbox {
     }
 
     /// The frames, each with its route and role.
-    pub fn frames(&self) -> impl Iterator<Item = Outgoing<'_>> {
-        self.frames.iter().map(|((route, role), text)| Outgoing { route, role, text })
+    pub fn frames(&self) -> impl Iterator<Item = OutgoingFrame<'_>> {
+        self.frames.iter().map(|((route, role), text)| OutgoingFrame { route, role, text })
     }
 
     /// Tells that resources are no longer watched by one who did.
-    pub(super) fn release(&mut self, uris: Vec<String>) {
+    pub(super) fn release_subscriptions(&mut self, uris: Vec<String>) {
         if !uris.is_empty() {
-            self.act(Action::Release(uris));
+            self.push_action(Action::ReleaseSubscriptions(uris));
         }
     }
 
-    pub(super) fn act(&mut self, action: Action) {
+    pub(super) fn push_action(&mut self, action: Action) {
         if self.actions.capacity() == 0 {
             // Mostly there is one at a time, and a call is large.
             self.actions.reserve_exact(1);
@@ -176,22 +176,26 @@ impl Outbox {
     }
 
     /// Adds a notification or a question that `write` writes.
-    pub(super) fn frame(&mut self, route: Route, write: impl FnOnce(&mut Vec<u8>)) {
-        self.frames.add((route, Role::Aside), write);
+    pub(super) fn push_frame(&mut self, route: FrameRoute, write: impl FnOnce(&mut Vec<u8>)) {
+        self.frames.add((route, FrameRole::Intermediate), write);
     }
 
     /// Adds an answer that `write` writes.
-    pub(super) fn answer(
+    pub(super) fn push_response(
         &mut self,
-        route: Route,
+        route: FrameRoute,
         fault: Option<FaultKind>,
         write: impl FnOnce(&mut Vec<u8>),
     ) {
-        self.frames.add((route, Role::Answer(fault)), write);
+        self.frames.add((route, FrameRole::Response(fault)), write);
     }
 
     /// Adds an answer that `write` writes without line ends.
-    pub(super) fn answer_line(&mut self, route: Route, write: impl FnOnce(&mut Vec<u8>)) {
-        self.frames.add_line((route, Role::Answer(None)), write);
+    pub(super) fn push_response_line(
+        &mut self,
+        route: FrameRoute,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        self.frames.add_line((route, FrameRole::Response(None)), write);
     }
 }

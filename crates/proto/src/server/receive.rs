@@ -6,43 +6,43 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::calls::{Pending, Purpose};
+use super::calls::{CallPurpose, InFlightCall};
 use super::decode::{self, Params};
-use super::outbox::{Action, Call, Observation, Outbox, Route};
+use super::outbox::{Action, Call, FrameRoute, Observation, Outbox};
 use super::{Machine, Now};
 use crate::fault::{Fault, FaultKind};
-use crate::framing::Line;
-use crate::lifecycle::{self, Phase, progress_token};
-use crate::message::{Message, Refusal, classify};
+use crate::framing::FramedLine;
+use crate::lifecycle::{self, HandshakePhase, progress_token};
+use crate::message::{ClientMessage, RejectedMessage, classify};
 use crate::method::Method;
-use crate::model::{Level, Tasking};
-use crate::op::{Caller, Payload};
+use crate::model::{Level, TaskPreference};
+use crate::operation::{Caller, Payload};
 use crate::revision::{Era, Revision, Rules};
 use crate::wire::{self, Fields, Frame, Id, Object, ScanError, as_object, unquote};
 
 /// The longest part of a client's own text that an error repeats.
-const LONGEST_ECHO: usize = 128;
+const MAX_ECHO_CHARS: usize = 128;
 
 /// Where the answer to one message goes.
 #[derive(Clone, Copy)]
-struct Place {
+struct ReplyTo {
     now: Now,
     batch: Option<u64>,
 }
 
 impl Machine {
     /// Takes one line of a stream.
-    pub fn receive_line(&mut self, line: Line<'_>, now: Now, out: &mut Outbox) {
+    pub fn receive_line(&mut self, line: FramedLine<'_>, now: Now, out: &mut Outbox) {
         match line {
-            Line::Complete(frame) => self.receive(frame, now, out),
-            Line::TooLong(_) => self.overlong(out),
-            Line::TooLongEnd(_) => {}
+            FramedLine::Complete(frame) => self.receive(frame, now, out),
+            FramedLine::TooLong(_) => self.reject_overlong(out),
+            FramedLine::TooLongEnd(_) => {}
         }
     }
 
     /// Takes one frame: a line, or the body of a request.
     pub fn receive(&mut self, frame: &[u8], now: Now, out: &mut Outbox) {
-        let scanned = wire::scan(frame, &self.profile.limits.wire);
+        let scanned = wire::scan(frame, &self.profile.limits.scan);
         self.receive_scanned(scanned.as_ref(), now, out);
     }
 
@@ -53,55 +53,61 @@ impl Machine {
         now: Now,
         out: &mut Outbox,
     ) {
-        if self.session.phase == Phase::Shutdown {
+        if self.session.phase == HandshakePhase::Shutdown {
             return;
         }
         match scanned {
-            Ok(Frame::One(fields)) => self.take(fields, Place { now, batch: None }, out),
+            Ok(Frame::One(fields)) => self.take_message(fields, ReplyTo { now, batch: None }, out),
             Ok(Frame::Batch(elements)) => self.take_batch(elements, now, out),
             Err(error) => {
-                let kind = match error.reason.is_syntax() {
+                let kind = match error.kind.is_syntax() {
                     true => FaultKind::Parse,
                     false => FaultKind::InvalidRequest,
                 };
-                self.refuse(None, &Fault::new(kind, format!("{error}")), None, out);
+                self.reject_message(None, &Fault::new(kind, format!("{error}")), None, out);
             }
         }
     }
 
     /// Takes the news that a frame was too long to be read.
-    pub fn overlong(&mut self, out: &mut Outbox) {
-        if self.session.phase == Phase::Shutdown {
+    pub fn reject_overlong(&mut self, out: &mut Outbox) {
+        if self.session.phase == HandshakePhase::Shutdown {
             return;
         }
         let most = self.profile.dialect.max_message;
         let detail = format!("the message is longer than {most} bytes");
-        self.refuse(None, &Fault::new(FaultKind::InvalidRequest, detail), None, out);
+        self.reject_message(None, &Fault::new(FaultKind::InvalidRequest, detail), None, out);
     }
 
     fn take_batch(&mut self, elements: &[Fields<'_>], now: Now, out: &mut Outbox) {
-        if let Some(detail) = self.batch_problem(elements) {
-            return self.refuse(None, &Fault::new(FaultKind::InvalidRequest, detail), None, out);
+        if let Some(detail) = self.batch_error(elements) {
+            return self.reject_message(
+                None,
+                &Fault::new(FaultKind::InvalidRequest, detail),
+                None,
+                out,
+            );
         }
         let batch = self.batches.open();
         let mut ids = Vec::new();
         for fields in elements {
             match self.repeated_id(fields, &mut ids) {
-                None => self.take(fields, Place { now, batch: Some(batch) }, out),
+                None => self.take_message(fields, ReplyTo { now, batch: Some(batch) }, out),
                 Some(id) => {
                     // Of two answers with one id nobody could tell which is which.
                     let detail = "another request in this array has the same id";
                     let fault = Fault::new(FaultKind::InvalidRequest, detail);
-                    self.refuse(Some(&id), &fault, Some(batch), out);
+                    self.reject_message(Some(&id), &fault, Some(batch), out);
                 }
             }
         }
-        self.settle_batch(batch, Route::Reply, out);
+        self.settle_batch(batch, FrameRoute::Reply, out);
     }
 
     /// The id of a request, if a request before it in the same array has it too.
     fn repeated_id(&self, fields: &Fields<'_>, ids: &mut Vec<Id>) -> Option<Id> {
-        let id = self.profile.dialect.id(fields.id.filter(|_| fields.method.is_some())?).ok()?;
+        let id =
+            self.profile.dialect.parse_id(fields.id.filter(|_| fields.method.is_some())?).ok()?;
         if ids.contains(&id) {
             return Some(id);
         }
@@ -109,11 +115,16 @@ impl Machine {
         None
     }
 
-    fn batch_problem(&self, elements: &[Fields<'_>]) -> Option<&'static str> {
+    fn batch_error(&self, elements: &[Fields<'_>]) -> Option<&'static str> {
         let dialect = &self.profile.dialect;
         let stands_alone = |fields: &Fields<'_>| {
             let method = fields.method.and_then(unquote).unwrap_or_default();
-            lifecycle::stands_alone(&method, &fields.inside, self.session.phase, dialect)
+            lifecycle::is_stateless_request(
+                &method,
+                &fields.param_members,
+                self.session.phase,
+                dialect,
+            )
         };
         if !dialect.accepts_batches(self.session.rules) {
             Some("an array of messages is not allowed in this protocol version")
@@ -126,18 +137,22 @@ impl Machine {
         }
     }
 
-    fn take(&mut self, fields: &Fields<'_>, place: Place, out: &mut Outbox) {
+    fn take_message(&mut self, fields: &Fields<'_>, place: ReplyTo, out: &mut Outbox) {
         match classify(fields, &self.profile.dialect) {
-            Ok(Message::Request { id, method, params }) => {
+            Ok(ClientMessage::Request { id, method, params }) => {
                 let all = params.unwrap_or(Object::EMPTY);
-                let params = Params { all, inside: fields.inside };
+                let params = Params { all, members: fields.param_members };
                 self.take_request(&id, &method, params, place, out);
             }
-            Ok(Message::Notification { method, params }) => {
+            Ok(ClientMessage::Notification { method, params }) => {
                 self.take_notification(&method, params, out);
             }
-            Ok(Message::Response { id, answer }) => self.take_answer(&id, answer, place.now, out),
-            Err(Refusal { fault, id }) => self.refuse(id.as_ref(), &fault, place.batch, out),
+            Ok(ClientMessage::Response { id, result: answer }) => {
+                self.take_input_response(&id, answer, place.now, out)
+            }
+            Err(RejectedMessage { fault, id }) => {
+                self.reject_message(id.as_ref(), &fault, place.batch, out)
+            }
         }
     }
 
@@ -146,7 +161,7 @@ impl Machine {
         id: &Id,
         method: &str,
         params: Params<'_>,
-        place: Place,
+        place: ReplyTo,
         out: &mut Outbox,
     ) {
         self.observe(out, || Observation::Received {
@@ -156,10 +171,10 @@ impl Machine {
         if !self.repeated_ids && (self.calls.is_in_flight(id) || self.listeners.is_open(id)) {
             let fault =
                 Fault::new(FaultKind::InvalidRequest, "a request with this id is in flight");
-            return self.refuse(Some(id), &fault, place.batch, out);
+            return self.reject_message(Some(id), &fault, place.batch, out);
         }
         let (phase, dialect) = (self.session.phase, &self.profile.dialect);
-        let stateless = lifecycle::stands_alone(method, &params.inside, phase, dialect);
+        let stateless = lifecycle::is_stateless_request(method, &params.members, phase, dialect);
         let rules = match stateless {
             true => Revision::newest(Era::Stateless).rules(),
             false => self.session.rules,
@@ -169,8 +184,8 @@ impl Machine {
             false => self.take_in_session(id, method, params, place, out),
         };
         if let Err(fault) = taken {
-            self.answer_fault(id, &fault, rules, place.batch, out);
-            self.observe_answer(id, &shorten(method), Duration::ZERO, Some(fault.kind), out);
+            self.respond_fault(id, &fault, rules, place.batch, out);
+            self.observe_response(id, &shorten(method), Duration::ZERO, Some(fault.kind), out);
         }
     }
 
@@ -179,15 +194,15 @@ impl Machine {
         id: &Id,
         method: &str,
         params: Params<'_>,
-        place: Place,
+        place: ReplyTo,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
         let dialect = &self.profile.dialect;
-        let refused = lifecycle::refused_handshake(method, &params.inside, params.all, dialect);
+        let refused = lifecycle::handshake_fault(method, &params.members, params.all, dialect);
         if let Some(fault) = refused {
             return Err(fault);
         }
-        let (caller, token) = lifecycle::caller(&params.inside, dialect)?;
+        let (caller, token) = lifecycle::read_caller(&params.members, dialect)?;
         let method = self.method(method, caller.rules)?;
         self.start(id, method, params, caller, token, place, out)
     }
@@ -197,11 +212,11 @@ impl Machine {
         id: &Id,
         method: &str,
         params: Params<'_>,
-        place: Place,
+        place: ReplyTo,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
         let method = self.method(method, self.session.rules)?;
-        self.session.gate(method, &self.profile.dialect)?;
+        self.session.check_method(method, &self.profile.dialect)?;
         match method {
             Method::Ping => {}
             Method::SetLevel => self.set_level(params.all)?,
@@ -210,15 +225,15 @@ impl Machine {
                 return Err(Fault::new(FaultKind::InvalidRequest, detail));
             }
             Method::Initialize => {
-                let watched = self.session.watched.iter().cloned().collect();
+                let watched = self.session.subscribed_uris.iter().cloned().collect();
                 self.session.initialize(Some(params.all), &self.profile.dialect)?;
-                out.release(watched);
+                out.release_subscriptions(watched);
                 return self.start_in_session(id, method, params, place, out);
             }
             _ => return self.start_in_session(id, method, params, place, out),
         }
-        self.answer_payload(id, &Payload::Empty, self.session.rules, place.batch, out);
-        self.observe_answer(id, method.name(), Duration::ZERO, None, out);
+        self.respond_payload(id, &Payload::Empty, self.session.rules, place.batch, out);
+        self.observe_response(id, method.name(), Duration::ZERO, None, out);
         Ok(())
     }
 
@@ -227,28 +242,28 @@ impl Machine {
         let found = self.profile.dialect.method(name, rules);
         found
             .filter(|method| *method < Method::Initialized)
-            .ok_or_else(|| Fault::new(FaultKind::MethodNotFound, "").about(&shorten(name)))
+            .ok_or_else(|| Fault::new(FaultKind::MethodNotFound, "").with_subject(&shorten(name)))
     }
 
     fn set_level(&mut self, params: Object<'_>) -> Result<(), Fault> {
         let name = params.required_string("level")?;
         let unknown = || Fault::new(FaultKind::InvalidParams, "`level` is not a log level");
-        self.session.set_level(Level::named(&name).ok_or_else(unknown)?);
+        self.session.set_level(Level::from_name(&name).ok_or_else(unknown)?);
         Ok(())
     }
 
     /// The least serious log messages that calls of the session tell. Who emits log messages declares the capability
     /// (every revision, logging).
-    fn level_of_session(&self) -> Option<Level> {
+    fn session_call_log_level(&self) -> Option<Level> {
         let dialect = &self.profile.dialect;
         let logs = dialect.method(Method::SetLevel.name(), self.session.rules).is_some()
-            && dialect.shows("logging", true);
+            && dialect.shows_capability("logging", true);
         logs.then_some(self.session.level)
     }
 
     /// The same for messages outside of calls, which only an open session is sent.
-    pub(super) fn session_log(&self) -> Option<Level> {
-        self.level_of_session().filter(|_| self.session.phase == Phase::Operating)
+    pub(super) fn session_log_level(&self) -> Option<Level> {
+        self.session_call_log_level().filter(|_| self.session.phase == HandshakePhase::Operating)
     }
 
     fn start_in_session(
@@ -256,25 +271,25 @@ impl Machine {
         id: &Id,
         method: Method,
         params: Params<'_>,
-        place: Place,
+        place: ReplyTo,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
-        as_object("_meta", params.inside.meta)?;
-        let token = progress_token(params.inside.progress_token)?;
+        as_object("_meta", params.members.meta)?;
+        let token = progress_token(params.members.progress_token)?;
         let dialect = &self.profile.dialect;
         let caller = Caller {
             rules: self.session.rules,
             capabilities: self.session.capabilities.clone().unwrap_or_default(),
             client: self.session.client.clone(),
-            log: self.level_of_session(),
+            log: self.session_call_log_level(),
             progress: token.is_some(),
-            reentry: None,
-            beyond: None,
-            tasking: match method {
+            input_responses: None,
+            extra: None,
+            task_preference: match method {
                 Method::CallTool if dialect.has_tasks(self.session.rules) => {
-                    decode::tasking(params.inside.task)?
+                    decode::read_task_preference(params.members.task)?
                 }
-                _ => Tasking::Never,
+                _ => TaskPreference::Never,
             },
         };
         self.start(id, method, params, caller, token, place, out)
@@ -288,17 +303,17 @@ impl Machine {
         params: Params<'_>,
         mut caller: Caller,
         progress_token: Option<String>,
-        place: Place,
+        place: ReplyTo,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
-        caller.beyond = decode::beyond(method, &params);
-        let (operation, purpose) = decode::operation(method, params, &self.profile.dialect)?;
-        self.check_room(&purpose)?;
+        caller.extra = decode::read_extra_members(method, &params);
+        let (operation, purpose) = decode::read_operation(method, params, &self.profile.dialect)?;
+        self.check_limits(&purpose)?;
         if let Some(batch) = place.batch {
-            self.batches.wait(batch);
+            self.batches.add_request(batch);
         }
         let limits = self.profile.limits;
-        let mut pending = Pending {
+        let mut pending = InFlightCall {
             id: id.clone(),
             batch: place.batch,
             rules: caller.rules,
@@ -306,33 +321,33 @@ impl Machine {
             progress_token,
             last_progress: f64::NEG_INFINITY,
             log: caller.log,
-            cancellable: method != Method::Initialize,
+            is_cancellable: method != Method::Initialize,
             method: method.name(),
             started: place.now,
-            idle_end: place.now,
-            total_end: place.now,
-            open_asks: 0,
+            idle_deadline: place.now,
+            total_deadline: place.now,
+            open_input_requests: 0,
         };
-        pending.begin_anew(&limits, place.now);
+        pending.restart_deadlines(&limits, place.now);
         let key = self.calls.insert(pending);
-        out.act(Action::Start(Call { key, operation, caller }));
+        out.push_action(Action::Start(Call { key, operation, caller }));
         Ok(())
     }
 
-    fn check_room(&self, purpose: &Purpose) -> Result<(), Fault> {
+    fn check_limits(&self, purpose: &CallPurpose) -> Result<(), Fault> {
         let limits = &self.profile.limits;
-        if self.calls.len() >= limits.calls {
-            let detail = format!("{} requests are in flight, the most allowed", limits.calls);
+        if self.calls.len() >= limits.max_calls {
+            let detail = format!("{} requests are in flight, the most allowed", limits.max_calls);
             return Err(Fault::new(FaultKind::Busy, detail));
         }
         let watching = match purpose {
-            Purpose::Listen => self.listeners.len(),
-            Purpose::Watch(_) => self.session.watched.len(),
+            CallPurpose::Listen => self.listeners.len(),
+            CallPurpose::Subscribe(_) => self.session.subscribed_uris.len(),
             _ => 0,
         };
-        if watching >= limits.subscriptions {
+        if watching >= limits.max_subscriptions {
             let detail =
-                format!("{} subscriptions are open, the most allowed", limits.subscriptions);
+                format!("{} subscriptions are open, the most allowed", limits.max_subscriptions);
             return Err(Fault::new(FaultKind::Busy, detail));
         }
         Ok(())
@@ -344,10 +359,10 @@ impl Machine {
         match found {
             Some(Method::Initialized) => {
                 self.session.confirm();
-                self.send_early_asks(out);
+                self.send_early_input_requests(out);
             }
-            Some(Method::RootsChanged) if self.session.phase == Phase::Operating => {
-                out.act(Action::RootsChanged);
+            Some(Method::RootsChanged) if self.session.phase == HandshakePhase::Operating => {
+                out.push_action(Action::RootsChanged);
             }
             Some(Method::Cancelled) => self.take_cancellation(params, out),
             _ => {}
@@ -357,25 +372,27 @@ impl Machine {
     fn take_cancellation(&mut self, params: Option<Object<'_>>, out: &mut Outbox) {
         let params = params.unwrap_or(Object::EMPTY);
         let dialect = &self.profile.dialect;
-        let Some(id) = params.get("requestId").and_then(|raw| dialect.id(raw).ok()) else { return };
+        let Some(id) = params.get("requestId").and_then(|raw| dialect.parse_id(raw).ok()) else {
+            return;
+        };
         let reason = params.string("reason").ok().flatten().unwrap_or(Cow::Borrowed("cancelled"));
         if let Some(watched) = self.listeners.close(&id) {
-            return out.release(watched);
+            return out.release_subscriptions(watched);
         }
-        if let Some(key) = self.calls.cancellable(&id) {
+        if let Some(key) = self.calls.find_cancellable(&id) {
             self.drop_call(key, &reason, out);
         }
     }
 
     /// Notes something, if anybody wants to know.
     pub(super) fn observe(&self, out: &mut Outbox, note: impl FnOnce() -> Observation) {
-        if self.profile.observed {
-            out.act(Action::Observe(note()));
+        if self.profile.is_observed {
+            out.push_action(Action::Observe(note()));
         }
     }
 }
 
 /// A client's own text, short enough to repeat.
 fn shorten(text: &str) -> String {
-    text.chars().take(LONGEST_ECHO).collect()
+    text.chars().take(MAX_ECHO_CHARS).collect()
 }

@@ -6,22 +6,22 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use serde_json::json;
 
-use super::calls::{Pending, Purpose};
-use super::outbox::{Action, End, Observation, Outbox, Route};
+use super::calls::{CallPurpose, InFlightCall};
+use super::outbox::{Action, FrameRoute, Observation, Outbox, RequestEnd};
 use super::{CallKey, Machine, Now};
 use crate::encode::{
-    self, Target, input_required, key, relayed_failure, write_error, write_meta, write_relayed,
-    write_result,
+    self, ResultTarget, relayed_failure, write_error, write_input_required, write_key, write_meta,
+    write_relayed, write_result,
 };
-use crate::fault::{Channel, Fault, FaultKind};
-use crate::model::{Ask, Content, ToolResult};
-use crate::op::{Event, Outcome, Payload};
-use crate::revision::{Asking, Elicitation, Rules};
+use crate::fault::{ErrorChannel, Fault, FaultKind};
+use crate::model::{Content, KeyedInputRequest, ToolResult};
+use crate::operation::{Event, Outcome, Payload};
+use crate::revision::{ElicitationSupport, InputRequestStyle, Rules};
 use crate::wire::{Fields, Id, Raw, quote};
 
 /// Where an answer goes and what it tells.
-struct Fate {
-    route: Route,
+struct ResponseTarget {
+    route: FrameRoute,
     batch: Option<u64>,
     fault: Option<FaultKind>,
 }
@@ -29,26 +29,26 @@ struct Fate {
 impl Machine {
     /// Reports what came of a call; one that nobody waits for any more is dropped.
     pub fn finish(&mut self, call: CallKey, outcome: Outcome, now: Now, out: &mut Outbox) {
-        self.withdraw_asks(call, "the call is over", out);
+        self.withdraw_input_requests(call, "the call is over", out);
         let Some(pending) = self.calls.remove(call) else { return };
         let failed = match &outcome {
             Outcome::Fail(fault) => Some(fault.kind),
             _ => None,
         };
         let took = now.saturating_sub(pending.started);
-        self.observe_answer(&pending.id, pending.method, took, failed, out);
+        self.observe_response(&pending.id, pending.method, took, failed, out);
         match (outcome, &pending.purpose) {
-            (Outcome::Complete(Payload::Listening(filter)), Purpose::Listen) => {
+            (Outcome::Complete(Payload::Listening(filter)), CallPurpose::Listen) => {
                 self.start_listening(call, pending, filter, out);
             }
             (Outcome::Complete(payload), _) => {
-                match self.untellable_failure(&payload, pending.rules) {
+                match self.failure_as_fault(&payload, pending.rules) {
                     Some(fault) => self.finish_failed(call, &pending, &fault, out),
                     None => self.finish_complete(call, &pending, payload, out),
                 }
             }
-            (Outcome::NeedInput { asks, state }, _) => {
-                self.finish_asking(call, &pending, &asks, state.as_deref(), out);
+            (Outcome::InputRequired { requests: asks, request_state: state }, _) => {
+                self.finish_input_required(call, &pending, &asks, state.as_deref(), out);
             }
             (Outcome::Detach(_), _) => {
                 let fault = Fault::new(FaultKind::Internal, "a call was not made a task");
@@ -59,33 +59,35 @@ impl Machine {
     }
 
     /// Tells what happens while a call runs, to a client that wants to know.
-    pub fn event(&mut self, call: CallKey, event: &Event, now: Now, out: &mut Outbox) {
-        let idle = self.profile.limits.call_idle;
+    pub fn send_event(&mut self, call: CallKey, event: &Event, now: Now, out: &mut Outbox) {
+        let idle = self.profile.limits.call_idle_timeout;
         let Some(pending) = self.calls.get_mut(call) else { return };
         match event {
             Event::Progress { progress, total, message } => {
-                pending.idle_end = now + idle;
+                pending.idle_deadline = now + idle;
                 // Values that do not increase are forbidden (every revision, progress).
                 let Some(token) = &pending.progress_token else { return };
                 if progress.is_nan() || *progress <= pending.last_progress {
                     return;
                 }
                 pending.last_progress = *progress;
-                out.frame(Route::Call(call), |bytes| {
+                out.push_frame(FrameRoute::Call(call), |bytes| {
                     write_progress(bytes, token, *progress, *total, message.as_deref());
                 });
             }
             Event::Log { level, logger, data } => {
                 if pending.log.is_some_and(|least| *level >= least) {
-                    out.frame(Route::Call(call), |bytes| {
+                    out.push_frame(FrameRoute::Call(call), |bytes| {
                         write_log(bytes, level.name(), logger.as_deref(), data);
                     });
                 }
             }
             // Only where visits have names is there something to tell.
-            Event::Visited(id) => {
-                if pending.rules.elicitation == Elicitation::FormAndNamedUrl {
-                    out.frame(Route::Call(call), |bytes| write_visited(bytes, id));
+            Event::ElicitationCompleted(id) => {
+                if pending.rules.elicitation == ElicitationSupport::FormAndNamedUrl {
+                    out.push_frame(FrameRoute::Call(call), |bytes| {
+                        write_elicitation_complete(bytes, id)
+                    });
                 }
             }
         }
@@ -93,10 +95,10 @@ impl Machine {
 
     /// Sends a log message that belongs to no call, to a session that wants messages of this level. Clients of the
     /// stateless era get messages only in answers to their requests (2026-07-28 server/utilities/logging).
-    pub fn log(&mut self, event: &Event, out: &mut Outbox) {
+    pub fn send_session_log(&mut self, event: &Event, out: &mut Outbox) {
         let Event::Log { level, logger, data } = event else { return };
-        if self.session_log().is_some_and(|least| *level >= least) {
-            out.frame(Route::Session, |bytes| {
+        if self.session_log_level().is_some_and(|least| *level >= least) {
+            out.push_frame(FrameRoute::Session, |bytes| {
                 write_log(bytes, level.name(), logger.as_deref(), data);
             });
         }
@@ -104,14 +106,14 @@ impl Machine {
 
     /// Ends what has taken too long.
     pub fn tick(&mut self, now: Now, out: &mut Outbox) {
-        self.expire_asks(now, out);
-        for key in self.calls.expired(now) {
-            self.give_up(key, "timeout", "the request timed out", now, out);
+        self.expire_input_requests(now, out);
+        for key in self.calls.expired_keys(now) {
+            self.abort_call(key, "timeout", "the request timed out", now, out);
         }
     }
 
     /// Stops a call and tells the client so.
-    pub(super) fn give_up(
+    pub(super) fn abort_call(
         &mut self,
         key: CallKey,
         reason: &str,
@@ -119,30 +121,30 @@ impl Machine {
         now: Now,
         out: &mut Outbox,
     ) {
-        let data = Raw::of(&json!({"reason": reason}));
+        let data = Raw::from_value(&json!({"reason": reason}));
         let fault = Fault::new(FaultKind::Timeout, why).with_data(data);
-        out.act(Action::Cancel(key, why.into()));
+        out.push_action(Action::Cancel(key, why.into()));
         self.finish(key, Outcome::Fail(fault), now, out);
     }
 
     /// Forgets a call that the client cancelled: it gets no answer.
     pub(super) fn drop_call(&mut self, call: CallKey, reason: &str, out: &mut Outbox) {
-        self.withdraw_asks(call, "the call was cancelled", out);
+        self.withdraw_input_requests(call, "the call was cancelled", out);
         let Some(pending) = self.calls.remove(call) else { return };
-        out.act(Action::Cancel(call, reason.into()));
+        out.push_action(Action::Cancel(call, reason.into()));
         self.observe(out, || Observation::Done {
             method: pending.method.to_string(),
             id: pending.id.raw().to_string(),
-            took: Duration::ZERO,
-            end: End::Cancelled,
+            duration: Duration::ZERO,
+            end: RequestEnd::Cancelled,
         });
         if let Some(batch) = pending.batch {
-            self.settle_batch(batch, Route::Call(call), out);
+            self.settle_batch(batch, FrameRoute::Call(call), out);
         }
     }
 
     /// Refuses a message as a whole.
-    pub(super) fn refuse(
+    pub(super) fn reject_message(
         &mut self,
         id: Option<&Id>,
         fault: &Fault,
@@ -151,14 +153,14 @@ impl Machine {
     ) {
         let rules = self.session.rules;
         self.observe(out, || Observation::Refused { kind: fault.kind });
-        let fate = Fate { route: Route::Reply, batch, fault: Some(fault.kind) };
-        self.send(fate, out, |machine, bytes| {
+        let fate = ResponseTarget { route: FrameRoute::Reply, batch, fault: Some(fault.kind) };
+        self.send_response(fate, out, |machine, bytes| {
             write_error(bytes, id, fault, &machine.profile.dialect, rules);
         });
     }
 
     /// Refuses a message that a transport's own rules forbid, in the words of these rules.
-    pub fn refuse_scanned(
+    pub fn reject_scanned(
         &mut self,
         fields: Option<&Fields<'_>>,
         fault: &Fault,
@@ -166,16 +168,17 @@ impl Machine {
         out: &mut Outbox,
     ) {
         let id = fields.and_then(|fields| fields.id);
-        let id = id.and_then(|raw| self.profile.dialect.id(raw).ok());
+        let id = id.and_then(|raw| self.profile.dialect.parse_id(raw).ok());
         self.observe(out, || Observation::Refused { kind: fault.kind });
-        let fate = Fate { route: Route::Reply, batch: None, fault: Some(fault.kind) };
-        self.send(fate, out, |machine, bytes| {
+        let fate =
+            ResponseTarget { route: FrameRoute::Reply, batch: None, fault: Some(fault.kind) };
+        self.send_response(fate, out, |machine, bytes| {
             write_error(bytes, id.as_ref(), fault, &machine.profile.dialect, rules);
         });
     }
 
     /// Notes that a request was answered.
-    pub(super) fn observe_answer(
+    pub(super) fn observe_response(
         &self,
         id: &Id,
         method: &str,
@@ -186,13 +189,13 @@ impl Machine {
         self.observe(out, || Observation::Done {
             method: method.to_string(),
             id: id.raw().to_string(),
-            took,
-            end: failed.map_or(End::Success, End::Error),
+            duration: took,
+            end: failed.map_or(RequestEnd::Success, RequestEnd::Error),
         });
     }
 
     /// Answers a request with a fault before any call was started.
-    pub(super) fn answer_fault(
+    pub(super) fn respond_fault(
         &mut self,
         id: &Id,
         fault: &Fault,
@@ -200,14 +203,14 @@ impl Machine {
         batch: Option<u64>,
         out: &mut Outbox,
     ) {
-        let fate = Fate { route: Route::Reply, batch, fault: Some(fault.kind) };
-        self.send(fate, out, |machine, bytes| {
+        let fate = ResponseTarget { route: FrameRoute::Reply, batch, fault: Some(fault.kind) };
+        self.send_response(fate, out, |machine, bytes| {
             write_error(bytes, Some(id), fault, &machine.profile.dialect, rules);
         });
     }
 
     /// Answers a request at once.
-    pub(super) fn answer_payload(
+    pub(super) fn respond_payload(
         &mut self,
         id: &Id,
         payload: &Payload,
@@ -215,23 +218,23 @@ impl Machine {
         batch: Option<u64>,
         out: &mut Outbox,
     ) {
-        let fate = Fate { route: Route::Reply, batch, fault: None };
-        self.send(fate, out, |machine, bytes| {
-            encode::response(bytes, id, |bytes| {
-                write_result(bytes, payload, &machine.target(rules))
+        let fate = ResponseTarget { route: FrameRoute::Reply, batch, fault: None };
+        self.send_response(fate, out, |machine, bytes| {
+            encode::write_response(bytes, id, |bytes| {
+                write_result(bytes, payload, &machine.result_target(rules))
             });
         });
     }
 
     /// The failure that a result tells of, where the dialect tells of failures by errors.
-    fn untellable_failure(&self, payload: &Payload, rules: &'static Rules) -> Option<Fault> {
-        let row = self.profile.dialect.error(FaultKind::ToolFailed, rules);
-        if matches!(row.channel, Channel::ToolResult { .. }) {
+    fn failure_as_fault(&self, payload: &Payload, rules: &'static Rules) -> Option<Fault> {
+        let row = self.profile.dialect.error_row(FaultKind::ToolFailed, rules);
+        if matches!(row.channel, ErrorChannel::ToolResult { .. }) {
             return None;
         }
         let told = match payload {
             Payload::Relayed(relayed) => relayed_failure(relayed),
-            Payload::Tool(result) if result.is_error => Some(texts(&result.content)),
+            Payload::Tool(result) if result.is_error => Some(join_texts(&result.content)),
             _ => None,
         };
         told.map(|detail| Fault::new(FaultKind::ToolFailed, detail))
@@ -240,113 +243,124 @@ impl Machine {
     fn finish_complete(
         &mut self,
         call: CallKey,
-        pending: &Pending,
+        pending: &InFlightCall,
         payload: Payload,
         out: &mut Outbox,
     ) {
         let released = match &pending.purpose {
             // Once is enough for a session, however often it asks.
-            Purpose::Watch(uri) => (!self.session.watch(uri)).then_some(uri),
-            Purpose::Unwatch(uri) => self.session.unwatch(uri).then_some(uri),
+            CallPurpose::Subscribe(uri) => (!self.session.subscribe(uri)).then_some(uri),
+            CallPurpose::Unsubscribe(uri) => self.session.unsubscribe(uri).then_some(uri),
             _ => None,
         };
-        out.release(released.into_iter().cloned().collect());
+        out.release_subscriptions(released.into_iter().cloned().collect());
         if let Payload::Page(page) = &payload
             && pending.batch.is_none()
             && page.items.is_joined_for(pending.rules)
         {
             // All of it is ours, and it may be long.
-            return out.answer_line(Route::Call(call), |bytes| {
-                self.write_answer(bytes, pending, payload);
+            return out.push_response_line(FrameRoute::Call(call), |bytes| {
+                self.write_call_response(bytes, pending, payload);
             });
         }
         let created = matches!(payload, Payload::TaskCreated(_)).then(|| payload.clone());
-        self.send_for(call, pending, None, out, |machine, bytes| {
-            machine.write_answer(bytes, pending, payload);
+        self.send_call_response(call, pending, None, out, |machine, bytes| {
+            machine.write_call_response(bytes, pending, payload);
         });
         if let Some(created) = created {
-            self.follow(&created, pending.rules, out);
+            self.follow_task(&created, pending.rules, out);
         }
     }
 
-    fn write_answer(&self, bytes: &mut Vec<u8>, pending: &Pending, payload: Payload) {
+    fn write_call_response(&self, bytes: &mut Vec<u8>, pending: &InFlightCall, payload: Payload) {
         let related_task = pending.related_task();
-        let target = Target { related_task, ..self.target(pending.rules) };
-        encode::response(bytes, &pending.id, |bytes| match payload {
+        let target = ResultTarget { related_task, ..self.result_target(pending.rules) };
+        encode::write_response(bytes, &pending.id, |bytes| match payload {
             Payload::Relayed(relayed) => write_relayed(bytes, relayed, &target),
             other => write_result(bytes, &other, &target),
         });
     }
 
-    fn finish_asking(
+    fn finish_input_required(
         &mut self,
         call: CallKey,
-        pending: &Pending,
-        asks: &[Ask],
+        pending: &InFlightCall,
+        asks: &[KeyedInputRequest],
         state: Option<&str>,
         out: &mut Outbox,
     ) {
-        if pending.rules.asking == Asking::Inline {
+        if pending.rules.input_request_style == InputRequestStyle::Inline {
             let fault = Fault::new(FaultKind::Internal, "a question was left unasked");
             return self.finish_failed(call, pending, &fault, out);
         }
-        self.send_for(call, pending, None, out, |machine, bytes| {
-            encode::response(bytes, &pending.id, |bytes| {
+        self.send_call_response(call, pending, None, out, |machine, bytes| {
+            encode::write_response(bytes, &pending.id, |bytes| {
                 bytes.push(b'{');
-                input_required(bytes, asks, state, pending.rules);
-                write_meta(bytes, None, &machine.target(pending.rules));
+                write_input_required(bytes, asks, state, pending.rules);
+                write_meta(bytes, None, &machine.result_target(pending.rules));
                 bytes.push(b'}');
             });
         });
     }
 
-    fn finish_failed(&mut self, call: CallKey, pending: &Pending, fault: &Fault, out: &mut Outbox) {
-        let row = self.profile.dialect.error(fault.kind, pending.rules);
-        let in_result = matches!(row.channel, Channel::ToolResult { .. });
-        if in_result && matches!(pending.purpose, Purpose::Tool | Purpose::TaskResult(_)) {
-            let result = ToolResult::error(row.message(fault));
+    fn finish_failed(
+        &mut self,
+        call: CallKey,
+        pending: &InFlightCall,
+        fault: &Fault,
+        out: &mut Outbox,
+    ) {
+        let row = self.profile.dialect.error_row(fault.kind, pending.rules);
+        let in_result = matches!(row.channel, ErrorChannel::ToolResult { .. });
+        if in_result && matches!(pending.purpose, CallPurpose::Tool | CallPurpose::TaskResult(_)) {
+            let result = ToolResult::error(row.format_message(fault));
             return self.finish_complete(call, pending, Payload::Tool(result), out);
         }
-        self.send_for(call, pending, Some(fault.kind), out, |machine, bytes| {
+        self.send_call_response(call, pending, Some(fault.kind), out, |machine, bytes| {
             write_error(bytes, Some(&pending.id), fault, &machine.profile.dialect, pending.rules);
         });
     }
 
-    fn send_for(
+    fn send_call_response(
         &mut self,
         call: CallKey,
-        pending: &Pending,
+        pending: &InFlightCall,
         fault: Option<FaultKind>,
         out: &mut Outbox,
         write: impl FnOnce(&Self, &mut Vec<u8>),
     ) {
-        let route = Route::Call(call);
-        self.send(Fate { route, batch: pending.batch, fault }, out, write);
+        let route = FrameRoute::Call(call);
+        self.send_response(ResponseTarget { route, batch: pending.batch, fault }, out, write);
         if let Some(batch) = pending.batch {
             self.settle_batch(batch, route, out);
         }
     }
 
-    fn send(&mut self, fate: Fate, out: &mut Outbox, write: impl FnOnce(&Self, &mut Vec<u8>)) {
+    fn send_response(
+        &mut self,
+        fate: ResponseTarget,
+        out: &mut Outbox,
+        write: impl FnOnce(&Self, &mut Vec<u8>),
+    ) {
         match fate.batch {
-            None => out.answer(fate.route, fate.fault, |bytes| write(self, bytes)),
+            None => out.push_response(fate.route, fate.fault, |bytes| write(self, bytes)),
             Some(batch) => {
                 let mut answer = Vec::new();
                 write(self, &mut answer);
-                self.batches.answer(batch, |bytes| bytes.extend_from_slice(&answer));
+                self.batches.add_response(batch, |bytes| bytes.extend_from_slice(&answer));
             }
         }
     }
 
     /// One wait of a batch is over; the last one sends the answers, on its own route.
-    pub(super) fn settle_batch(&mut self, batch: u64, route: Route, out: &mut Outbox) {
-        if let Some(answers) = self.batches.settle(batch) {
-            out.answer(route, None, |bytes| bytes.extend_from_slice(&answers));
+    pub(super) fn settle_batch(&mut self, batch: u64, route: FrameRoute, out: &mut Outbox) {
+        if let Some(answers) = self.batches.finish_request(batch) {
+            out.push_response(route, None, |bytes| bytes.extend_from_slice(&answers));
         }
     }
 
-    pub(super) fn target(&self, rules: &'static Rules) -> Target<'_> {
-        Target {
+    pub(super) fn result_target(&self, rules: &'static Rules) -> ResultTarget<'_> {
+        ResultTarget {
             dialect: &self.profile.dialect,
             rules,
             version: &self.session.version,
@@ -357,7 +371,7 @@ impl Machine {
 }
 
 /// The texts of blocks, joined.
-fn texts(blocks: &[Content]) -> String {
+fn join_texts(blocks: &[Content]) -> String {
     let text = |block: &Content| match block {
         Content::Text { text, .. } => Some(text.clone()),
         _ => None,
@@ -372,45 +386,45 @@ fn write_progress(
     total: Option<f64>,
     message: Option<&str>,
 ) {
-    encode::notification(bytes, "notifications/progress", |bytes| {
-        key(bytes, "progressToken");
+    encode::write_notification(bytes, "notifications/progress", |bytes| {
+        write_key(bytes, "progressToken");
         bytes.extend_from_slice(token.as_bytes());
-        key(bytes, "progress");
-        bytes.extend_from_slice(number(progress).as_bytes());
+        write_key(bytes, "progress");
+        bytes.extend_from_slice(format_number(progress).as_bytes());
         if let Some(total) = total {
-            key(bytes, "total");
-            bytes.extend_from_slice(number(total).as_bytes());
+            write_key(bytes, "total");
+            bytes.extend_from_slice(format_number(total).as_bytes());
         }
         if let Some(message) = message {
-            key(bytes, "message");
+            write_key(bytes, "message");
             quote(bytes, message);
         }
     });
 }
 
 fn write_log(bytes: &mut Vec<u8>, level: &str, logger: Option<&str>, data: &Raw) {
-    encode::notification(bytes, "notifications/message", |bytes| {
-        key(bytes, "level");
+    encode::write_notification(bytes, "notifications/message", |bytes| {
+        write_key(bytes, "level");
         quote(bytes, level);
         if let Some(logger) = logger {
-            key(bytes, "logger");
+            write_key(bytes, "logger");
             quote(bytes, logger);
         }
-        key(bytes, "data");
+        write_key(bytes, "data");
         bytes.extend_from_slice(data.as_str().as_bytes());
     });
 }
 
 /// That a page has done its part (2025-11-25 client/elicitation, completion notifications).
-fn write_visited(bytes: &mut Vec<u8>, id: &str) {
-    encode::notification(bytes, "notifications/elicitation/complete", |bytes| {
-        key(bytes, "elicitationId");
+fn write_elicitation_complete(bytes: &mut Vec<u8>, id: &str) {
+    encode::write_notification(bytes, "notifications/elicitation/complete", |bytes| {
+        write_key(bytes, "elicitationId");
         quote(bytes, id);
     });
 }
 
 /// A number as JSON can say it: infinities have no form there.
-fn number(value: f64) -> String {
+fn format_number(value: f64) -> String {
     let finite = if value.is_finite() { value } else { f64::MAX.copysign(value) };
     format!("{finite}")
 }

@@ -7,12 +7,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Fields, Frame, Id, IdError, Limits, Object, Reason, ScanError, scan, unquote};
-use crate::framing::sse::{EventRef, encode};
-use crate::framing::{Line, Lines, SseDecoder};
+use super::{
+    Fields, Frame, Id, IdError, Object, ScanError, ScanErrorKind, ScanLimits, scan, unquote,
+};
+use crate::framing::sse::{SseEventRef, encode_event};
+use crate::framing::{FramedLine, LineDecoder, SseDecoder};
 
 fn read(text: &str) -> Result<Frame<'_>, ScanError> {
-    scan(text.as_bytes(), &Limits::default())
+    scan(text.as_bytes(), &ScanLimits::default())
 }
 
 fn one(text: &str) -> Fields<'_> {
@@ -22,24 +24,24 @@ fn one(text: &str) -> Fields<'_> {
     }
 }
 
-fn refusal(bytes: impl AsRef<[u8]>) -> Reason {
+fn refusal(bytes: impl AsRef<[u8]>) -> ScanErrorKind {
     let bytes = bytes.as_ref();
-    match scan(bytes, &Limits::default()) {
-        Err(error) => error.reason,
+    match scan(bytes, &ScanLimits::default()) {
+        Err(error) => error.kind,
         Ok(frame) => panic!("{}: {frame:?}", String::from_utf8_lossy(bytes)),
     }
 }
 
 fn is_syntax(bytes: impl AsRef<[u8]>) -> bool {
-    matches!(refusal(bytes), reason @ Reason::Syntax(_) if reason.is_syntax())
+    matches!(refusal(bytes), reason @ ScanErrorKind::Syntax(_) if reason.is_syntax())
 }
 
 #[test]
 fn a01_nothing_but_whitespace() {
     for text in ["", " ", "\r\n\t "] {
-        assert_eq!(refusal(text), Reason::Empty);
+        assert_eq!(refusal(text), ScanErrorKind::Empty);
     }
-    assert!(Reason::Empty.is_syntax());
+    assert!(ScanErrorKind::Empty.is_syntax());
 }
 
 #[test]
@@ -54,9 +56,9 @@ fn a02_a_truncated_message() {
 #[test]
 fn a03_bytes_after_the_value() {
     for text in ["{}x", "{}{}", "{} {}", "1 2", "[],", "null\0", "{}]"] {
-        assert_eq!(refusal(text), Reason::Trailing, "{text}");
+        assert_eq!(refusal(text), ScanErrorKind::Trailing, "{text}");
     }
-    assert!(Reason::Trailing.is_syntax());
+    assert!(ScanErrorKind::Trailing.is_syntax());
     assert!(read(" {} \r\n\t").is_ok());
 }
 
@@ -69,14 +71,14 @@ fn a04_almost_json() {
     for text in values.into_iter().chain(words).chain(numbers) {
         assert!(is_syntax(text), "{text}");
     }
-    assert_eq!(refusal("0x10"), Reason::Trailing);
-    assert_eq!(refusal("1/**/"), Reason::Trailing);
+    assert_eq!(refusal("0x10"), ScanErrorKind::Trailing);
+    assert_eq!(refusal("1/**/"), ScanErrorKind::Trailing);
 }
 
 #[test]
 fn a05_a_byte_order_mark() {
-    assert_eq!(refusal("\u{feff}{}"), Reason::ByteOrderMark);
-    assert!(Reason::ByteOrderMark.is_syntax());
+    assert_eq!(refusal("\u{feff}{}"), ScanErrorKind::ByteOrderMark);
+    assert!(ScanErrorKind::ByteOrderMark.is_syntax());
     assert!(is_syntax(" \u{feff}{}"));
 }
 
@@ -86,21 +88,25 @@ fn a06_invalid_utf8() {
         [b"\xff\xfe", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\x80"];
     for sequence in sequences {
         let bytes = [b"{\"a\":\"", sequence, b"\"}"].concat();
-        let error = scan(&bytes, &Limits::default()).unwrap_err();
-        assert_eq!(error, ScanError { reason: Reason::NotUtf8, at: 6 });
+        let error = scan(&bytes, &ScanLimits::default()).unwrap_err();
+        assert_eq!(error, ScanError { kind: ScanErrorKind::NotUtf8, at: 6 });
     }
-    assert_eq!(refusal(b"\"\xf0\x9f\x98"), Reason::NotUtf8);
-    assert!(Reason::NotUtf8.is_syntax());
+    assert_eq!(refusal(b"\"\xf0\x9f\x98"), ScanErrorKind::NotUtf8);
+    assert!(ScanErrorKind::NotUtf8.is_syntax());
 }
 
 #[test]
 fn a07_lone_surrogates() {
     let halves = [r"\ud800", r"\udc00", r"\ude00\ud83d", r"\ud800x", r"\ud800\n", r"\uD83D\ud83d"];
     for half in halves {
-        assert_eq!(refusal(format!("{{\"a\":\"{half}\"}}")), Reason::LoneSurrogate, "{half}");
-        assert_eq!(refusal(format!("{{\"{half}\":1}}")), Reason::LoneSurrogate, "{half}");
+        assert_eq!(
+            refusal(format!("{{\"a\":\"{half}\"}}")),
+            ScanErrorKind::LoneSurrogate,
+            "{half}"
+        );
+        assert_eq!(refusal(format!("{{\"{half}\":1}}")), ScanErrorKind::LoneSurrogate, "{half}");
     }
-    assert!(Reason::LoneSurrogate.is_syntax());
+    assert!(ScanErrorKind::LoneSurrogate.is_syntax());
     assert_eq!(one(r#"{"params":"\ud83d\ude00"}"#).params, Some(r#""\ud83d\ude00""#));
 }
 
@@ -124,9 +130,9 @@ fn a10_as_many_values_as_allowed_and_one_more() {
     };
     for value in ["1", "{}"] {
         assert!(read(&with(200_000, value)).is_ok());
-        assert_eq!(refusal(with(200_001, value)), Reason::TooManyNodes);
+        assert_eq!(refusal(with(200_001, value)), ScanErrorKind::TooManyNodes);
     }
-    assert!(!Reason::TooManyNodes.is_syntax());
+    assert!(!ScanErrorKind::TooManyNodes.is_syntax());
 }
 
 #[test]
@@ -134,10 +140,10 @@ fn a10_as_deep_as_allowed_and_one_more() {
     let nested =
         |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
     assert!(read(&nested(128)).is_ok());
-    assert_eq!(refusal(nested(129)), Reason::TooDeep);
-    assert_eq!(refusal("[".repeat(1_000_000)), Reason::TooDeep);
-    assert_eq!(refusal("{\"a\":".repeat(129)), Reason::TooDeep);
-    assert!(!Reason::TooDeep.is_syntax());
+    assert_eq!(refusal(nested(129)), ScanErrorKind::TooDeep);
+    assert_eq!(refusal("[".repeat(1_000_000)), ScanErrorKind::TooDeep);
+    assert_eq!(refusal("{\"a\":".repeat(129)), ScanErrorKind::TooDeep);
+    assert!(!ScanErrorKind::TooDeep.is_syntax());
 }
 
 #[test]
@@ -251,8 +257,8 @@ fn a31_batches_are_cut_into_messages() {
     assert!(messages.iter().map(|fields| fields.repeated).eq([false, false, false, true, false]));
     let long = |count| format!("[{}]", alloc::vec!["{}"; count].join(","));
     assert!(read(&long(100)).is_ok());
-    assert_eq!(refusal(long(101)), Reason::BatchTooLong);
-    assert!(!Reason::BatchTooLong.is_syntax());
+    assert_eq!(refusal(long(101)), ScanErrorKind::BatchTooLong);
+    assert!(!ScanErrorKind::BatchTooLong.is_syntax());
 }
 
 #[test]
@@ -265,7 +271,7 @@ fn scalars_are_one_value_that_is_no_object() {
 #[test]
 fn a37_the_longest_line_and_one_byte_more() {
     const LIMIT: usize = 1024 * 1024;
-    let mut lines = Lines::new(LIMIT);
+    let mut lines = LineDecoder::new(LIMIT);
     let mut seen = Vec::new();
     for length in [LIMIT, LIMIT + 1, 50 * LIMIT, 1] {
         for start in (0..length).step_by(4096) {
@@ -276,20 +282,20 @@ fn a37_the_longest_line_and_one_byte_more() {
     assert_eq!(seen, [Some(LIMIT), None, None, Some(1)]);
 }
 
-fn size(line: Line<'_>) -> Option<Option<usize>> {
+fn size(line: FramedLine<'_>) -> Option<Option<usize>> {
     match line {
-        Line::Complete(bytes) => Some(Some(bytes.len())),
-        Line::TooLong(_) => Some(None),
-        Line::TooLongEnd(_) => None,
+        FramedLine::Complete(bytes) => Some(Some(bytes.len())),
+        FramedLine::TooLong(_) => Some(None),
+        FramedLine::TooLongEnd(_) => None,
     }
 }
 
 #[test]
 fn a38_each_line_of_pretty_printed_json_is_refused_alone() {
     let mut refused = 0;
-    Lines::new(99).feed(b"{\r\n\n  \"id\":\n  1\n}\n{}\n", |line| {
-        let Line::Complete(bytes) = line else { panic!("too long") };
-        refused += usize::from(scan(bytes, &Limits::default()).is_err());
+    LineDecoder::new(99).feed(b"{\r\n\n  \"id\":\n  1\n}\n{}\n", |line| {
+        let FramedLine::Complete(bytes) = line else { panic!("too long") };
+        refused += usize::from(scan(bytes, &ScanLimits::default()).is_err());
     });
     assert_eq!(refused, 3);
 }
@@ -297,7 +303,7 @@ fn a38_each_line_of_pretty_printed_json_is_refused_alone() {
 #[test]
 fn a56_a_result_that_imitates_an_event_stays_one_event() {
     let mut out = Vec::new();
-    encode(&mut out, &EventRef { data: "x\n\ndata: {}\n\r\n", ..EventRef::default() });
+    encode_event(&mut out, &SseEventRef { data: "x\n\ndata: {}\n\r\n", ..SseEventRef::default() });
     let mut events = 0;
     SseDecoder::new(99).feed(&out, |event| events += usize::from(event.is_ok()));
     assert_eq!(events, 1);

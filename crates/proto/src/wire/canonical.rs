@@ -15,7 +15,7 @@ use super::text::{quote, unquote};
 /// double: integers beyond 2^53 keep theirs, from 22 digits on before an exponent. The work is done
 /// in one pass without recursion.
 pub fn canonical(text: &str) -> String {
-    let mut writer = Writer { out: Vec::with_capacity(text.len()), open: Vec::new() };
+    let mut writer = CanonicalWriter { out: Vec::with_capacity(text.len()), open: Vec::new() };
     let mut at = 0;
     while let Some(&byte) = text.as_bytes().get(at) {
         let end = match byte {
@@ -29,34 +29,34 @@ pub fn canonical(text: &str) -> String {
     String::from_utf8(writer.out).unwrap_or_default()
 }
 
-struct Writer<'a> {
+struct CanonicalWriter<'a> {
     out: Vec<u8>,
-    open: Vec<Open<'a>>,
+    open: Vec<OpenContainer<'a>>,
 }
 
 /// A container whose end has not been read.
-enum Open<'a> {
+enum OpenContainer<'a> {
     Array,
-    Object(Vec<Member<'a>>),
+    Object(Vec<WrittenMember<'a>>),
 }
 
 /// A member in the output, without the comma around it.
-struct Member<'a> {
+struct WrittenMember<'a> {
     key: Cow<'a, str>,
     start: usize,
     end: usize,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> CanonicalWriter<'a> {
     fn token(&mut self, token: &'a str) {
         match token.as_bytes().first() {
             Some(b' ' | b'\t' | b'\n' | b'\r') | None => return,
-            Some(b'{') => self.open.push(Open::Object(Vec::new())),
-            Some(b'[') => self.open.push(Open::Array),
+            Some(b'{') => self.open.push(OpenContainer::Object(Vec::new())),
+            Some(b'[') => self.open.push(OpenContainer::Array),
             Some(b'}' | b']') => self.close(),
             Some(b',') => self.end_member(),
             Some(b'"') => return self.string(token),
-            Some(b'-' | b'0'..=b'9') => return number::push_canonical(&mut self.out, token),
+            Some(b'-' | b'0'..=b'9') => return number::push_canonical_number(&mut self.out, token),
             _ => {}
         }
         self.out.extend_from_slice(token.as_bytes());
@@ -67,15 +67,15 @@ impl<'a> Writer<'a> {
         let value = unquote(token).unwrap_or(Cow::Borrowed(token));
         quote(&mut self.out, &value);
         // A string at the start of the object or after a comma is a key.
-        if let Some(Open::Object(members)) = self.open.last_mut()
+        if let Some(OpenContainer::Object(members)) = self.open.last_mut()
             && matches!(self.out.get(start.wrapping_sub(1)), Some(b'{' | b','))
         {
-            members.push(Member { key: value, start, end: start });
+            members.push(WrittenMember { key: value, start, end: start });
         }
     }
 
     fn end_member(&mut self) {
-        if let Some(Open::Object(members)) = self.open.last_mut()
+        if let Some(OpenContainer::Object(members)) = self.open.last_mut()
             && let Some(member) = members.last_mut()
         {
             member.end = self.out.len();
@@ -84,7 +84,7 @@ impl<'a> Writer<'a> {
 
     fn close(&mut self) {
         self.end_member();
-        if let Some(Open::Object(mut members)) = self.open.pop()
+        if let Some(OpenContainer::Object(mut members)) = self.open.pop()
             && !members.is_sorted_by(|a, b| utf16_order(a, b).is_le())
         {
             let start = members[0].start;
@@ -93,7 +93,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn reorder(&mut self, start: usize, members: &[Member<'_>]) {
+    fn reorder(&mut self, start: usize, members: &[WrittenMember<'_>]) {
         let parts: Vec<_> =
             members.iter().map(|member| &self.out[member.start..member.end]).collect();
         let sorted = parts.join(&b',');
@@ -102,7 +102,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn utf16_order(a: &Member<'_>, b: &Member<'_>) -> core::cmp::Ordering {
+fn utf16_order(a: &WrittenMember<'_>, b: &WrittenMember<'_>) -> core::cmp::Ordering {
     a.key.encode_utf16().cmp(b.key.encode_utf16())
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::borrow::Cow;
 
-use super::scan::{Reason, ScanError};
+use super::scan::{ScanError, ScanErrorKind};
 use super::text::{Escape, plain_run, unescape};
 
 /// Reads tokens one after the other and refuses what the grammar does not allow.
@@ -10,22 +10,22 @@ pub(super) struct Cursor<'a> {
     text: &'a str,
     /// What of `text` lies ahead.
     rest: &'a [u8],
-    refusal: Option<Reason>,
+    error_kind: Option<ScanErrorKind>,
 }
 
 /// The text was refused, and the cursor knows why.
 ///
 /// The reason stays there because steps that return nothing large are faster.
-pub(super) struct Refused;
+pub(super) struct CursorError;
 
 /// A string token without its quotes, and whether escapes are in it.
 #[derive(Clone, Copy)]
-pub(super) struct Text<'a> {
+pub(super) struct StringToken<'a> {
     pub(super) body: &'a [u8],
     pub(super) escaped: bool,
 }
 
-impl<'a> Text<'a> {
+impl<'a> StringToken<'a> {
     /// The string the token stands for, as bytes.
     pub(super) fn value(self) -> Cow<'a, [u8]> {
         let unescaped = || unescape(core::str::from_utf8(self.body).ok()?);
@@ -38,10 +38,10 @@ impl<'a> Text<'a> {
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, rest: text.as_bytes(), refusal: None }
+        Self { text, rest: text.as_bytes(), error_kind: None }
     }
 
-    pub(super) fn at(&self) -> usize {
+    pub(super) fn offset(&self) -> usize {
         self.text.len() - self.rest.len()
     }
 
@@ -51,7 +51,7 @@ impl<'a> Cursor<'a> {
 
     /// The text from `start`, an earlier place between two tokens, to here.
     pub(super) fn since(&self, start: usize) -> &'a str {
-        &self.text[start..self.at()]
+        &self.text[start..self.offset()]
     }
 
     /// The byte here, or [`END`].
@@ -60,14 +60,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes `count` bytes that were seen to be there.
-    pub(super) fn pass(&mut self, count: usize) {
+    pub(super) fn advance(&mut self, count: usize) {
         if let Some(rest) = self.rest.get(count..) {
             self.rest = rest;
         }
     }
 
     /// Passes whitespace, usually none, and returns the byte after it.
-    pub(super) fn token(&mut self) -> u8 {
+    pub(super) fn skip_whitespace_and_peek(&mut self) -> u8 {
         let byte = self.peek();
         if byte > b' ' { byte } else { self.space() }
     }
@@ -75,29 +75,29 @@ impl<'a> Cursor<'a> {
     #[inline(never)]
     fn space(&mut self) -> u8 {
         while let b' ' | b'\n' | b'\r' | b'\t' = self.peek() {
-            self.pass(1);
+            self.advance(1);
         }
         self.peek()
     }
 
     #[cold]
-    pub(super) fn fail<T>(&mut self, reason: Reason) -> Result<T, Refused> {
-        self.refusal = Some(reason);
-        Err(Refused)
+    pub(super) fn fail<T>(&mut self, reason: ScanErrorKind) -> Result<T, CursorError> {
+        self.error_kind = Some(reason);
+        Err(CursorError)
     }
 
     #[cold]
-    pub(super) fn expected<T>(&mut self, what: &'static str) -> Result<T, Refused> {
-        self.fail(Reason::Syntax(what))
+    pub(super) fn expected<T>(&mut self, what: &'static str) -> Result<T, CursorError> {
+        self.fail(ScanErrorKind::Syntax(what))
     }
 
     /// Why and where the text was refused.
     pub(super) fn error(&self) -> ScanError {
-        ScanError { reason: self.refusal.unwrap_or(Reason::Empty), at: self.at() }
+        ScanError { kind: self.error_kind.unwrap_or(ScanErrorKind::Empty), at: self.offset() }
     }
 
     /// Passes a string, a number, `true`, `false` or `null`.
-    pub(super) fn scalar(&mut self) -> Result<(), Refused> {
+    pub(super) fn scalar(&mut self) -> Result<(), CursorError> {
         match self.peek() {
             b'"' => self.string().map(drop),
             b'-' | b'0'..=b'9' => self.number(),
@@ -111,22 +111,22 @@ impl<'a> Cursor<'a> {
     /// Passes a string, from its opening quote.
     // Inlined, because what it returns would otherwise stall on its way through memory.
     #[inline(always)]
-    pub(super) fn string(&mut self) -> Result<Text<'a>, Refused> {
-        self.pass(1);
+    pub(super) fn string(&mut self) -> Result<StringToken<'a>, CursorError> {
+        self.advance(1);
         let body = self.rest;
-        self.pass(plain_run(body));
+        self.advance(plain_run(body));
         let escaped = self.peek() != b'"';
         if escaped {
             self.escapes()?;
         }
         let length = body.len() - self.rest.len();
-        self.pass(1);
-        Ok(Text { body: &body[..length], escaped })
+        self.advance(1);
+        Ok(StringToken { body: &body[..length], escaped })
     }
 
     /// Passes the rest of a string, up to its closing quote, from the first byte that is not plain.
     #[inline(never)]
-    fn escapes(&mut self) -> Result<(), Refused> {
+    fn escapes(&mut self) -> Result<(), CursorError> {
         while self.peek() != b'"' {
             if self.is_at_end() {
                 return self.expected("expected the end of a string");
@@ -135,20 +135,20 @@ impl<'a> Cursor<'a> {
                 return self.expected("expected no control character in a string");
             }
             match Escape::read(self.rest) {
-                Ok(escape) => self.pass(escape.length),
+                Ok(escape) => self.advance(escape.length),
                 Err(reason) => return self.fail(reason),
             }
-            self.pass(plain_run(self.rest));
+            self.advance(plain_run(self.rest));
         }
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Refused> {
+    fn number(&mut self) -> Result<(), CursorError> {
         if self.peek() == b'-' {
-            self.pass(1);
+            self.advance(1);
         }
         if self.peek() == b'0' {
-            self.pass(1);
+            self.advance(1);
             if self.peek().is_ascii_digit() {
                 return self.expected("expected no digit after a leading zero");
             }
@@ -156,29 +156,29 @@ impl<'a> Cursor<'a> {
             self.digits()?;
         }
         if self.peek() == b'.' {
-            self.pass(1);
+            self.advance(1);
             self.digits()?;
         }
         if let b'e' | b'E' = self.peek() {
-            self.pass(1);
+            self.advance(1);
             if let b'+' | b'-' = self.peek() {
-                self.pass(1);
+                self.advance(1);
             }
             self.digits()?;
         }
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), Refused> {
+    fn digits(&mut self) -> Result<(), CursorError> {
         let count = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 {
             return self.expected("expected a digit");
         }
-        self.pass(count);
+        self.advance(count);
         Ok(())
     }
 
-    fn literal(&mut self, word: &'static str) -> Result<(), Refused> {
+    fn literal(&mut self, word: &'static str) -> Result<(), CursorError> {
         match self.rest.strip_prefix(word.as_bytes()) {
             Some(rest) => self.rest = rest,
             None => return self.expected("expected a value"),

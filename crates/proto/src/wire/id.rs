@@ -24,14 +24,14 @@ pub struct Id {
 
 impl Id {
     /// The longest id that is accepted, in bytes of its token.
-    pub const MAX: usize = 1024;
+    pub const MAX_BYTES: usize = 1024;
 
     /// Reads a string or integer token.
     pub fn parse(raw: &str) -> Result<Self, IdError> {
         if raw == "null" {
             return Err(IdError::Null);
         }
-        if raw.len() > Self::MAX {
+        if raw.len() > Self::MAX_BYTES {
             return Err(IdError::TooLong);
         }
         if is_integer(raw) {
@@ -46,7 +46,7 @@ impl Id {
     /// fraction or exponent are compared as they are written.
     pub fn parse_number(raw: &str) -> Result<Self, IdError> {
         let is_number = raw.starts_with(|first: char| first == '-' || first.is_ascii_digit());
-        match is_number && raw.len() <= Self::MAX {
+        match is_number && raw.len() <= Self::MAX_BYTES {
             true => Ok(Self { raw: raw.into(), unescaped: None }),
             false => Self::parse(raw),
         }
@@ -58,8 +58,8 @@ impl Id {
     }
 
     /// The token as JSON that can be part of a message.
-    pub fn to_raw(&self) -> Raw {
-        Raw::trusted(&self.raw)
+    pub fn to_json(&self) -> Raw {
+        Raw::from_validated(&self.raw)
     }
 
     /// An integer id of our own.
@@ -67,7 +67,7 @@ impl Id {
         Self { raw: n.to_string().into(), unescaped: None }
     }
 
-    /// A string id of our own; keep it shorter than [`MAX`](Self::MAX).
+    /// A string id of our own; keep it shorter than [`MAX_BYTES`](Self::MAX_BYTES).
     pub fn from_text(text: &str) -> Self {
         let mut token = Vec::new();
         quote(&mut token, text);
@@ -76,11 +76,11 @@ impl Id {
         Self { raw: raw.into(), unescaped: (!is_verbatim).then(|| text.into()) }
     }
 
-    fn value(&self) -> Value<'_> {
+    fn value(&self) -> IdValue<'_> {
         match (&self.unescaped, self.raw.strip_prefix('"')) {
-            (Some(text), _) => Value::Text(text),
-            (None, Some(rest)) => Value::Text(rest.strip_suffix('"').unwrap_or(rest)),
-            (None, None) => Value::integer(&self.raw),
+            (Some(text), _) => IdValue::Text(text),
+            (None, Some(rest)) => IdValue::Text(rest.strip_suffix('"').unwrap_or(rest)),
+            (None, None) => IdValue::integer(&self.raw),
         }
     }
 }
@@ -124,7 +124,7 @@ pub enum IdError {
     Null,
     /// It is neither a string nor an integer.
     NotStringOrInteger,
-    /// It is longer than [`Id::MAX`].
+    /// It is longer than [`Id::MAX_BYTES`].
     TooLong,
 }
 
@@ -133,7 +133,7 @@ impl fmt::Display for IdError {
         match self {
             Self::Null => f.write_str("`id` must not be null"),
             Self::NotStringOrInteger => f.write_str("`id` must be a string or an integer"),
-            Self::TooLong => write!(f, "`id` must not be longer than {} bytes", Id::MAX),
+            Self::TooLong => write!(f, "`id` must not be longer than {} bytes", Id::MAX_BYTES),
         }
     }
 }
@@ -142,7 +142,7 @@ impl core::error::Error for IdError {}
 
 /// What an id means; the order of variants and fields is the order of ids.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Value<'a> {
+enum IdValue<'a> {
     Negative(core::cmp::Reverse<Digits<'a>>),
     Natural(Digits<'a>),
     Text(&'a str),
@@ -152,7 +152,7 @@ enum Value<'a> {
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Digits<'a>(usize, &'a str);
 
-impl<'a> Value<'a> {
+impl<'a> IdValue<'a> {
     fn integer(token: &'a str) -> Self {
         let digits = |text: &'a str| Digits(text.len(), text);
         match token.strip_prefix('-') {
@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn an_id_may_be_long_but_not_longer_than_the_limit() {
         let quoted = |length: usize| format!("\"{}\"", "a".repeat(length - 2));
-        assert_eq!(Id::parse(&quoted(Id::MAX)).unwrap().raw().len(), Id::MAX);
-        assert_eq!(Id::parse(&quoted(Id::MAX + 1)), Err(IdError::TooLong));
-        assert_eq!(Id::parse(&"9".repeat(Id::MAX + 1)), Err(IdError::TooLong));
+        assert_eq!(Id::parse(&quoted(Id::MAX_BYTES)).unwrap().raw().len(), Id::MAX_BYTES);
+        assert_eq!(Id::parse(&quoted(Id::MAX_BYTES + 1)), Err(IdError::TooLong));
+        assert_eq!(Id::parse(&"9".repeat(Id::MAX_BYTES + 1)), Err(IdError::TooLong));
     }
 }

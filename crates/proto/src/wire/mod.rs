@@ -5,15 +5,15 @@
 //! of it, and what is forwarded is forwarded byte for byte.
 
 pub mod canonical;
+pub mod control_characters;
 pub mod hex;
 pub mod id;
-pub mod inside;
 pub mod object;
+pub mod param_members;
 pub mod raw;
+pub mod result_members;
 pub mod scan;
 pub mod text;
-pub mod told;
-pub mod visible;
 
 mod cursor;
 mod nesting;
@@ -23,15 +23,15 @@ mod number;
 mod bad_input;
 
 pub use canonical::canonical;
+pub use control_characters::{escape_controls, escape_controls_in_json, is_control};
 pub use hex::hex;
 pub use id::{Id, IdError};
-pub use inside::Inside;
 pub use object::{
-    FieldError, Members, Object, Problem, as_object, as_required_string, as_string, elements,
+    FieldError, FieldErrorKind, Members, Object, as_object, as_required_string, as_string, elements,
 };
+pub use param_members::ParamMembers;
 pub use raw::{Raw, RawError};
-pub(crate) use scan::nests_deeper;
-pub use scan::{Fields, Frame, Limits, Reason, ScanError, scan};
+pub use result_members::ResultMembers;
+pub(crate) use scan::is_nested_deeper_than;
+pub use scan::{Fields, Frame, ScanError, ScanErrorKind, ScanLimits, scan};
 pub use text::{one_line, quote, unquote};
-pub use told::Told;
-pub use visible::{escape_controls, is_control, json_escaped};

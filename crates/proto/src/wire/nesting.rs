@@ -5,32 +5,32 @@
 
 use alloc::vec::Vec;
 
-use super::cursor::Text;
+use super::cursor::StringToken;
 
 /// One stack for everything, so that an ordinary message costs a single allocation.
 pub(super) struct Nesting<'a> {
-    entries: Vec<Entry<'a>>,
+    entries: Vec<NestingEntry<'a>>,
     depth: usize,
 }
 
 /// The two kinds of containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ContainerKind {
     Array,
     Object,
 }
 
 /// The keys of an object lie directly above it, as inner containers are gone when a key comes.
 #[derive(Clone, Copy)]
-enum Entry<'a> {
+enum NestingEntry<'a> {
     Array,
     Object,
-    Key(Text<'a>),
+    Key(StringToken<'a>),
 }
 
 impl<'a> Nesting<'a> {
     pub(super) fn new() -> Self {
-        Self { entries: Vec::with_capacity(USUAL_ENTRIES), depth: 0 }
+        Self { entries: Vec::with_capacity(INITIAL_ENTRIES), depth: 0 }
     }
 
     /// How many containers are open.
@@ -39,55 +39,55 @@ impl<'a> Nesting<'a> {
     }
 
     /// The shape of the container opened last.
-    pub(super) fn innermost(&self) -> Option<Shape> {
+    pub(super) fn innermost(&self) -> Option<ContainerKind> {
         self.entries.last().map(|entry| match entry {
-            Entry::Array => Shape::Array,
-            Entry::Object | Entry::Key(_) => Shape::Object,
+            NestingEntry::Array => ContainerKind::Array,
+            NestingEntry::Object | NestingEntry::Key(_) => ContainerKind::Object,
         })
     }
 
-    pub(super) fn open(&mut self, shape: Shape) {
+    pub(super) fn open(&mut self, shape: ContainerKind) {
         self.depth += 1;
         self.entries.push(match shape {
-            Shape::Array => Entry::Array,
-            Shape::Object => Entry::Object,
+            ContainerKind::Array => NestingEntry::Array,
+            ContainerKind::Object => NestingEntry::Object,
         });
     }
 
     /// Adds a key of the innermost container, which is an object.
-    pub(super) fn key(&mut self, key: Text<'a>) {
-        self.entries.push(Entry::Key(key));
+    pub(super) fn key(&mut self, key: StringToken<'a>) {
+        self.entries.push(NestingEntry::Key(key));
     }
 
     /// Closes the innermost container and tells whether two of its keys were equal.
     pub(super) fn close(&mut self) -> bool {
         self.depth -= 1;
-        let is_key = |entry: &&Entry<'a>| matches!(entry, Entry::Key(_));
+        let is_key = |entry: &&NestingEntry<'a>| matches!(entry, NestingEntry::Key(_));
         let keys = self.entries.len() - self.entries.iter().rev().take_while(is_key).count();
-        let repeats = repeats(&self.entries[keys..]);
+        let repeats = has_duplicate_key(&self.entries[keys..]);
         self.entries.truncate(keys - 1);
         repeats
     }
 }
 
-impl<'a> Entry<'a> {
-    fn text(&self) -> Text<'a> {
+impl<'a> NestingEntry<'a> {
+    fn text(&self) -> StringToken<'a> {
         match self {
             Self::Key(key) => *key,
-            Self::Array | Self::Object => Text { body: b"", escaped: false },
+            Self::Array | Self::Object => StringToken { body: b"", escaped: false },
         }
     }
 }
 
 /// Enough for what is open at once in an ordinary call.
-const USUAL_ENTRIES: usize = 24;
+const INITIAL_ENTRIES: usize = 24;
 
 /// Up to this many keys, comparing all pairs is faster than sorting.
-const PAIRWISE: usize = 12;
+const MAX_PAIRWISE_KEYS: usize = 12;
 
-fn repeats(keys: &[Entry<'_>]) -> bool {
-    if keys.len() > PAIRWISE || keys.iter().any(|key| key.text().escaped) {
-        return sorted_repeats(keys);
+fn has_duplicate_key(keys: &[NestingEntry<'_>]) -> bool {
+    if keys.len() > MAX_PAIRWISE_KEYS || keys.iter().any(|key| key.text().escaped) {
+        return has_duplicate_key_sorted(keys);
     }
     let mut rest = keys;
     while let [key, others @ ..] = rest {
@@ -100,7 +100,7 @@ fn repeats(keys: &[Entry<'_>]) -> bool {
 }
 
 #[cold]
-fn sorted_repeats(keys: &[Entry<'_>]) -> bool {
+fn has_duplicate_key_sorted(keys: &[NestingEntry<'_>]) -> bool {
     let mut keys: Vec<_> = keys.iter().map(|key| key.text().value()).collect();
     // Length first: most comparisons then need not look at the bytes.
     keys.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
@@ -114,16 +114,16 @@ mod tests {
 
     use super::*;
 
-    fn plain(body: &str) -> Text<'_> {
-        Text { body: body.as_bytes(), escaped: false }
+    fn plain(body: &str) -> StringToken<'_> {
+        StringToken { body: body.as_bytes(), escaped: false }
     }
 
-    fn repeats(count: usize, extra: Option<Text<'_>>) -> bool {
+    fn repeats(count: usize, extra: Option<StringToken<'_>>) -> bool {
         let keys: Vec<String> = (0..count).map(|index| format!("key{index}")).collect();
         let mut nesting = Nesting::new();
-        nesting.open(Shape::Object);
+        nesting.open(ContainerKind::Object);
         nesting.key(plain("outer"));
-        nesting.open(Shape::Object);
+        nesting.open(ContainerKind::Object);
         for key in keys.iter().map(|key| plain(key)).chain(extra) {
             nesting.key(key);
         }
@@ -136,10 +136,16 @@ mod tests {
 
     #[test]
     fn a_repeated_key_is_found_in_objects_of_any_size() {
-        for count in [1, 2, PAIRWISE - 1, PAIRWISE, PAIRWISE + 1, 5000] {
+        for count in [1, 2, MAX_PAIRWISE_KEYS - 1, MAX_PAIRWISE_KEYS, MAX_PAIRWISE_KEYS + 1, 5000] {
             assert!(repeats(count, Some(plain("key0"))), "{count}");
-            assert!(repeats(count, Some(Text { body: br"k\u0065y0", escaped: true })), "{count}");
-            assert!(!repeats(count, Some(Text { body: br"k\u0065y", escaped: true })), "{count}");
+            assert!(
+                repeats(count, Some(StringToken { body: br"k\u0065y0", escaped: true })),
+                "{count}"
+            );
+            assert!(
+                !repeats(count, Some(StringToken { body: br"k\u0065y", escaped: true })),
+                "{count}"
+            );
             assert!(!repeats(count, Some(plain("other"))), "{count}");
             assert!(!repeats(count, None), "{count}");
         }
@@ -153,15 +159,15 @@ mod tests {
     #[test]
     fn the_innermost_container_is_known_whatever_was_closed_before() {
         let mut nesting = Nesting::new();
-        nesting.open(Shape::Array);
-        nesting.open(Shape::Object);
+        nesting.open(ContainerKind::Array);
+        nesting.open(ContainerKind::Object);
         nesting.key(plain("a"));
-        assert_eq!(nesting.innermost(), Some(Shape::Object));
-        nesting.open(Shape::Array);
-        assert_eq!(nesting.innermost(), Some(Shape::Array));
+        assert_eq!(nesting.innermost(), Some(ContainerKind::Object));
+        nesting.open(ContainerKind::Array);
+        assert_eq!(nesting.innermost(), Some(ContainerKind::Array));
         nesting.close();
-        assert_eq!(nesting.innermost(), Some(Shape::Object));
+        assert_eq!(nesting.innermost(), Some(ContainerKind::Object));
         nesting.close();
-        assert_eq!((nesting.innermost(), nesting.depth()), (Some(Shape::Array), 1));
+        assert_eq!((nesting.innermost(), nesting.depth()), (Some(ContainerKind::Array), 1));
     }
 }

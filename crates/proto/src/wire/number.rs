@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 /// The layout is that of ECMAScript, hence of RFC 8785, but the digits are exact: nothing is
 /// rounded to a double, so two integers beyond 2^53 never look the same. An exponent too large for
 /// any use leaves the token as it is.
-pub(super) fn push_canonical(out: &mut Vec<u8>, token: &str) {
+pub(super) fn push_canonical_number(out: &mut Vec<u8>, token: &str) {
     match Decimal::read(token) {
         Some(decimal) => decimal.push(out),
         None => out.extend_from_slice(token.as_bytes()),
@@ -92,7 +92,7 @@ mod tests {
 
     fn spelled(token: &str) -> String {
         let mut out = Vec::new();
-        push_canonical(&mut out, token);
+        push_canonical_number(&mut out, token);
         String::from_utf8(out).unwrap()
     }
 

@@ -39,7 +39,7 @@ impl<'a> Object<'a> {
 
     /// Its members in their order: the unescaped key and the raw text of the value.
     pub fn members(self) -> Members<'a> {
-        Members { items: Items::of(self.text) }
+        Members { items: TokenWalker::new(self.text) }
     }
 
     /// The raw text of a member's value.
@@ -49,19 +49,19 @@ impl<'a> Object<'a> {
 
     /// The members of the object that a member is. Its end is not looked for, so that finding something at its
     /// beginning costs nothing for the rest.
-    pub fn enter(self, key: &str) -> Option<Members<'a>> {
-        let mut items = Items::of(self.text);
+    pub fn enter_member(self, key: &str) -> Option<Members<'a>> {
+        let mut items = TokenWalker::new(self.text);
         loop {
             if items.next_key()? == key {
                 let value = self.text.get(items.next_start(b':')?..)?;
-                return value.starts_with('{').then(|| Members { items: Items::of(value) });
+                return value.starts_with('{').then(|| Members { items: TokenWalker::new(value) });
             }
             items.next_token(b':')?;
         }
     }
 
     /// The raw texts of several members, found in one walk.
-    pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<&'a str>; N] {
+    pub fn get_many<const N: usize>(self, keys: [&str; N]) -> [Option<&'a str>; N] {
         let mut found = [None; N];
         for (key, value) in self.members() {
             if let Some(place) = keys.iter().position(|wanted| *wanted == key) {
@@ -78,7 +78,7 @@ impl<'a> Object<'a> {
 
     /// A string that has to be there.
     pub fn required_string(self, key: &str) -> Result<Cow<'a, str>, FieldError> {
-        self.string(key)?.ok_or_else(|| FieldError::new(key, Problem::Missing))
+        self.string(key)?.ok_or_else(|| FieldError::new(key, FieldErrorKind::Missing))
     }
 
     /// An object, or `None` if there is no such member.
@@ -122,7 +122,7 @@ pub fn as_object<'a>(key: &str, raw: Option<&'a str>) -> Result<Option<Object<'a
 
 /// A member that was picked and must be there, as the string it must be.
 pub fn as_required_string<'a>(key: &str, raw: Option<&'a str>) -> Result<Cow<'a, str>, FieldError> {
-    as_string(key, raw)?.ok_or_else(|| FieldError::new(key, Problem::Missing))
+    as_string(key, raw)?.ok_or_else(|| FieldError::new(key, FieldErrorKind::Missing))
 }
 
 fn typed<'a, T>(
@@ -132,13 +132,13 @@ fn typed<'a, T>(
     read: impl FnOnce(&'a str) -> Option<T>,
 ) -> Result<Option<T>, FieldError> {
     let Some(raw) = raw else { return Ok(None) };
-    read(raw).map(Some).ok_or_else(|| FieldError::new(key, Problem::MustBe(kind)))
+    read(raw).map(Some).ok_or_else(|| FieldError::new(key, FieldErrorKind::MustBe(kind)))
 }
 
 /// The members of an [`Object`]; see [`Object::members`].
 #[derive(Clone, Debug)]
 pub struct Members<'a> {
-    items: Items<'a>,
+    items: TokenWalker<'a>,
 }
 
 impl<'a> Iterator for Members<'a> {
@@ -158,20 +158,20 @@ pub struct FieldError {
     /// The key that was looked up.
     pub key: String,
     /// What is wrong with it.
-    pub problem: Problem,
+    pub kind: FieldErrorKind,
 }
 
 impl FieldError {
-    fn new(key: &str, problem: Problem) -> Self {
-        Self { key: key.to_owned(), problem }
+    fn new(key: &str, problem: FieldErrorKind) -> Self {
+        Self { key: key.to_owned(), kind: problem }
     }
 }
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.problem {
-            Problem::Missing => write!(f, "`{}` is missing", self.key),
-            Problem::MustBe(kind) => write!(f, "`{}` must be {kind}", self.key),
+        match self.kind {
+            FieldErrorKind::Missing => write!(f, "`{}` is missing", self.key),
+            FieldErrorKind::MustBe(kind) => write!(f, "`{}` must be {kind}", self.key),
         }
     }
 }
@@ -180,7 +180,7 @@ impl core::error::Error for FieldError {}
 
 /// What is wrong with a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum FieldErrorKind {
     /// It is required and absent.
     Missing,
     /// It has another type than this one, named with its article.
@@ -205,20 +205,20 @@ pub fn elements(text: &str) -> Option<Vec<&str>> {
     if !text.starts_with('[') {
         return None;
     }
-    let mut items = Items::of(text);
+    let mut items = TokenWalker::new(text);
     Some(core::iter::from_fn(|| items.next_token(b',')).collect())
 }
 
 /// Walks over the tokens directly inside one container.
 #[derive(Clone, Debug)]
-struct Items<'a> {
+struct TokenWalker<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Items<'a> {
+impl<'a> TokenWalker<'a> {
     /// `text` starts with the opening bracket, which is one byte.
-    fn of(text: &'a str) -> Self {
+    fn new(text: &'a str) -> Self {
         Self { text, at: 1 }
     }
 
@@ -334,11 +334,11 @@ mod tests {
 
     #[test]
     fn a_member_is_entered_without_its_end_and_left_where_it_ends() {
-        let entered: Vec<_> = object().enter("args").unwrap().collect();
+        let entered: Vec<_> = object().enter_member("args").unwrap().collect();
         assert_eq!(entered, [("name".into(), "\"inner\""), ("}".into(), "\"{\"")]);
-        assert_eq!(object().enter("empty").unwrap().count(), 0);
+        assert_eq!(object().enter_member("empty").unwrap().count(), 0);
         for other in ["list", "none", "flag", "name", "missing"] {
-            assert!(object().enter(other).is_none(), "{other}");
+            assert!(object().enter_member(other).is_none(), "{other}");
         }
     }
 

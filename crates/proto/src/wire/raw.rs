@@ -13,32 +13,32 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::object::Object;
-use super::scan::{Limits, ScanError, check};
+use super::scan::{ScanError, ScanLimits, scan_value};
 use super::text::compact;
 
 /// JSON text known to be valid; clones share it. Two are equal if their texts are; see [`canonical`] for values.
 ///
 /// [`canonical`]: super::canonical()
 #[derive(Clone)]
-pub struct Raw(Text);
+pub struct Raw(RawText);
 
 /// Where the text is.
 #[derive(Clone)]
-enum Text {
-    Own(Arc<str>),
-    Program(&'static str),
-    Within(Box<Part>),
+enum RawText {
+    Owned(Arc<str>),
+    Static(&'static str),
+    MessagePart(Box<MessagePart>),
 }
 
 /// A part of a message that was too large to be copied.
 #[derive(Clone)]
-struct Part {
+struct MessagePart {
     message: Arc<String>,
     range: Range<usize>,
 }
 
 /// What may be moved so that a large text need not be copied.
-const LITTLE: usize = 4096;
+const MAX_MOVED_PREFIX: usize = 4096;
 
 impl Raw {
     /// Checks that `text` is one JSON value in which no object repeats a key, and keeps it without
@@ -47,9 +47,9 @@ impl Raw {
     /// The depth is bounded as for messages; the number of values is not, since whoever holds
     /// `text` already paid for it.
     pub fn parse(text: &str) -> Result<Self, RawError> {
-        let limits = Limits { nodes: usize::MAX, ..Limits::default() };
-        match check(text, &limits) {
-            Ok(false) => Ok(Self::trusted(text.trim_ascii())),
+        let limits = ScanLimits { max_nodes: usize::MAX, ..ScanLimits::default() };
+        match scan_value(text, &limits) {
+            Ok(false) => Ok(Self::from_validated(text.trim_ascii())),
             Ok(true) => Err(RawError::RepeatedKey),
             Err(error) => Err(RawError::Invalid(error)),
         }
@@ -59,36 +59,36 @@ impl Raw {
     ///
     /// # Panics
     /// In builds with debug assertions, if it is not what [`parse`](Self::parse) takes.
-    pub fn written(text: &'static str) -> Self {
+    pub fn from_static(text: &'static str) -> Self {
         debug_assert!(Self::parse(text).is_ok(), "what is written in a program is JSON: {text}");
-        Self(Text::Program(text))
+        Self(RawText::Static(text))
     }
 
     /// The text of `value`. Serialising plain data cannot fail; a `Serialize` that does gives `null`.
-    pub fn of<T: Serialize>(value: &T) -> Self {
+    pub fn from_value<T: Serialize>(value: &T) -> Self {
         let text = serde_json::to_string(value).unwrap_or_else(|_| String::from("null"));
-        Self(Text::Own(text.into()))
+        Self(RawText::Owned(text.into()))
     }
 
     /// Keeps text that was validated before, such as a slice of a scanned message.
-    pub(crate) fn trusted(text: &str) -> Self {
+    pub(crate) fn from_validated(text: &str) -> Self {
         match text {
             // Many arguments and capabilities are none.
-            "{}" => Self(Text::Program("{}")),
-            text => Self(Text::Own(text.into())),
+            "{}" => Self(RawText::Static("{}")),
+            text => Self(RawText::Owned(text.into())),
         }
     }
 
     /// Keeps `part` of a message that was validated before, together with the message.
-    pub(crate) fn within(message: &Arc<String>, part: &str) -> Self {
+    pub(crate) fn from_message_part(message: &Arc<String>, part: &str) -> Self {
         let start = (part.as_ptr() as usize).wrapping_sub(message.as_ptr() as usize);
         let range = start..start.wrapping_add(part.len());
         match message.get(range.clone()) {
             Some(found) if found.as_ptr() == part.as_ptr() => {
                 let message = Arc::clone(message);
-                Self(Text::Within(Box::new(Part { message, range })))
+                Self(RawText::MessagePart(Box::new(MessagePart { message, range })))
             }
-            _ => Self::trusted(part),
+            _ => Self::from_validated(part),
         }
     }
 
@@ -96,7 +96,7 @@ impl Raw {
     /// it.
     pub(crate) fn append_to(self, out: &mut Vec<u8>) {
         let part = match self.0 {
-            Text::Within(part) if out.len() <= LITTLE => *part,
+            RawText::MessagePart(part) if out.len() <= MAX_MOVED_PREFIX => *part,
             text => return out.extend_from_slice(Self(text).as_str().as_bytes()),
         };
         match Arc::try_unwrap(part.message) {
@@ -113,19 +113,19 @@ impl Raw {
     /// The text.
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            Text::Own(text) => text,
-            Text::Program(text) => text,
-            Text::Within(part) => &part.message[part.range.clone()],
+            RawText::Owned(text) => text,
+            RawText::Static(text) => text,
+            RawText::MessagePart(part) => &part.message[part.range.clone()],
         }
     }
 
     /// The same value without whitespace between its parts.
     pub fn compact(&self) -> Self {
-        Self::trusted(&compact(self.as_str()))
+        Self::from_validated(&compact(self.as_str()))
     }
 
     /// A look into it, if it is an object.
-    pub fn object(&self) -> Option<Object<'_>> {
+    pub fn as_object(&self) -> Option<Object<'_>> {
         Object::new(self.as_str())
     }
 
@@ -214,19 +214,22 @@ mod tests {
 
     #[test]
     fn plain_data_becomes_text_and_back() {
-        let raw = Raw::of(&["a", "b"]);
+        let raw = Raw::from_value(&["a", "b"]);
         assert_eq!(raw.as_str(), r#"["a","b"]"#);
         assert_eq!(raw.decode::<Vec<&str>>().unwrap(), ["a", "b"]);
-        assert!(raw.object().is_none());
-        assert_eq!(Raw::of(&BTreeMap::from([("k", 1)])).object().unwrap().get("k"), Some("1"));
+        assert!(raw.as_object().is_none());
+        assert_eq!(
+            Raw::from_value(&BTreeMap::from([("k", 1)])).as_object().unwrap().get("k"),
+            Some("1")
+        );
     }
 
     #[test]
     fn a_part_of_a_large_message_is_not_copied() {
         let message = Arc::new(String::from(r#"{"id":1,"result":{"a":1}}"#));
         let place = message.as_ptr();
-        let part = Raw::within(&message, &message[17..24]);
-        assert_eq!((part.as_str(), &part), (r#"{"a":1}"#, &Raw::trusted(r#"{"a":1}"#)));
+        let part = Raw::from_message_part(&message, &message[17..24]);
+        assert_eq!((part.as_str(), &part), (r#"{"a":1}"#, &Raw::from_validated(r#"{"a":1}"#)));
         // Somebody else holds the message: then it is.
         let mut out = Vec::from(b"<");
         part.clone().append_to(&mut out);
@@ -237,13 +240,13 @@ mod tests {
         assert_eq!((&out[..], out.as_ptr()), (&br#"<>{"a":1}"#[..], place));
         // What lies elsewhere is copied.
         let message = Arc::new(String::from("{}"));
-        assert_eq!(Raw::within(&message, "[1]").as_str(), "[1]");
+        assert_eq!(Raw::from_message_part(&message, "[1]").as_str(), "[1]");
     }
 
     #[test]
     fn a_failing_serialize_gives_null() {
         let unwritable = BTreeMap::from([([1, 2], 3)]);
-        assert_eq!(Raw::of(&unwritable).as_str(), "null");
+        assert_eq!(Raw::from_value(&unwritable).as_str(), "null");
     }
 
     #[test]

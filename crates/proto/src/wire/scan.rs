@@ -6,34 +6,34 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::cursor::{Cursor, Refused, Text};
-use super::inside::{Inside, Note};
-use super::nesting::{Nesting, Shape};
-use super::told::Told;
+use super::cursor::{Cursor, CursorError, StringToken};
+use super::nesting::{ContainerKind, Nesting};
+use super::param_members::{MemberVisitor, ParamMembers};
+use super::result_members::ResultMembers;
 
 /// Checks `bytes` and finds the members JSON-RPC knows.
 ///
 /// An array is a batch, possibly empty. Anything else is one message, if only to be refused by the
 /// caller as no object, with a repeated key, or with members of the wrong type.
-pub fn scan<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Frame<'a>, ScanError> {
-    let mut scanner = Scanner::new(decode(bytes)?, limits);
-    scanner.frame(limits.batch).map_err(|Refused| scanner.cursor.error())
+pub fn scan<'a>(bytes: &'a [u8], limits: &ScanLimits) -> Result<Frame<'a>, ScanError> {
+    let mut scanner = Scanner::new(decode_utf8(bytes)?, limits);
+    scanner.frame(limits.max_batch).map_err(|CursorError| scanner.cursor.error())
 }
 
 /// How much one message may ask of us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ScanLimits {
     /// Objects and arrays open at once.
-    pub depth: usize,
+    pub max_depth: usize,
     /// Values of any kind, scalars and containers alike; keys are not counted.
-    pub nodes: usize,
+    pub max_nodes: usize,
     /// Elements of a batch.
-    pub batch: usize,
+    pub max_batch: usize,
 }
 
-impl Default for Limits {
+impl Default for ScanLimits {
     fn default() -> Self {
-        Self { depth: 128, nodes: 200_000, batch: 100 }
+        Self { max_depth: 128, max_nodes: 200_000, max_batch: 100 }
     }
 }
 
@@ -70,23 +70,23 @@ pub struct Fields<'a> {
     /// of the equal members only the first is shown here, and another reader may take the last.
     pub repeated: bool,
     /// What most methods look at inside of `params`, found on the way.
-    pub inside: Inside<'a>,
+    pub param_members: ParamMembers<'a>,
     /// Which members `result` has, found on the way.
-    pub told: Told,
+    pub result_members: ResultMembers,
 }
 
 /// Why bytes were refused, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanError {
     /// The rule that was broken.
-    pub reason: Reason,
+    pub kind: ScanErrorKind,
     /// The offset of the byte at which that became known.
     pub at: usize,
 }
 
 impl fmt::Display for ScanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}", self.reason, self.at)
+        write!(f, "{} at byte {}", self.kind, self.at)
     }
 }
 
@@ -94,7 +94,7 @@ impl core::error::Error for ScanError {}
 
 /// The rule that refused bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum ScanErrorKind {
     /// There is nothing but whitespace.
     Empty,
     /// A byte order mark stands before the value.
@@ -107,22 +107,22 @@ pub enum Reason {
     LoneSurrogate,
     /// More text follows the value.
     Trailing,
-    /// More containers are open than [`Limits::depth`].
+    /// More containers are open than [`ScanLimits::max_depth`].
     TooDeep,
-    /// There are more values than [`Limits::nodes`].
+    /// There are more values than [`ScanLimits::max_nodes`].
     TooManyNodes,
-    /// There are more elements than [`Limits::batch`].
+    /// There are more elements than [`ScanLimits::max_batch`].
     BatchTooLong,
 }
 
-impl Reason {
+impl ScanErrorKind {
     /// Whether the bytes are not JSON (-32700); otherwise they are JSON we decline (-32600).
     pub fn is_syntax(self) -> bool {
         !matches!(self, Self::TooDeep | Self::TooManyNodes | Self::BatchTooLong)
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ScanErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Empty => "expected a value but the message ends",
@@ -139,29 +139,29 @@ impl fmt::Display for Reason {
 }
 
 /// Checks that `text` is one JSON value, and tells whether an object in it repeats a key.
-pub(super) fn check(text: &str, limits: &Limits) -> Result<bool, ScanError> {
+pub(super) fn scan_value(text: &str, limits: &ScanLimits) -> Result<bool, ScanError> {
     let mut scanner = Scanner::new(text, limits);
-    scanner.only_value().map_err(|Refused| scanner.cursor.error())
+    scanner.scan_single_value().map_err(|CursorError| scanner.cursor.error())
 }
 
 /// Whether a value in valid text has more containers open at once than this.
-pub(crate) fn nests_deeper(text: &str, depth: usize) -> bool {
+pub(crate) fn is_nested_deeper_than(text: &str, depth: usize) -> bool {
     // Most values have not even so many brackets.
     if text.bytes().filter(|byte| matches!(byte, b'{' | b'[')).take(depth + 1).count() <= depth {
         return false;
     }
-    let limits = Limits { depth, nodes: usize::MAX, batch: usize::MAX };
-    matches!(check(text, &limits), Err(ScanError { reason: Reason::TooDeep, .. }))
+    let limits = ScanLimits { max_depth: depth, max_nodes: usize::MAX, max_batch: usize::MAX };
+    matches!(scan_value(text, &limits), Err(ScanError { kind: ScanErrorKind::TooDeep, .. }))
 }
 
-fn decode(bytes: &[u8]) -> Result<&str, ScanError> {
+fn decode_utf8(bytes: &[u8]) -> Result<&str, ScanError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
-        return Err(ScanError { reason: Reason::ByteOrderMark, at: 0 });
+        return Err(ScanError { kind: ScanErrorKind::ByteOrderMark, at: 0 });
     }
     simdutf8::basic::from_utf8(bytes).map_err(|_| {
         let at =
             simdutf8::compat::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
-        ScanError { reason: Reason::NotUtf8, at }
+        ScanError { kind: ScanErrorKind::NotUtf8, at }
     })
 }
 
@@ -174,57 +174,57 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    fn new(text: &'a str, limits: &Limits) -> Self {
+    fn new(text: &'a str, limits: &ScanLimits) -> Self {
         Self {
             cursor: Cursor::new(text),
-            depth_limit: limits.depth,
-            nodes_left: limits.nodes,
+            depth_limit: limits.max_depth,
+            nodes_left: limits.max_nodes,
             nesting: Nesting::new(),
             repeated: false,
         }
     }
 
-    fn frame(&mut self, batch_limit: usize) -> Result<Frame<'a>, Refused> {
-        let frame = match self.first()? {
+    fn frame(&mut self, batch_limit: usize) -> Result<Frame<'a>, CursorError> {
+        let frame = match self.scan_start()? {
             b'[' => Frame::Batch(self.batch(batch_limit)?),
             _ => Frame::One(self.message()?),
         };
-        self.end()?;
+        self.scan_end()?;
         Ok(frame)
     }
 
     /// Passes a value that stands alone and tells whether an object in it repeats a key.
-    fn only_value(&mut self) -> Result<bool, Refused> {
-        self.first()?;
+    fn scan_single_value(&mut self) -> Result<bool, CursorError> {
+        self.scan_start()?;
         self.value()?;
-        self.end()?;
+        self.scan_end()?;
         Ok(self.repeated)
     }
 
-    fn first(&mut self) -> Result<u8, Refused> {
-        let byte = self.cursor.token();
-        if self.cursor.is_at_end() { self.cursor.fail(Reason::Empty) } else { Ok(byte) }
+    fn scan_start(&mut self) -> Result<u8, CursorError> {
+        let byte = self.cursor.skip_whitespace_and_peek();
+        if self.cursor.is_at_end() { self.cursor.fail(ScanErrorKind::Empty) } else { Ok(byte) }
     }
 
-    fn end(&mut self) -> Result<(), Refused> {
-        self.cursor.token();
-        if self.cursor.is_at_end() { Ok(()) } else { self.cursor.fail(Reason::Trailing) }
+    fn scan_end(&mut self) -> Result<(), CursorError> {
+        self.cursor.skip_whitespace_and_peek();
+        if self.cursor.is_at_end() { Ok(()) } else { self.cursor.fail(ScanErrorKind::Trailing) }
     }
 
-    fn batch(&mut self, limit: usize) -> Result<Vec<Fields<'a>>, Refused> {
+    fn batch(&mut self, limit: usize) -> Result<Vec<Fields<'a>>, CursorError> {
         let mut messages = Vec::new();
-        let mut more = self.enter(Shape::Array)?;
+        let mut more = self.enter(ContainerKind::Array)?;
         while more {
             if messages.len() == limit {
-                return self.cursor.fail(Reason::BatchTooLong);
+                return self.cursor.fail(ScanErrorKind::BatchTooLong);
             }
             messages.push(self.message()?);
-            more = self.next_or_leave(Shape::Array)?;
+            more = self.next_or_leave(ContainerKind::Array)?;
         }
         Ok(messages)
     }
 
-    fn message(&mut self) -> Result<Fields<'a>, Refused> {
+    fn message(&mut self) -> Result<Fields<'a>, CursorError> {
         self.repeated = false;
         let mut fields = Fields::default();
         if self.cursor.peek() == b'{' {
@@ -236,22 +236,26 @@ impl<'a> Scanner<'a> {
         Ok(fields)
     }
 
-    fn members(&mut self, fields: &mut Fields<'a>) -> Result<(), Refused> {
+    fn members(&mut self, fields: &mut Fields<'a>) -> Result<(), CursorError> {
         let mut ids = 0;
         fields.is_object = true;
-        let mut more = self.enter(Shape::Object)?;
+        let mut more = self.enter(ContainerKind::Object)?;
         while more {
             let name = self.key()?.value();
             let value = match &*name {
-                b"params" if self.cursor.peek() == b'{' => self.noted(&mut fields.inside, false)?,
-                b"result" if self.cursor.peek() == b'{' => self.noted(&mut fields.told, false)?,
+                b"params" if self.cursor.peek() == b'{' => {
+                    self.visit_members(&mut fields.param_members, false)?
+                }
+                b"result" if self.cursor.peek() == b'{' => {
+                    self.visit_members(&mut fields.result_members, false)?
+                }
                 _ => self.value()?,
             };
             ids += usize::from(*name == *b"id");
             if let Some(slot) = fields.slot(&name) {
                 slot.get_or_insert(value);
             }
-            more = self.next_or_leave(Shape::Object)?;
+            more = self.next_or_leave(ContainerKind::Object)?;
         }
         if ids > 1 {
             // Answering one of two ids could settle somebody else's call.
@@ -261,29 +265,33 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes `params`, `result` or its `_meta`, has the members noted, and returns the text.
-    fn noted(&mut self, notes: &mut impl Note<'a>, is_meta: bool) -> Result<&'a str, Refused> {
-        let start = self.cursor.at();
-        let mut more = self.enter(Shape::Object)?;
+    fn visit_members(
+        &mut self,
+        notes: &mut impl MemberVisitor<'a>,
+        is_meta: bool,
+    ) -> Result<&'a str, CursorError> {
+        let start = self.cursor.offset();
+        let mut more = self.enter(ContainerKind::Object)?;
         while more {
             let name = self.key()?.value();
             let value = match !is_meta && *name == *b"_meta" && self.cursor.peek() == b'{' {
-                true => self.noted(notes, true)?,
+                true => self.visit_members(notes, true)?,
                 false => self.value()?,
             };
-            notes.note(&name, value, is_meta);
-            more = self.next_or_leave(Shape::Object)?;
+            notes.visit_member(&name, value, is_meta);
+            more = self.next_or_leave(ContainerKind::Object)?;
         }
         Ok(self.cursor.since(start))
     }
 
     /// Passes one value of any shape and returns its text.
-    fn value(&mut self) -> Result<&'a str, Refused> {
-        let start = self.cursor.at();
+    fn value(&mut self) -> Result<&'a str, CursorError> {
+        let start = self.cursor.offset();
         let floor = self.nesting.depth();
         loop {
             let mut more = match self.cursor.peek() {
-                b'{' => self.enter(Shape::Object)?,
-                b'[' => self.enter(Shape::Array)?,
+                b'{' => self.enter(ContainerKind::Object)?,
+                b'[' => self.enter(ContainerKind::Array)?,
                 _ => self.scalar()?,
             };
             let shape = loop {
@@ -294,43 +302,43 @@ impl<'a> Scanner<'a> {
                 }
                 more = self.next_or_leave(shape)?;
             };
-            if shape == Shape::Object {
+            if shape == ContainerKind::Object {
                 self.key()?;
             }
         }
     }
 
     /// Passes a scalar; there is nothing more in it.
-    fn scalar(&mut self) -> Result<bool, Refused> {
-        self.count()?;
+    fn scalar(&mut self) -> Result<bool, CursorError> {
+        self.count_node()?;
         self.cursor.scalar()?;
         Ok(false)
     }
 
     /// Passes a key and its colon.
-    fn key(&mut self) -> Result<Text<'a>, Refused> {
+    fn key(&mut self) -> Result<StringToken<'a>, CursorError> {
         if self.cursor.peek() != b'"' {
             return self.cursor.expected("expected a key");
         }
         let key = self.cursor.string()?;
-        if self.cursor.token() != b':' {
+        if self.cursor.skip_whitespace_and_peek() != b':' {
             return self.cursor.expected("expected `:`");
         }
-        self.cursor.pass(1);
-        self.cursor.token();
+        self.cursor.advance(1);
+        self.cursor.skip_whitespace_and_peek();
         self.nesting.key(key);
         Ok(key)
     }
 
     /// Passes an opening bracket and tells whether anything is inside; if not, the end too.
-    fn enter(&mut self, shape: Shape) -> Result<bool, Refused> {
-        self.count()?;
+    fn enter(&mut self, shape: ContainerKind) -> Result<bool, CursorError> {
+        self.count_node()?;
         if self.nesting.depth() >= self.depth_limit {
-            return self.cursor.fail(Reason::TooDeep);
+            return self.cursor.fail(ScanErrorKind::TooDeep);
         }
-        self.cursor.pass(1);
+        self.cursor.advance(1);
         self.nesting.open(shape);
-        let is_empty = self.cursor.token() == shape.closing();
+        let is_empty = self.cursor.skip_whitespace_and_peek() == shape.closing();
         if is_empty {
             self.leave();
         }
@@ -338,17 +346,17 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes what follows a value in a container: a comma (`true`) or the end (`false`).
-    fn next_or_leave(&mut self, shape: Shape) -> Result<bool, Refused> {
-        let byte = self.cursor.token();
+    fn next_or_leave(&mut self, shape: ContainerKind) -> Result<bool, CursorError> {
+        let byte = self.cursor.skip_whitespace_and_peek();
         if byte == b',' {
-            self.cursor.pass(1);
-            self.cursor.token();
+            self.cursor.advance(1);
+            self.cursor.skip_whitespace_and_peek();
             return Ok(true);
         }
         if byte != shape.closing() {
             return self.cursor.expected(match shape {
-                Shape::Array => "expected `,` or `]`",
-                Shape::Object => "expected `,` or `}`",
+                ContainerKind::Array => "expected `,` or `]`",
+                ContainerKind::Object => "expected `,` or `}`",
             });
         }
         self.leave();
@@ -356,20 +364,20 @@ impl<'a> Scanner<'a> {
     }
 
     fn leave(&mut self) {
-        self.cursor.pass(1);
+        self.cursor.advance(1);
         self.repeated |= self.nesting.close();
     }
 
-    fn count(&mut self) -> Result<(), Refused> {
+    fn count_node(&mut self) -> Result<(), CursorError> {
         match self.nodes_left.checked_sub(1) {
             Some(left) => self.nodes_left = left,
-            None => return self.cursor.fail(Reason::TooManyNodes),
+            None => return self.cursor.fail(ScanErrorKind::TooManyNodes),
         }
         Ok(())
     }
 }
 
-impl Shape {
+impl ContainerKind {
     fn closing(self) -> u8 {
         match self {
             Self::Array => b']',
@@ -399,7 +407,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> ScanError {
-        scan(text.as_bytes(), &Limits::default()).unwrap_err()
+        scan(text.as_bytes(), &ScanLimits::default()).unwrap_err()
     }
 
     #[test]
@@ -410,10 +418,10 @@ mod tests {
             id: Some("\"x\\u0041\""),
             params: Some("{ \"a\" : [ 1 ] }"),
             is_object: true,
-            inside: Inside { has_more: [true, false], ..Inside::default() },
+            param_members: ParamMembers { has_extra: [true, false], ..ParamMembers::default() },
             ..Fields::default()
         };
-        assert_eq!(scan(text.as_bytes(), &Limits::default()), Ok(Frame::One(expected)));
+        assert_eq!(scan(text.as_bytes(), &ScanLimits::default()), Ok(Frame::One(expected)));
     }
 
     #[test]
@@ -427,11 +435,14 @@ mod tests {
 
     #[test]
     fn limits_may_be_set_to_anything() {
-        let none = Limits { depth: 0, nodes: 0, batch: 0 };
-        assert_eq!(scan(b"1", &none).unwrap_err().reason, Reason::TooManyNodes);
-        assert_eq!(scan(b"[]", &Limits { nodes: 1, ..none }).unwrap_err().reason, Reason::TooDeep);
-        let single = Limits { nodes: 2, depth: 1, batch: 0 };
+        let none = ScanLimits { max_depth: 0, max_nodes: 0, max_batch: 0 };
+        assert_eq!(scan(b"1", &none).unwrap_err().kind, ScanErrorKind::TooManyNodes);
+        assert_eq!(
+            scan(b"[]", &ScanLimits { max_nodes: 1, ..none }).unwrap_err().kind,
+            ScanErrorKind::TooDeep
+        );
+        let single = ScanLimits { max_nodes: 2, max_depth: 1, max_batch: 0 };
         assert_eq!(scan(b"[]", &single), Ok(Frame::Batch(Vec::new())));
-        assert_eq!(scan(b"[1]", &single).unwrap_err().reason, Reason::BatchTooLong);
+        assert_eq!(scan(b"[1]", &single).unwrap_err().kind, ScanErrorKind::BatchTooLong);
     }
 }

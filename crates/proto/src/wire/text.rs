@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use memchr::memchr2;
 
-use super::scan::Reason;
+use super::scan::ScanErrorKind;
 
 /// The value of a JSON string token, quotes included; `None` if `raw` is not one such token.
 ///
@@ -73,7 +73,7 @@ fn ends_string(part: &str) -> bool {
 pub(super) fn plain_run(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let Some((word, after)) = rest.split_first_chunk() {
-        let stops = stops(u64::from_le_bytes(*word));
+        let stops = mark_special_bytes(u64::from_le_bytes(*word));
         if stops != 0 {
             return bytes.len() - rest.len() + stops.trailing_zeros() as usize / 8;
         }
@@ -94,7 +94,7 @@ fn last_plain_run(bytes: &[u8]) -> usize {
         _ => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     };
     // What is missing is zero, and so stops.
-    stops(word).trailing_zeros() as usize / 8
+    mark_special_bytes(word).trailing_zeros() as usize / 8
 }
 
 /// One backslash sequence of a JSON string.
@@ -107,7 +107,7 @@ pub(super) struct Escape {
 
 impl Escape {
     /// Reads the sequence at the start of `bytes`, which is its backslash.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, Reason> {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, ScanErrorKind> {
         let [b'\\', kind, digits @ ..] = bytes else { return Err(BAD_ESCAPE) };
         let value = match kind {
             b'"' => '"',
@@ -124,21 +124,23 @@ impl Escape {
         Ok(Self { value, length: 2 })
     }
 
-    fn unicode(digits: &[u8]) -> Result<Self, Reason> {
+    fn unicode(digits: &[u8]) -> Result<Self, ScanErrorKind> {
         let unit = hex4(digits).ok_or(BAD_ESCAPE)?;
         if let Some(value) = char::from_u32(u32::from(unit)) {
             return Ok(Self { value, length: 6 });
         }
-        let [b'\\', b'u', second @ ..] = &digits[4..] else { return Err(Reason::LoneSurrogate) };
+        let [b'\\', b'u', second @ ..] = &digits[4..] else {
+            return Err(ScanErrorKind::LoneSurrogate);
+        };
         let pair = [unit, hex4(second).ok_or(BAD_ESCAPE)?];
         match char::decode_utf16(pair).next() {
             Some(Ok(value)) => Ok(Self { value, length: 12 }),
-            _ => Err(Reason::LoneSurrogate),
+            _ => Err(ScanErrorKind::LoneSurrogate),
         }
     }
 }
 
-const BAD_ESCAPE: Reason = Reason::Syntax("expected a valid escape");
+const BAD_ESCAPE: ScanErrorKind = ScanErrorKind::Syntax("expected a valid escape");
 
 /// The value of a string token's body, or `None` if that is not valid.
 pub(super) fn unescape(body: &str) -> Option<String> {
@@ -184,7 +186,7 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 /// Sets the high bit of each byte of `word` that is a control character, a quote or a backslash.
 ///
 /// A borrow may also mark bytes above a marked one; the lowest mark is exact, and only that is used.
-fn stops(word: u64) -> u64 {
+fn mark_special_bytes(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;
     let quote = word ^ (ONES * b'"' as u64);

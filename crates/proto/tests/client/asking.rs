@@ -3,29 +3,34 @@
 use core::time::Duration;
 
 use creole_proto::client::{
-    Happening, Machine, Opening, Outbox, QuestionKey, Refusal, Request, Terms,
+    CallOptions, CallRequest, ClientEvent, InputRequestError, InputRequestKey, Machine, OpenMode,
+    Outbox,
 };
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{Ask, ListKind, Question, TaskEnd, TaskState, Tasking};
-use creole_proto::op::{Change, Event, Filter, Operation, Outcome, Payload, Reentry};
+use creole_proto::model::{
+    InputRequest, KeyedInputRequest, ListKind, TaskOutcome, TaskPreference, TaskState,
+};
+use creole_proto::operation::{
+    Change, Event, InputResponses, Operation, Outcome, Payload, SubscriptionFilter,
+};
 use creole_proto::revision::Revision;
 use creole_proto::server;
-use creole_proto::wire::{Frame, Limits, Raw, scan};
+use creole_proto::wire::{Frame, Raw, ScanLimits, scan};
 
-use super::pair::{Pair, client, everything, opening};
+use super::pair::{MachinePair, client, everything, opening};
 use super::plain::{endpoint, tool};
 
-fn opened(revision: Revision) -> Pair {
-    let mut pair = Pair::open("spec", opening(revision), endpoint);
-    pair.happened.clear();
+fn opened(revision: Revision) -> MachinePair {
+    let mut pair = MachinePair::open("spec", opening(revision), endpoint);
+    pair.events.clear();
     pair.sent.clear();
     pair.hold();
     pair
 }
 
-fn form() -> Question {
+fn form() -> InputRequest {
     let schema = Raw::parse(r#"{"type":"object","properties":{}}"#).unwrap();
-    Question::Form { message: "How many?".into(), schema }
+    InputRequest::Form { message: "How many?".into(), schema }
 }
 
 #[test]
@@ -33,17 +38,18 @@ fn an_inline_question_is_handed_over_and_its_answer_comes_back() {
     let mut pair = opened(Revision::V2025_11_25);
     let call = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
-    pair.server.ask(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    pair.server.request_input(started, &form(), pair.now, &mut pair.to_server).unwrap();
     pair.exchange();
-    let Some(Happening::Asked { call: asker, question, what, task: None }) = pair.happened.pop()
+    let Some(ClientEvent::InputRequested { call: asker, key: question, request: what, task: None }) =
+        pair.events.pop()
     else {
-        panic!("{:?}", pair.happened)
+        panic!("{:?}", pair.events)
     };
     assert_eq!((asker, what), (Some(call), form()));
     let answer = Raw::parse(r#"{"action":"accept","content":{"n":1.0}}"#).unwrap();
-    pair.client.answer(question, Ok(answer.clone()), &mut pair.to_client);
+    pair.client.respond(question, Ok(answer.clone()), &mut pair.to_client);
     pair.carry();
-    let Some(server::Action::Answer(_, Ok(received))) = pair.to_server.next_action() else {
+    let Some(server::Action::InputResponse(_, Ok(received))) = pair.to_server.next_action() else {
         panic!()
     };
     assert_eq!(received, answer);
@@ -54,11 +60,13 @@ fn an_answer_that_crosses_the_withdrawal_of_its_question_is_awaited_once() {
     let mut pair = opened(Revision::V2025_11_25);
     pair.call(tool("t"));
     let started = pair.started.remove(0).key;
-    pair.server.ask(started, &form(), pair.now, &mut pair.to_server).unwrap();
-    let awaits = |pair: &Pair, id: &str| {
+    pair.server.request_input(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    let awaits = |pair: &MachinePair, id: &str| {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"action":"cancel"}}}}"#);
-        let Ok(Frame::One(fields)) = scan(answer.as_bytes(), &Limits::default()) else { panic!() };
-        pair.server.awaits(&fields)
+        let Ok(Frame::One(fields)) = scan(answer.as_bytes(), &ScanLimits::default()) else {
+            panic!()
+        };
+        pair.server.is_awaited_response(&fields)
     };
     assert!(awaits(&pair, "creole-1") && !awaits(&pair, "creole-2"));
     pair.finish(started, Outcome::Complete(Payload::Empty));
@@ -110,17 +118,17 @@ fn a_server_that_wants_to_be_told_is_told_that_its_question_is_being_answered() 
         );
         machine.receive(asked.as_bytes(), None, Duration::ZERO, &mut out);
         let mut question = None;
-        while let Some(happening) = out.next_happening() {
-            if let Happening::Asked { question: asked, .. } = happening {
+        while let Some(happening) = out.next_event() {
+            if let ClientEvent::InputRequested { key: asked, .. } = happening {
                 question = Some(asked);
             }
         }
         let question = question.unwrap();
-        machine.keep_waiting(question, &mut out);
-        machine.keep_waiting(question, &mut out);
-        machine.answer(question, Err(Refusal::declined("no")), &mut out);
+        machine.send_input_progress(question, &mut out);
+        machine.send_input_progress(question, &mut out);
+        machine.respond(question, Err(InputRequestError::declined("no")), &mut out);
         // Nothing is told of what was answered.
-        machine.keep_waiting(question, &mut out);
+        machine.send_input_progress(question, &mut out);
         let said = String::from_utf8(out.take_bytes()).unwrap();
         let beat = |number: u32| {
             format!(
@@ -135,24 +143,26 @@ fn a_server_that_wants_to_be_told_is_told_that_its_question_is_being_answered() 
 #[test]
 fn what_was_not_offered_is_refused_and_told_with_its_call() {
     let propose = Revision::V2025_11_25.rules();
-    let nothing = Opening::Handshake { propose, capabilities: Default::default() };
-    let mut pair = Pair::open("spec", nothing, endpoint);
+    let nothing = OpenMode::Handshake { proposed_rules: propose, capabilities: Default::default() };
+    let mut pair = MachinePair::open("spec", nothing, endpoint);
     pair.hold();
     let call = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
-    pair.server.ask(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    pair.server.request_input(started, &form(), pair.now, &mut pair.to_server).unwrap();
     pair.exchange();
-    let told = Happening::NotOffered { call: Some(call), what: form() };
-    assert_eq!(pair.happened.last(), Some(&told));
+    let told = ClientEvent::InputNotOffered { call: Some(call), request: form() };
+    assert_eq!(pair.events.last(), Some(&told));
     assert!(pair.sent.last().is_some_and(|said| said.contains("-32601")), "{:?}", pair.sent);
     let second = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
-    pair.server.ask(started, &Question::Roots, pair.now, &mut pair.to_server).unwrap();
+    pair.server
+        .request_input(started, &InputRequest::Roots, pair.now, &mut pair.to_server)
+        .unwrap();
     pair.exchange();
     // Which of two calls it was, nothing says.
     assert_ne!(call, second);
-    let told = Happening::NotOffered { call: None, what: Question::Roots };
-    assert_eq!(pair.happened.last(), Some(&told));
+    let told = ClientEvent::InputNotOffered { call: None, request: InputRequest::Roots };
+    assert_eq!(pair.events.last(), Some(&told));
 }
 
 #[test]
@@ -160,15 +170,19 @@ fn a_question_of_a_call_that_is_over_is_withdrawn_and_refused() {
     let mut pair = opened(Revision::V2025_06_18);
     let call = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
-    pair.server.ask(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    pair.server.request_input(started, &form(), pair.now, &mut pair.to_server).unwrap();
     pair.exchange();
     pair.sent.clear();
     pair.client.cancel(call, "enough", &mut pair.to_client);
     pair.exchange();
     assert!(pair.sent[0].contains("notifications/cancelled"), "{:?}", pair.sent);
     assert!(pair.sent[1].contains("-32603"), "{:?}", pair.sent);
-    assert!(matches!(pair.happened.last(), Some(Happening::Withdrawn(_))));
-    pair.client.answer(QuestionKey(1), Err(Refusal::declined("no")), &mut pair.to_client);
+    assert!(matches!(pair.events.last(), Some(ClientEvent::InputWithdrawn(_))));
+    pair.client.respond(
+        InputRequestKey(1),
+        Err(InputRequestError::declined("no")),
+        &mut pair.to_client,
+    );
     assert!(pair.to_client.bytes().is_empty());
     assert_eq!(pair.outcome(call), None);
 }
@@ -176,20 +190,29 @@ fn a_question_of_a_call_that_is_over_is_withdrawn_and_refused() {
 #[test]
 fn a_question_inside_of_a_result_is_answered_by_a_new_call() {
     let mut pair = opened(Revision::V2026_07_28);
-    let terms = Terms { capabilities: everything(), ..Terms::default() };
-    let request = Request { terms, ..tool("t") };
+    let terms = CallOptions { capabilities: everything(), ..CallOptions::default() };
+    let request = CallRequest { options: terms, ..tool("t") };
     let call = pair.call(request.clone());
-    let asks = vec![Ask { key: "a\"b".into(), question: form() }];
+    let asks = vec![KeyedInputRequest { key: "a\"b".into(), question: form() }];
     let state = Some("st\u{e4}te \"1\"".to_string());
     let started = pair.started.remove(0).key;
-    pair.finish(started, Outcome::NeedInput { asks: asks.clone(), state: state.clone() });
-    assert_eq!(pair.outcome(call), Some(&Outcome::NeedInput { asks, state: state.clone() }));
+    pair.finish(
+        started,
+        Outcome::InputRequired { requests: asks.clone(), request_state: state.clone() },
+    );
+    assert_eq!(
+        pair.outcome(call),
+        Some(&Outcome::InputRequired { requests: asks, request_state: state.clone() })
+    );
     let answers = Raw::parse(r#"{"a\"b":{"action":"accept", "content":{}}}"#).unwrap();
-    let reentry = Some(Reentry { answers: Some(answers), state });
-    let again = Request { terms: Terms { reentry: reentry.clone(), ..request.terms }, ..request };
+    let reentry = Some(InputResponses { responses: Some(answers), request_state: state });
+    let again = CallRequest {
+        options: CallOptions { input_responses: reentry.clone(), ..request.options },
+        ..request
+    };
     let second = pair.call(again);
     assert_ne!(call, second);
-    assert_eq!(pair.started.remove(0).caller.reentry, reentry);
+    assert_eq!(pair.started.remove(0).caller.input_responses, reentry);
 }
 
 #[test]
@@ -208,7 +231,7 @@ fn a_question_that_was_not_allowed_or_a_kind_that_is_unknown_is_a_fault() {
         let call = machine.request(&tool("t"), Duration::ZERO, &mut out);
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call.0);
         machine.receive(answer.as_bytes(), None, Duration::ZERO, &mut out);
-        let Some(Happening::Done(_, Outcome::Fail(fault))) = out.next_happening() else {
+        let Some(ClientEvent::CallDone(_, Outcome::Fail(fault))) = out.next_event() else {
             panic!("{result}")
         };
         assert_eq!(fault.kind, FaultKind::Internal, "{result}");
@@ -218,10 +241,14 @@ fn a_question_that_was_not_allowed_or_a_kind_that_is_unknown_is_a_fault() {
 #[test]
 fn a_listener_is_acknowledged_told_and_ended() {
     let mut pair = opened(Revision::V2026_07_28);
-    let filter = Filter { tools: true, uris: vec!["test://a".into()], ..Filter::default() };
-    let call = pair.call(Request::new(Operation::Listen(filter.clone())));
+    let filter = SubscriptionFilter {
+        tools: true,
+        uris: vec!["test://a".into()],
+        ..SubscriptionFilter::default()
+    };
+    let call = pair.call(CallRequest::new(Operation::Listen(filter.clone())));
     let started = pair.started.remove(0).key;
-    let honoured = Filter { tools: true, ..Filter::default() };
+    let honoured = SubscriptionFilter { tools: true, ..SubscriptionFilter::default() };
     pair.finish(started, Outcome::Complete(Payload::Listening(honoured.clone())));
     let listening = Outcome::Complete(Payload::Listening(honoured));
     assert_eq!(pair.outcome(call), Some(&listening));
@@ -229,11 +256,11 @@ fn a_listener_is_acknowledged_told_and_ended() {
     let change = Change::List(ListKind::Tools);
     pair.server.announce(&change, &mut pair.to_server);
     pair.exchange();
-    let told = Happening::Changed { listener: Some(call), change };
-    assert_eq!(pair.happened.last(), Some(&told));
-    pair.server.end_listening(&mut pair.to_server);
+    let told = ClientEvent::Changed { listener: Some(call), change };
+    assert_eq!(pair.events.last(), Some(&told));
+    pair.server.close_listeners(&mut pair.to_server);
     pair.exchange();
-    assert_eq!(pair.happened.last(), Some(&Happening::Ended(call, None)));
+    assert_eq!(pair.events.last(), Some(&ClientEvent::ListenerEnded(call, None)));
     assert!(!pair.client.is_open(call));
 }
 
@@ -243,15 +270,15 @@ fn a_session_is_told_of_changes_and_its_logs() {
     let change = Change::List(ListKind::Prompts);
     pair.server.announce(&change, &mut pair.to_server);
     pair.exchange();
-    assert_eq!(pair.happened.pop(), Some(Happening::Changed { listener: None, change }));
+    assert_eq!(pair.events.pop(), Some(ClientEvent::Changed { listener: None, change }));
 }
 
 #[test]
 fn progress_comes_under_our_own_token_and_only_if_it_increases() {
     for revision in Revision::ALL {
         let mut pair = opened(revision);
-        let terms = Terms { progress: true, ..Terms::default() };
-        let call = pair.call(Request { terms, ..tool("t") });
+        let terms = CallOptions { progress: true, ..CallOptions::default() };
+        let call = pair.call(CallRequest { options: terms, ..tool("t") });
         let number = call.0;
         let mut values = Vec::new();
         for value in ["1", "1", "0.5", "2e0", "1e999", "\"3\""] {
@@ -259,8 +286,8 @@ fn progress_comes_under_our_own_token_and_only_if_it_increases() {
                 r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{number},"progress":{value}}}}}"#
             );
             pair.client.receive(notice.as_bytes(), None, pair.now, &mut pair.to_client);
-            while let Some(happening) = pair.to_client.next_happening() {
-                if let Happening::Event(of, Event::Progress { progress, .. }) = happening {
+            while let Some(happening) = pair.to_client.next_event() {
+                if let ClientEvent::CallEvent(of, Event::Progress { progress, .. }) = happening {
                     assert_eq!(of, call);
                     values.push(progress);
                 }
@@ -275,8 +302,13 @@ fn a_silent_call_ends_and_progress_keeps_it_alive_until_it_has_taken_too_long() 
     let mut machine: Machine = client("spec", opening(Revision::V2026_07_28));
     let mut out = Outbox::default();
     let second = Duration::from_secs(1);
-    let terms = Terms { idle: Some(2 * second), total: Some(5 * second), ..Terms::default() };
-    let call = machine.request(&Request { terms, ..tool("t") }, Duration::ZERO, &mut out);
+    let terms = CallOptions {
+        idle_timeout: Some(2 * second),
+        total_timeout: Some(5 * second),
+        ..CallOptions::default()
+    };
+    let call =
+        machine.request(&CallRequest { options: terms, ..tool("t") }, Duration::ZERO, &mut out);
     out.clear_frames();
     for now in 1..5 {
         let notice = format!(
@@ -289,12 +321,14 @@ fn a_silent_call_ends_and_progress_keeps_it_alive_until_it_has_taken_too_long() 
     }
     assert_eq!(machine.deadline(), Some(5 * second));
     machine.tick(5 * second, &mut out);
-    let Some(Happening::Done(done, Outcome::Fail(fault))) = out.next_happening() else { panic!() };
+    let Some(ClientEvent::CallDone(done, Outcome::Fail(fault))) = out.next_event() else {
+        panic!()
+    };
     assert_eq!((done, fault.kind), (call, FaultKind::Timeout));
     assert!(String::from_utf8(out.take_bytes()).unwrap().contains("notifications/cancelled"));
     let late = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[]}}}}"#, call.0);
     machine.receive(late.as_bytes(), None, 6 * second, &mut out);
-    assert_eq!(out.next_happening(), None);
+    assert_eq!(out.next_event(), None);
 }
 
 #[test]
@@ -303,7 +337,7 @@ fn the_end_of_the_connection_is_the_end_of_every_call() {
         let mut pair = opened(revision);
         let calls = [pair.call(tool("t")), pair.call(tool("u"))];
         let fault = Fault::new(FaultKind::BackendUnavailable, "it died");
-        pair.client.end(fault.clone(), &mut pair.to_client);
+        pair.client.close(fault.clone(), &mut pair.to_client);
         pair.exchange();
         let after = pair.call(tool("t"));
         for call in calls {
@@ -318,13 +352,13 @@ fn a_late_answer_to_an_earlier_conversation_on_the_channel_is_nobodys() {
     let mut probe = client("spec", opening(Revision::V2026_07_28));
     let mut out = Outbox::default();
     let probed = probe.open(Duration::ZERO, &mut out);
-    let mut machine = client("spec", opening(Revision::V2025_11_25)).after(&probe);
+    let mut machine = client("spec", opening(Revision::V2025_11_25)).with_ids_after(&probe);
     let call = machine.open(Duration::ZERO, &mut out);
     assert_ne!(probed, call);
     let late =
         format!(r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":"m"}}}}"#, probed.0);
     machine.receive(late.as_bytes(), None, Duration::ZERO, &mut out);
-    assert_eq!(out.next_happening(), None);
+    assert_eq!(out.next_event(), None);
     assert!(machine.is_open(call));
 }
 
@@ -334,8 +368,8 @@ fn a_question_about_a_task_is_not_taken_for_one_of_another_call() {
     pair.call(tool("t"));
     let asked = r#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"x"}}}}"#;
     pair.client.receive(asked.as_bytes(), None, pair.now, &mut pair.to_client);
-    let Some(Happening::Asked { call: None, task: Some(task), .. }) =
-        pair.to_client.next_happening()
+    let Some(ClientEvent::InputRequested { call: None, task: Some(task), .. }) =
+        pair.to_client.next_event()
     else {
         panic!()
     };
@@ -357,16 +391,16 @@ fn tasks_of_both_generations_are_read_into_one_shape() {
     let mut read = Vec::new();
     for (revision, result) in rows {
         let mut pair = opened(revision);
-        let terms = Terms {
+        let terms = CallOptions {
             capabilities: everything(),
-            tasking: Tasking::Wanted { ttl_ms: None },
-            ..Terms::default()
+            task_preference: TaskPreference::Requested { ttl_ms: None },
+            ..CallOptions::default()
         };
-        let call = pair.call(Request { terms, ..tool("t") });
+        let call = pair.call(CallRequest { options: terms, ..tool("t") });
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call.0);
         pair.client.receive(answer.as_bytes(), None, pair.now, &mut pair.to_client);
-        let Some(Happening::Done(_, Outcome::Complete(Payload::TaskCreated(task)))) =
-            pair.to_client.next_happening()
+        let Some(ClientEvent::CallDone(_, Outcome::Complete(Payload::TaskCreated(task)))) =
+            pair.to_client.next_event()
         else {
             panic!("{revision:?}")
         };
@@ -380,19 +414,19 @@ fn tasks_of_both_generations_are_read_into_one_shape() {
 #[test]
 fn what_a_task_came_to_is_kept_as_it_was_written() {
     let mut pair = opened(Revision::V2026_07_28);
-    let call = pair.call(Request::new(Operation::GetTask { id: "a".into() }));
+    let call = pair.call(CallRequest::new(Operation::GetTask { id: "a".into() }));
     let end = r#"{"content":[{"type":"new", "x":1e400}]}"#;
     let answer = format!(
         r#"{{"jsonrpc":"2.0","id":{},"result":{{"taskId":"a","status":"completed","result":{end}}}}}"#,
         call.0
     );
     pair.client.receive(answer.as_bytes(), None, pair.now, &mut pair.to_client);
-    let Some(Happening::Done(_, Outcome::Complete(Payload::Task(task)))) =
-        pair.to_client.next_happening()
+    let Some(ClientEvent::CallDone(_, Outcome::Complete(Payload::Task(task)))) =
+        pair.to_client.next_event()
     else {
         panic!()
     };
-    let TaskState::Ended(TaskEnd::Relayed(relayed)) = &task.state else { panic!("{task:?}") };
+    let TaskState::Ended(TaskOutcome::Relayed(relayed)) = &task.state else { panic!("{task:?}") };
     assert_eq!(relayed.result().as_str(), end);
 }
 
@@ -407,10 +441,10 @@ fn a_handshake_with_a_version_that_has_none_is_refused_and_says_why() {
             r#"{{"jsonrpc":"2.0","id":{call},"result":{{"protocolVersion":"{version}","capabilities":{{}}}}}}"#
         );
         machine.receive(hello.as_bytes(), None, Duration::ZERO, &mut out);
-        let Some(Happening::Refused(fault)) = out.next_happening() else { panic!("{version}") };
+        let Some(ClientEvent::OpenFailed(fault)) = out.next_event() else { panic!("{version}") };
         assert_eq!(fault.kind, FaultKind::UnsupportedVersion);
         assert!(fault.detail.contains(version), "{}", fault.detail);
-        assert!(matches!(out.next_happening(), Some(Happening::Done(done, _)) if done == waits));
+        assert!(matches!(out.next_event(), Some(ClientEvent::CallDone(done, _)) if done == waits));
     }
 }
 
@@ -422,12 +456,12 @@ fn what_the_client_can_be_asked_is_written_for_the_revision() {
         (Revision::V2025_11_25, r#""capabilities":{"elicitation":{"form":{},"url":{}},"sampling""#),
     ];
     for (revision, expected) in rows {
-        let pair = Pair::open("spec", opening(revision), endpoint);
+        let pair = MachinePair::open("spec", opening(revision), endpoint);
         assert!(pair.sent[0].contains(expected), "{}", pair.sent[0]);
     }
     let mut pair = opened(Revision::V2026_07_28);
-    let terms = Terms { capabilities: everything(), ..Terms::default() };
-    pair.call(Request { terms, ..tool("t") });
+    let terms = CallOptions { capabilities: everything(), ..CallOptions::default() };
+    pair.call(CallRequest { options: terms, ..tool("t") });
     let expected = r#""extensions":{"io.modelcontextprotocol/tasks":{}}"#;
     assert!(pair.sent[0].contains(expected), "{}", pair.sent[0]);
 }
@@ -438,11 +472,11 @@ fn chatter_on_a_calls_own_channel_is_no_answer_and_a_monster_is_one() {
     let mut out = Outbox::default();
     let call = machine.request(&tool("t"), Duration::ZERO, &mut out);
     machine.receive(b"keep-alive", Some(call), Duration::ZERO, &mut out);
-    assert!(matches!(out.next_happening(), Some(Happening::Noise(_))));
+    assert!(matches!(out.next_event(), Some(ClientEvent::Violation(_))));
     assert!(machine.is_open(call));
     let deep = "[".repeat(1000) + &"]".repeat(1000);
     let monster = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"x":{deep}}}}}"#, call.0);
     machine.receive(monster.as_bytes(), Some(call), Duration::ZERO, &mut out);
-    assert!(matches!(out.next_happening(), Some(Happening::Noise(_))));
-    assert!(matches!(out.next_happening(), Some(Happening::Done(_, Outcome::Fail(_)))));
+    assert!(matches!(out.next_event(), Some(ClientEvent::Violation(_))));
+    assert!(matches!(out.next_event(), Some(ClientEvent::CallDone(_, Outcome::Fail(_)))));
 }

@@ -4,11 +4,12 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use creole_proto::client::{
-    CallKey, Happening, Machine, Outbox, QuestionKey, Refusal, Request, Sending, Terms,
+    CallKey, CallOptions, CallRequest, ClientEvent, FrameKind, InputRequestError, InputRequestKey,
+    Machine, Outbox,
 };
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{CompletionRequest, Level, ListKind, Reference, Tasking};
-use creole_proto::op::{Filter, Operation, Outcome};
+use creole_proto::model::{CompletionRequest, Level, ListKind, Reference, TaskPreference};
+use creole_proto::operation::{Operation, Outcome, SubscriptionFilter};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::Raw;
 use proptest::collection::vec;
@@ -16,12 +17,12 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptes
 use proptest::sample::select;
 use serde_json::Value;
 
-use super::pair::{Pair, client, everything, opening};
+use super::pair::{MachinePair, client, everything, opening};
 use super::plain::endpoint;
 
 /// One thing that happens to a client.
 #[derive(Clone, Debug)]
-enum Step {
+enum ClientStep {
     Open,
     Ask(Operation),
     Ping,
@@ -37,7 +38,7 @@ enum Step {
 
 const DIALECTS: &[&str] = &["spec", "bb-mcp-server", "mcp-chain", "bossman", "fpf-governance"];
 
-const SAID: &[&str] = &[
+const SERVER_MESSAGES: &[&str] = &[
     r#"{"jsonrpc":"2.0","id":#,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":true},"serverInfo":{"name":"s","version":"1"}}}"#,
     r#"{"jsonrpc":"2.0","id":#,"result":{"protocolVersion":"1.0","capabilities":{}}}"#,
     r#"{"jsonrpc":"2.0","id":#,"result":{"protocolVersion":"2031-01-01","capabilities":{}}}"#,
@@ -112,42 +113,42 @@ fn operation() -> impl Strategy<Value = Operation> {
         })),
         name().prop_map(|uri| Operation::Subscribe { uri }),
         name().prop_map(|uri| Operation::Unsubscribe { uri }),
-        name().prop_map(|uri| Operation::Listen(Filter {
+        name().prop_map(|uri| Operation::Listen(SubscriptionFilter {
             tools: true,
             uris: vec![uri],
-            ..Filter::default()
+            ..SubscriptionFilter::default()
         })),
         name().prop_map(|id| Operation::GetTask { id }),
         name().prop_map(|id| Operation::TaskResult { id }),
         Just(Operation::ListTasks(None)),
         (name(), object()).prop_map(|(id, _)| Operation::UpdateTask {
             id,
-            answers: Raw::parse(r#"{"a":{}}"#).unwrap()
+            responses: Raw::parse(r#"{"a":{}}"#).unwrap()
         }),
         name().prop_map(|id| Operation::CancelTask { id }),
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ClientStep> {
     let place = || 0_usize..6;
-    let said = select(SAID).prop_map(String::from);
+    let said = select(SERVER_MESSAGES).prop_map(String::from);
     prop_oneof![
-        1 => Just(Step::Open),
-        4 => operation().prop_map(Step::Ask),
-        1 => Just(Step::Ping),
-        1 => Just(Step::Level),
-        8 => (said, place(), any::<bool>()).prop_map(|(text, call, own)| Step::Hear(text, call, own)),
-        1 => ".{0,40}".prop_map(|text| Step::Hear(text, 0, false)),
-        1 => place().prop_map(Step::Cancel),
-        1 => place().prop_map(Step::Break),
-        2 => (place(), any::<bool>()).prop_map(|(place, willing)| Step::Answer(place, willing)),
-        1 => (0_u64..200).prop_map(Step::Wait),
-        1 => Just(Step::End),
+        1 => Just(ClientStep::Open),
+        4 => operation().prop_map(ClientStep::Ask),
+        1 => Just(ClientStep::Ping),
+        1 => Just(ClientStep::Level),
+        8 => (said, place(), any::<bool>()).prop_map(|(text, call, own)| ClientStep::Hear(text, call, own)),
+        1 => ".{0,40}".prop_map(|text| ClientStep::Hear(text, 0, false)),
+        1 => place().prop_map(ClientStep::Cancel),
+        1 => place().prop_map(ClientStep::Break),
+        2 => (place(), any::<bool>()).prop_map(|(place, willing)| ClientStep::Answer(place, willing)),
+        1 => (0_u64..200).prop_map(ClientStep::Wait),
+        1 => Just(ClientStep::End),
     ]
 }
 
 /// A client and the accounts of what is owed to its callers, and to the server.
-struct Watch {
+struct ClientAudit {
     machine: Machine,
     out: Outbox,
     now: Duration,
@@ -155,14 +156,14 @@ struct Watch {
     /// Per call: whether it is told of, given up, or still owed.
     owed: BTreeMap<CallKey, bool>,
     opening: Option<CallKey>,
-    questions: Vec<QuestionKey>,
+    questions: Vec<InputRequestKey>,
     /// Answers that the server got beyond what it asked.
     responses: i64,
     heard_requests: i64,
     ended: bool,
 }
 
-impl Watch {
+impl ClientAudit {
     fn new(dialect: &str, revision: Revision) -> Self {
         Self {
             machine: client(dialect, opening(revision)),
@@ -187,61 +188,62 @@ impl Watch {
         self.calls.insert(0, call);
     }
 
-    fn take(&mut self, step: &Step) {
+    fn take(&mut self, step: &ClientStep) {
         match step {
-            Step::Open if self.opening.is_none() && !self.ended => {
+            ClientStep::Open if self.opening.is_none() && !self.ended => {
                 let call = self.machine.open(self.now, &mut self.out);
                 self.opening = Some(call);
                 self.calls.insert(0, call);
             }
-            Step::Open => {}
-            Step::Ask(operation) => {
-                let terms = Terms {
+            ClientStep::Open => {}
+            ClientStep::Ask(operation) => {
+                let terms = CallOptions {
                     capabilities: everything(),
-                    log: Some(Level::Debug),
+                    log_level: Some(Level::Debug),
                     progress: true,
-                    tasking: Tasking::Wanted { ttl_ms: Some(1) },
+                    task_preference: TaskPreference::Requested { ttl_ms: Some(1) },
                     meta: Some(Raw::parse(r#"{"traceparent":"x","progressToken":1}"#).unwrap()),
-                    ..Terms::default()
+                    ..CallOptions::default()
                 };
-                let request = Request { operation: operation.clone(), terms };
+                let request = CallRequest { operation: operation.clone(), options: terms };
                 let call = self.machine.request(&request, self.now, &mut self.out);
                 self.began(call);
             }
-            Step::Ping => {
+            ClientStep::Ping => {
                 let call = self.machine.ping(self.now, &mut self.out);
                 self.began(call);
             }
-            Step::Level => {
+            ClientStep::Level => {
                 let call = self.machine.set_level(Level::Info, self.now, &mut self.out);
                 self.began(call);
             }
-            Step::Hear(text, place, own) => self.hear(text, *place, *own),
-            Step::Cancel(place) => {
+            ClientStep::Hear(text, place, own) => self.hear(text, *place, *own),
+            ClientStep::Cancel(place) => {
                 let call = self.call(*place);
                 self.machine.cancel(call, "enough", &mut self.out);
                 if self.opening != Some(call) && self.owed.contains_key(&call) {
                     self.owed.insert(call, false);
                 }
             }
-            Step::Break(place) => {
+            ClientStep::Break(place) => {
                 let fault = Fault::new(FaultKind::BackendUnavailable, "cut off");
-                self.machine.fail(self.call(*place), fault, &mut self.out);
+                self.machine.fail_call(self.call(*place), fault, &mut self.out);
             }
-            Step::Answer(place, willing) => {
+            ClientStep::Answer(place, willing) => {
                 let Some(question) = self.questions.get(*place).copied() else { return };
                 let answer = match willing {
                     true => Ok(Raw::parse(r#"{"action":"accept"}"#).unwrap()),
-                    false => Err(Refusal::declined("no")),
+                    false => Err(InputRequestError::declined("no")),
                 };
-                self.machine.answer(question, answer, &mut self.out);
+                self.machine.respond(question, answer, &mut self.out);
             }
-            Step::Wait(seconds) => {
+            ClientStep::Wait(seconds) => {
                 self.now += Duration::from_secs(*seconds);
                 self.machine.tick(self.now, &mut self.out);
             }
-            Step::End => {
-                self.machine.end(Fault::new(FaultKind::BackendUnavailable, "gone"), &mut self.out);
+            ClientStep::End => {
+                self.machine
+                    .close(Fault::new(FaultKind::BackendUnavailable, "gone"), &mut self.out);
                 self.ended = true;
             }
         }
@@ -263,13 +265,13 @@ impl Watch {
     fn account(&mut self) {
         for frame in self.out.frames() {
             let said: Value = serde_json::from_slice(frame.text).unwrap();
-            match frame.sending {
-                Sending::Request(call) => {
+            match frame.kind {
+                FrameKind::Request(call) => {
                     assert_eq!(said["id"], call.0);
                     assert!(said["method"].is_string());
                 }
-                Sending::Notification { .. } => assert!(said.get("id").is_none()),
-                Sending::Response => {
+                FrameKind::Notification { .. } => assert!(said.get("id").is_none()),
+                FrameKind::Response => {
                     self.responses += 1;
                     assert_eq!(self.machine.rules().era, Era::Handshake, "{said}");
                 }
@@ -277,14 +279,16 @@ impl Watch {
         }
         assert!(self.responses <= self.heard_requests, "the server got more answers than it asked");
         self.out.clear_frames();
-        while let Some(happening) = self.out.next_happening() {
+        while let Some(happening) = self.out.next_event() {
             match happening {
-                Happening::Done(call, _) => {
+                ClientEvent::CallDone(call, _) => {
                     let owed = self.owed.insert(call, false);
                     assert_eq!(owed, Some(true), "{call:?} was told of twice or given up");
                 }
-                Happening::Asked { question, .. } => self.questions.push(question),
-                Happening::Withdrawn(question) => self.questions.retain(|it| *it != question),
+                ClientEvent::InputRequested { key: question, .. } => self.questions.push(question),
+                ClientEvent::InputWithdrawn(question) => {
+                    self.questions.retain(|it| *it != question)
+                }
                 _ => {}
             }
         }
@@ -294,7 +298,7 @@ impl Watch {
     }
 
     fn settle(&mut self) {
-        self.take(&Step::End);
+        self.take(&ClientStep::End);
         assert_eq!(self.machine.in_flight(), 0);
         assert!(self.owed.values().all(|owed| !owed), "{:?}", self.owed);
         assert_eq!(self.machine.deadline(), None);
@@ -315,14 +319,14 @@ proptest! {
         opened in any::<bool>(),
         steps in vec(step(), 0..60),
     ) {
-        let mut watch = Watch::new(dialect, revision);
+        let mut watch = ClientAudit::new(dialect, revision);
         if opened {
-            watch.take(&Step::Open);
+            watch.take(&ClientStep::Open);
             let hello = match revision.rules().era {
-                Era::Handshake => SAID[0],
-                Era::Stateless => SAID[3],
+                Era::Handshake => SERVER_MESSAGES[0],
+                Era::Stateless => SERVER_MESSAGES[3],
             };
-            watch.take(&Step::Hear(hello.into(), 0, false));
+            watch.take(&ClientStep::Hear(hello.into(), 0, false));
         }
         steps.iter().for_each(|step| watch.take(step));
         watch.settle();
@@ -332,11 +336,11 @@ proptest! {
     fn every_call_ends_by_itself(
         revision in select(&Revision::ALL[..]), steps in vec(step(), 0..40),
     ) {
-        let mut watch = Watch::new("spec", revision);
-        steps.iter().filter(|step| !matches!(step, Step::End)).for_each(|step| watch.take(step));
+        let mut watch = ClientAudit::new("spec", revision);
+        steps.iter().filter(|step| !matches!(step, ClientStep::End)).for_each(|step| watch.take(step));
         // The end of a task is waited for the longest.
         for _ in 0..8 {
-            watch.take(&Step::Wait(40_000));
+            watch.take(&ClientStep::Wait(40_000));
         }
         let open: Vec<_> = watch.owed.iter().filter(|(_, owed)| **owed).collect();
         assert!(open.is_empty(), "{open:?}");
@@ -345,10 +349,10 @@ proptest! {
     #[test]
     fn bytes_of_any_kind_do_no_harm(
         revision in select(&Revision::ALL[..]), bytes in vec(any::<u8>(), 0..200),
-        place in 0_usize..200, flip in any::<u8>(), said in select(SAID),
+        place in 0_usize..200, flip in any::<u8>(), said in select(SERVER_MESSAGES),
     ) {
-        let mut watch = Watch::new("spec", revision);
-        watch.take(&Step::Open);
+        let mut watch = ClientAudit::new("spec", revision);
+        watch.take(&ClientStep::Open);
         watch.machine.receive(&bytes, None, watch.now, &mut watch.out);
         let mut bent = said.replace('#', "1").into_bytes();
         if let Some(byte) = bent.get_mut(place) {
@@ -368,12 +372,12 @@ proptest! {
             "spec" => revision,
             other => creole_proto::dialect::builtin(other).unwrap().base,
         };
-        let mut pair = Pair::open(dialect, opening(revision), endpoint);
+        let mut pair = MachinePair::open(dialect, opening(revision), endpoint);
         for operation in operations {
             let listens = matches!(operation, Operation::Listen(_));
-            let key = pair.call(Request::new(operation));
+            let key = pair.call(CallRequest::new(operation));
             let outcome = pair.outcome(key);
-            assert!(outcome.is_some(), "{:?}", pair.happened);
+            assert!(outcome.is_some(), "{:?}", pair.events);
             assert!(listens || !pair.client.is_open(key));
         }
     }
@@ -386,19 +390,20 @@ fn noise_is_reported_up_to_a_limit_and_counted_after_it() {
     for _ in 0..1000 {
         machine.receive(b"listening on port 80", None, Duration::ZERO, &mut out);
     }
-    let reported = core::iter::from_fn(|| out.next_happening()).count();
-    assert_eq!((reported, machine.noise()), (100, 1000));
+    let reported = core::iter::from_fn(|| out.next_event()).count();
+    assert_eq!((reported, machine.violation_count()), (100, 1000));
 }
 
 #[test]
 fn more_calls_than_the_limit_are_refused_and_not_kept() {
-    let mut pair = Pair::new("spec", opening(Revision::V2025_11_25), None);
+    let mut pair = MachinePair::new("spec", opening(Revision::V2025_11_25), None);
     for _ in 0..1100 {
-        let request = Request::new(Operation::ListTasks(None));
+        let request = CallRequest::new(Operation::ListTasks(None));
         pair.client.request(&request, pair.now, &mut pair.to_client);
     }
     assert_eq!(pair.client.in_flight(), 1000);
     pair.exchange();
-    let busy = |happening: &&Happening| matches!(happening, Happening::Done(_, Outcome::Fail(_)));
-    assert_eq!(pair.happened.iter().filter(busy).count(), 100);
+    let busy =
+        |happening: &&ClientEvent| matches!(happening, ClientEvent::CallDone(_, Outcome::Fail(_)));
+    assert_eq!(pair.events.iter().filter(busy).count(), 100);
 }

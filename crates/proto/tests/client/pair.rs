@@ -3,37 +3,37 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use creole_proto::client::{self, Happening, Opening, Sending};
+use creole_proto::client::{self, ClientEvent, FrameKind, OpenMode};
 use creole_proto::dialect::builtin;
 use creole_proto::model::ClientCapabilities;
-use creole_proto::op::{Caller, Operation, Outcome};
+use creole_proto::operation::{Caller, Operation, Outcome};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::server;
 use creole_proto::wire::Raw;
 
 /// What answers the calls of the server.
-pub(crate) type Endpoint = fn(&Operation, &Caller) -> Outcome;
+pub(crate) type TestEndpoint = fn(&Operation, &Caller) -> Outcome;
 
 /// Two machines, and the calls that the server was asked to start.
-pub(crate) struct Pair {
+pub(crate) struct MachinePair {
     pub(crate) client: client::Machine,
     pub(crate) server: server::Machine,
     pub(crate) to_client: client::Outbox,
     pub(crate) to_server: server::Outbox,
-    pub(crate) happened: Vec<Happening>,
+    pub(crate) events: Vec<ClientEvent>,
     /// What the client sent, as text.
     pub(crate) sent: Vec<String>,
     pub(crate) started: Vec<server::Call>,
     pub(crate) now: Duration,
-    endpoint: Option<Endpoint>,
+    endpoint: Option<TestEndpoint>,
 }
 
 /// How a conversation in this revision is opened by a client that can be asked everything.
-pub(crate) fn opening(revision: Revision) -> Opening {
+pub(crate) fn opening(revision: Revision) -> OpenMode {
     let rules = revision.rules();
     match rules.era {
-        Era::Stateless => Opening::Stateless { rules },
-        Era::Handshake => Opening::Handshake { propose: rules, capabilities: everything() },
+        Era::Stateless => OpenMode::Stateless { rules },
+        Era::Handshake => OpenMode::Handshake { proposed_rules: rules, capabilities: everything() },
     }
 }
 
@@ -50,18 +50,18 @@ pub(crate) fn everything() -> Arc<ClientCapabilities> {
 }
 
 /// A client's machine of this dialect.
-pub(crate) fn client(dialect: &str, opening: Opening) -> client::Machine {
+pub(crate) fn client(dialect: &str, opening: OpenMode) -> client::Machine {
     let profile = client::Profile {
         dialect: builtin(dialect).unwrap(),
         identity: Raw::parse(r#"{"name":"tester","version":"1"}"#).unwrap(),
-        limits: client::Limits::default(),
+        limits: client::ClientLimits::default(),
     };
     client::Machine::new(profile.into(), opening)
 }
 
-impl Pair {
+impl MachinePair {
     /// A client and a server of this dialect that have opened the conversation.
-    pub(crate) fn open(dialect: &str, opening: Opening, endpoint: Endpoint) -> Self {
+    pub(crate) fn open(dialect: &str, opening: OpenMode, endpoint: TestEndpoint) -> Self {
         let mut pair = Self::new(dialect, opening, Some(endpoint));
         pair.client.open(pair.now, &mut pair.to_client);
         pair.exchange();
@@ -69,15 +69,15 @@ impl Pair {
     }
 
     /// A client and a server that have said nothing; without an endpoint, calls wait for the test.
-    pub(crate) fn new(dialect: &str, opening: Opening, endpoint: Option<Endpoint>) -> Self {
-        let limits = server::Limits::default();
+    pub(crate) fn new(dialect: &str, opening: OpenMode, endpoint: Option<TestEndpoint>) -> Self {
+        let limits = server::ServerLimits::default();
         let profile = server::Profile::new(builtin(dialect).unwrap(), limits);
         Self {
             client: client(dialect, opening),
             server: server::Machine::new(profile.into()),
             to_client: client::Outbox::default(),
             to_server: server::Outbox::default(),
-            happened: Vec::new(),
+            events: Vec::new(),
             sent: Vec::new(),
             started: Vec::new(),
             now: Duration::ZERO,
@@ -86,7 +86,7 @@ impl Pair {
     }
 
     /// Makes a call and lets both sides talk until nothing more is said.
-    pub(crate) fn call(&mut self, request: client::Request) -> client::CallKey {
+    pub(crate) fn call(&mut self, request: client::CallRequest) -> client::CallKey {
         let key = self.client.request(&request, self.now, &mut self.to_client);
         self.exchange();
         key
@@ -114,8 +114,8 @@ impl Pair {
     /// Carries frames until there are none.
     pub(crate) fn exchange(&mut self) {
         loop {
-            let said: Vec<(Sending, Vec<u8>)> =
-                self.to_client.frames().map(|frame| (frame.sending, frame.text.to_vec())).collect();
+            let said: Vec<(FrameKind, Vec<u8>)> =
+                self.to_client.frames().map(|frame| (frame.kind, frame.text.to_vec())).collect();
             self.to_client.clear_frames();
             for (_, text) in &said {
                 self.sent.push(String::from_utf8(text.clone()).unwrap());
@@ -127,8 +127,8 @@ impl Pair {
             for text in &heard {
                 self.client.receive(text, None, self.now, &mut self.to_client);
             }
-            while let Some(happening) = self.to_client.next_happening() {
-                self.happened.push(happening);
+            while let Some(happening) = self.to_client.next_event() {
+                self.events.push(happening);
             }
             if said.is_empty() && heard.is_empty() {
                 return;
@@ -151,12 +151,12 @@ impl Pair {
 
     /// What a call came to, and only once.
     pub(crate) fn outcome(&self, key: client::CallKey) -> Option<&Outcome> {
-        let mut outcomes = self.happened.iter().filter_map(|happening| match happening {
-            Happening::Done(call, outcome) if *call == key => Some(outcome),
+        let mut outcomes = self.events.iter().filter_map(|happening| match happening {
+            ClientEvent::CallDone(call, outcome) if *call == key => Some(outcome),
             _ => None,
         });
         let first = outcomes.next();
-        assert!(outcomes.next().is_none(), "{key:?} was told of twice: {:?}", self.happened);
+        assert!(outcomes.next().is_none(), "{key:?} was told of twice: {:?}", self.events);
         first
     }
 }

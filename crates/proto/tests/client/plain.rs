@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use creole_proto::client::{Happening, Request};
+use creole_proto::client::{CallRequest, ClientEvent};
 use creole_proto::dialect::builtin;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{
     CacheHints, Definition, Implementation, ListKind, ServerCapabilities, ToolResult,
 };
-use creole_proto::op::{Caller, Operation, Outcome, Page, Payload, ServerCard};
+use creole_proto::operation::{Caller, Operation, Outcome, Page, Payload, ServerInfo};
 use creole_proto::revision::Revision;
 use creole_proto::wire::Raw;
 
-use super::pair::{Pair, opening};
+use super::pair::{MachinePair, opening};
 
 /// A server with one tool, which fails if it is told to.
 pub(crate) fn endpoint(operation: &Operation, _: &Caller) -> Outcome {
-    let fail = |kind| Outcome::Fail(Fault::new(kind, "so it is").about(operation.target()));
+    let fail = |kind| Outcome::Fail(Fault::new(kind, "so it is").with_subject(operation.target()));
     Outcome::Complete(match operation {
-        Operation::Discover => Payload::Server(ServerCard {
+        Operation::Discover => Payload::Server(ServerInfo {
             identity: Arc::new(Implementation {
                 name: "pair".into(),
                 version: "1".into(),
@@ -34,7 +34,7 @@ pub(crate) fn endpoint(operation: &Operation, _: &Caller) -> Outcome {
         }),
         Operation::List(ListKind::Tools, _) => {
             let tool = r#"{"name":"t","inputSchema":{"type":"object"}}"#;
-            let tool = Definition::relayed(ListKind::Tools, tool, None).unwrap();
+            let tool = Definition::from_upstream(ListKind::Tools, tool, None).unwrap();
             let items = [Arc::new(tool)].into_iter().collect();
             let cache = CacheHints { ttl_ms: 7, public: true };
             let (next, excluded) = (Some("n".into()), Box::default());
@@ -51,21 +51,24 @@ pub(crate) fn endpoint(operation: &Operation, _: &Caller) -> Outcome {
     })
 }
 
-pub(crate) fn tool(name: &str) -> Request {
+pub(crate) fn tool(name: &str) -> CallRequest {
     let arguments = Some(Raw::parse(r#"{"b":1.0, "a":1e400}"#).unwrap());
-    Request::new(Operation::CallTool { name: name.into(), arguments })
+    CallRequest::new(Operation::CallTool { name: name.into(), arguments })
 }
 
 #[test]
 fn every_revision_is_opened_and_agreed_on() {
     for revision in Revision::ALL {
-        let pair = Pair::open("spec", opening(revision), endpoint);
-        let Some(Happening::Opened(greeting)) = pair.happened.first() else {
-            panic!("{revision:?}: {:?}", pair.happened);
+        let pair = MachinePair::open("spec", opening(revision), endpoint);
+        let Some(ClientEvent::Opened(greeting)) = pair.events.first() else {
+            panic!("{revision:?}: {:?}", pair.events);
         };
         assert_eq!(greeting.rules.revision, revision);
-        assert_eq!(greeting.card.instructions.as_deref(), Some("Be kind."));
-        assert!(greeting.card.capabilities.tools && greeting.card.capabilities.list_changed);
+        assert_eq!(greeting.server_info.instructions.as_deref(), Some("Be kind."));
+        assert!(
+            greeting.server_info.capabilities.tools
+                && greeting.server_info.capabilities.list_changed
+        );
         assert_eq!(pair.client.rules().revision, revision);
     }
 }
@@ -73,10 +76,10 @@ fn every_revision_is_opened_and_agreed_on() {
 #[test]
 fn a_tool_answers_in_every_revision_and_its_arguments_arrive_as_they_were_written() {
     for revision in Revision::ALL {
-        let mut pair = Pair::open("spec", opening(revision), endpoint);
+        let mut pair = MachinePair::open("spec", opening(revision), endpoint);
         let key = pair.call(tool("t"));
         let Some(Outcome::Complete(Payload::Relayed(relayed))) = pair.outcome(key) else {
-            panic!("{revision:?}: {:?}", pair.happened);
+            panic!("{revision:?}: {:?}", pair.events);
         };
         assert!(relayed.result().as_str().contains(r#"{\"b\":1.0, \"a\":1e400}"#), "{relayed:?}");
         assert_eq!(relayed.rules.revision, revision);
@@ -88,31 +91,31 @@ fn what_is_beyond_the_protocol_goes_on_as_it_was_written() {
     let (params, meta) =
         (r#"{"x-own":{"b":1e400,"a":1}}"#, r#"{"traceparent":"00-1","a.b/c":[ ]}"#);
     for revision in Revision::ALL {
-        let mut pair = Pair::open("spec", opening(revision), endpoint);
+        let mut pair = MachinePair::open("spec", opening(revision), endpoint);
         pair.hold();
         let mut request = tool("t");
-        request.terms.progress = true;
+        request.options.progress = true;
         // What the protocol knows is not taken from there.
         let known = r#"{"name":"evil","_meta":{},"x-own":{"b":1e400,"a":1}}"#;
-        request.terms.params = Some(Raw::parse(known).unwrap());
-        request.terms.meta = Some(Raw::parse(meta).unwrap());
+        request.options.params = Some(Raw::parse(known).unwrap());
+        request.options.meta = Some(Raw::parse(meta).unwrap());
         pair.call(request);
         let call = pair.started.pop().unwrap();
-        let beyond = call.caller.beyond.as_deref().unwrap();
+        let beyond = call.caller.extra.as_deref().unwrap();
         assert_eq!(beyond.params.as_ref().unwrap().as_str(), params, "{revision:?}");
         assert_eq!(beyond.meta.as_ref().unwrap().as_str(), meta, "{revision:?}");
         pair.call(tool("t"));
-        assert_eq!(pair.started.pop().unwrap().caller.beyond, None);
+        assert_eq!(pair.started.pop().unwrap().caller.extra, None);
     }
 }
 
 #[test]
 fn a_list_is_read_with_cursor_and_freshness() {
     for revision in Revision::ALL {
-        let mut pair = Pair::open("spec", opening(revision), endpoint);
-        let key = pair.call(Request::new(Operation::List(ListKind::Tools, None)));
+        let mut pair = MachinePair::open("spec", opening(revision), endpoint);
+        let key = pair.call(CallRequest::new(Operation::List(ListKind::Tools, None)));
         let Some(Outcome::Complete(Payload::Page(page))) = pair.outcome(key) else {
-            panic!("{revision:?}: {:?}", pair.happened);
+            panic!("{revision:?}: {:?}", pair.events);
         };
         assert_eq!(page.items.iter().next().unwrap().name(), "t");
         assert_eq!(page.next.as_deref(), Some("n"));
@@ -124,7 +127,7 @@ fn a_list_is_read_with_cursor_and_freshness() {
 fn faults_are_understood_again_by_the_dialect_that_wrote_them() {
     for dialect in ["spec", "bb-mcp-server", "mcp-chain", "bossman", "fpf-governance"] {
         let base = builtin(dialect).unwrap().base;
-        let mut pair = Pair::open(dialect, opening(base), endpoint);
+        let mut pair = MachinePair::open(dialect, opening(base), endpoint);
         let kinds: Vec<_> = ["lost", "fails", "odd"]
             .map(|name| {
                 let key = pair.call(tool(name));
@@ -153,7 +156,7 @@ fn calls_wait_for_the_handshake_and_the_dialect_says_how_it_ends() {
     ];
     for (dialect, confirmation) in rows {
         let base = builtin(dialect).unwrap().base;
-        let mut pair = Pair::new(dialect, opening(base), Some(endpoint));
+        let mut pair = MachinePair::new(dialect, opening(base), Some(endpoint));
         let key = pair.client.request(&tool("t"), pair.now, &mut pair.to_client);
         pair.exchange();
         assert_eq!(pair.sent.len(), 0, "{dialect}");
@@ -169,7 +172,7 @@ fn calls_wait_for_the_handshake_and_the_dialect_says_how_it_ends() {
         assert!(
             matches!(pair.outcome(key), Some(Outcome::Complete(_))),
             "{dialect}: {:?}",
-            pair.happened
+            pair.events
         );
     }
 }
@@ -177,8 +180,8 @@ fn calls_wait_for_the_handshake_and_the_dialect_says_how_it_ends() {
 #[test]
 fn a_missing_resource_is_one_in_every_revision() {
     for revision in Revision::ALL {
-        let mut pair = Pair::open("spec", opening(revision), endpoint);
-        let key = pair.call(Request::new(Operation::ReadResource { uri: "test://a".into() }));
+        let mut pair = MachinePair::open("spec", opening(revision), endpoint);
+        let key = pair.call(CallRequest::new(Operation::ReadResource { uri: "test://a".into() }));
         let Some(Outcome::Fail(fault)) = pair.outcome(key) else { panic!("{revision:?}") };
         assert_eq!(fault.kind, FaultKind::ResourceNotFound, "{revision:?}");
     }

@@ -2,23 +2,23 @@
 
 use core::time::Duration;
 
-use creole_proto::client::{Happening, Outbox, Request};
+use creole_proto::client::{CallRequest, ClientEvent, Outbox};
 use creole_proto::dialect::builtin;
 use creole_proto::model::Implementation;
-use creole_proto::op::{Operation, Outcome, Payload};
+use creole_proto::operation::{Operation, Outcome, Payload};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::server;
 use proptest::prelude::{ProptestConfig, proptest};
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
-use super::pair::{Pair, client, opening};
+use super::pair::{MachinePair, client, opening};
 use super::plain::{endpoint, tool};
 
 const ALL: [Revision; 5] = Revision::ALL;
 
 /// What a client makes of the answer that a server of this revision and dialect gives.
-fn heard(dialect: &str, revision: Revision, request: Request, answer: &str) -> Outcome {
+fn outcome_of(dialect: &str, revision: Revision, request: CallRequest, answer: &str) -> Outcome {
     let mut machine = client(dialect, opening(revision));
     let mut out = Outbox::default();
     if revision.rules().era == Era::Handshake {
@@ -31,25 +31,35 @@ fn heard(dialect: &str, revision: Revision, request: Request, answer: &str) -> O
             r#"{{"jsonrpc":"2.0","id":{call},"result":{{"protocolVersion":"{version}","capabilities":{{}}}}}}"#
         );
         machine.receive(hello.as_bytes(), None, Duration::ZERO, &mut out);
-        assert!(matches!(out.next_happening(), Some(Happening::Opened(_))));
+        assert!(matches!(out.next_event(), Some(ClientEvent::Opened(_))));
     }
     let call = machine.request(&request, Duration::ZERO, &mut out);
     let answer = format!(r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#, call.0);
     machine.receive(answer.as_bytes(), None, Duration::ZERO, &mut out);
-    match out.next_happening() {
-        Some(Happening::Done(done, outcome)) if done == call => outcome,
+    match out.next_event() {
+        Some(ClientEvent::CallDone(done, outcome)) if done == call => outcome,
         other => panic!("{answer}: {other:?}"),
     }
 }
 
 /// What a server of this revision and dialect tells its own client of an outcome.
-fn told(dialect: &str, revision: Revision, request: Request, outcome: Outcome) -> Value {
-    let text = told_raw(dialect, revision, request, outcome);
+fn response_for(
+    dialect: &str,
+    revision: Revision,
+    request: CallRequest,
+    outcome: Outcome,
+) -> Value {
+    let text = raw_response_for(dialect, revision, request, outcome);
     serde_json::from_str(&text).unwrap()
 }
 
-fn told_raw(dialect: &str, revision: Revision, request: Request, outcome: Outcome) -> String {
-    let mut pair = Pair::open(dialect, opening(revision), endpoint);
+fn raw_response_for(
+    dialect: &str,
+    revision: Revision,
+    request: CallRequest,
+    outcome: Outcome,
+) -> String {
+    let mut pair = MachinePair::open(dialect, opening(revision), endpoint);
     pair.hold();
     pair.call(request);
     let started = pair.started.remove(0).key;
@@ -57,13 +67,13 @@ fn told_raw(dialect: &str, revision: Revision, request: Request, outcome: Outcom
     String::from_utf8(pair.to_server.take_bytes()).unwrap()
 }
 
-fn relayed(source: Revision, target: Revision, request: Request, result: &str) -> Value {
-    let outcome = heard("spec", source, request.clone(), &format!(r#""result":{result}"#));
-    told("spec", target, request, outcome)["result"].take()
+fn relayed(source: Revision, target: Revision, request: CallRequest, result: &str) -> Value {
+    let outcome = outcome_of("spec", source, request.clone(), &format!(r#""result":{result}"#));
+    response_for("spec", target, request, outcome)["result"].take()
 }
 
-fn read() -> Request {
-    Request::new(Operation::ReadResource { uri: "test://a".into() })
+fn read() -> CallRequest {
+    CallRequest::new(Operation::ReadResource { uri: "test://a".into() })
 }
 
 #[test]
@@ -116,7 +126,7 @@ fn blocks_of_unknown_kinds_are_lowered_and_others_stay() {
     let expected = json!([{"type": "resource", "resource": blob},
         {"type": "text", "text": "B - a:b"}, {"type": "new", "x": 1}]);
     assert_eq!(lowered["content"], expected);
-    let prompt = Request::new(Operation::GetPrompt { name: "p".into(), arguments: None });
+    let prompt = CallRequest::new(Operation::GetPrompt { name: "p".into(), arguments: None });
     let result = r#"{"messages":[{"role":"user","content":{"type":"resource_link","uri":"a:b","name":"B"}}]}"#;
     let lowered = relayed(Revision::V2025_11_25, Revision::V2025_03_26, prompt, result);
     assert_eq!(lowered["messages"][0]["content"], json!({"type": "text", "text": "B - a:b"}));
@@ -126,8 +136,8 @@ fn blocks_of_unknown_kinds_are_lowered_and_others_stay() {
 #[test]
 fn a_failure_is_an_error_for_those_who_know_no_other() {
     let result = r#""result":{"content":[{"type":"text","text":"no"},{"type":"text","text":"go"}],"isError":true}"#;
-    let outcome = heard("spec", Revision::V2025_11_25, tool("t"), result);
-    let told = told("bb-mcp-server", Revision::V2024_11_05, tool("t"), outcome);
+    let outcome = outcome_of("spec", Revision::V2025_11_25, tool("t"), result);
+    let told = response_for("bb-mcp-server", Revision::V2024_11_05, tool("t"), outcome);
     assert_eq!(told["error"]["code"], -32001);
     assert_eq!(told["error"]["data"]["error"], "no\ngo");
 }
@@ -135,8 +145,8 @@ fn a_failure_is_an_error_for_those_who_know_no_other() {
 #[test]
 fn an_error_of_a_dialect_is_a_result_for_those_who_know_results() {
     let error = r#""error":{"code":-32001,"message":"Tool execution failed","data":{"tool":"t","error":"no disk"}}"#;
-    let outcome = heard("bb-mcp-server", Revision::V2024_11_05, tool("t"), error);
-    let told = told("spec", Revision::V2026_07_28, tool("t"), outcome);
+    let outcome = outcome_of("bb-mcp-server", Revision::V2024_11_05, tool("t"), error);
+    let told = response_for("spec", Revision::V2026_07_28, tool("t"), outcome);
     assert_eq!(told["result"]["isError"], true);
     assert_eq!(told["result"]["content"][0]["text"], "no disk");
 }
@@ -145,8 +155,8 @@ fn an_error_of_a_dialect_is_a_result_for_those_who_know_results() {
 fn codes_that_would_be_misunderstood_are_told_as_data() {
     let code = |source, target, code: i64| {
         let error = format!(r#""error":{{"code":{code},"message":"m","data":[1.0]}}"#);
-        let outcome = heard("spec", source, tool("t"), &error);
-        told("spec", target, tool("t"), outcome)["error"].take()
+        let outcome = outcome_of("spec", source, tool("t"), &error);
+        response_for("spec", target, tool("t"), outcome)["error"].take()
     };
     let (old, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
     let as_is = |code: i64| json!({"code": code, "message": "m", "data": [1.0]});
@@ -171,16 +181,18 @@ fn codes_that_would_be_misunderstood_are_told_as_data() {
 fn an_error_that_asks_for_a_visit_is_a_question() {
     let error = r#""error":{"code":-32042,"message":"visit","data":{"elicitations":[
         {"mode":"url","message":"Log in","url":"https://a.example","elicitationId":"e1"}]}}"#;
-    let outcome = heard("spec", Revision::V2025_11_25, tool("t"), error);
-    let Outcome::NeedInput { asks, state: None } = outcome else { panic!("{outcome:?}") };
+    let outcome = outcome_of("spec", Revision::V2025_11_25, tool("t"), error);
+    let Outcome::InputRequired { requests: asks, request_state: None } = outcome else {
+        panic!("{outcome:?}")
+    };
     assert_eq!(asks.len(), 1);
-    let elsewhere = heard("spec", Revision::V2025_06_18, tool("t"), error);
+    let elsewhere = outcome_of("spec", Revision::V2025_06_18, tool("t"), error);
     assert!(matches!(elsewhere, Outcome::Fail(_)));
 }
 
 #[test]
 fn the_server_behind_keeps_its_name_and_one_without_gets_ours() {
-    let limits = server::Limits::default();
+    let limits = server::ServerLimits::default();
     let us = Implementation { name: "us".into(), ..Implementation::default() };
     let profile = server::Profile::new(builtin("spec").unwrap(), limits).identity(&us);
     let profile = std::sync::Arc::new(profile);
@@ -191,8 +203,8 @@ fn the_server_behind_keeps_its_name_and_one_without_gets_ours() {
         (Revision::V2025_11_25, r#"{"content":[],"_meta":{"a":1}}"#, "us"),
     ];
     for (source, result, name) in rows {
-        let outcome = heard("spec", source, tool("t"), &format!(r#""result":{result}"#));
-        let mut pair = Pair::open("spec", opening(Revision::V2026_07_28), endpoint);
+        let outcome = outcome_of("spec", source, tool("t"), &format!(r#""result":{result}"#));
+        let mut pair = MachinePair::open("spec", opening(Revision::V2026_07_28), endpoint);
         pair.server = server::Machine::new(profile.clone());
         pair.hold();
         pair.call(tool("t"));
@@ -221,8 +233,8 @@ proptest! {
         let result = format!(
             r#"{{{space}{kind}"x-{name}"{space}:{odd},"content":[{{"type":"text","text":"\u0062"}}]{space}}}"#
         );
-        let outcome = heard("spec", revision, tool("t"), &format!(r#""result":{result}"#));
-        let said = told_raw("spec", revision, tool("t"), outcome);
+        let outcome = outcome_of("spec", revision, tool("t"), &format!(r#""result":{result}"#));
+        let said = raw_response_for("spec", revision, tool("t"), outcome);
         assert!(said.ends_with(&format!("\"result\":{result}}}\n")), "{said}\n{result}");
     }
 }
@@ -257,17 +269,17 @@ proptest! {
         let name = |member: &&str| member.split(':').next().unwrap_or_default().to_owned();
         let mut members = members;
         members.dedup_by_key(|member| name(member));
-        let request = || Request::new(match kind {
+        let request = || CallRequest::new(match kind {
             0 => Operation::CallTool { name: "t".into(), arguments: None },
             1 => Operation::ReadResource { uri: "a:b".into() },
             _ => Operation::GetPrompt { name: "p".into(), arguments: None },
         });
         let result = format!(r#""result":{{{}}}"#, members.join(","));
-        let seen = heard("spec", source, request(), &result);
+        let seen = outcome_of("spec", source, request(), &result);
         let Outcome::Complete(Payload::Relayed(mut relayed)) = seen.clone() else { return Ok(()) };
         relayed.set_result(relayed.result().clone());
         let unseen = Outcome::Complete(Payload::Relayed(relayed));
-        let said = |outcome| told_raw("spec", target, request(), outcome);
+        let said = |outcome| raw_response_for("spec", target, request(), outcome);
         assert_eq!(said(seen), said(unseen), "{result}");
     }
 }
@@ -279,9 +291,9 @@ fn a_payload_is_relayed_whole_in_every_pair_of_revisions() {
         for target in ALL {
             let kind = if source.rules().result_type { r#""resultType":"complete","# } else { "" };
             let result = format!(r#""result":{{{kind}"content":{text},"isError":false}}"#);
-            let outcome = heard("spec", source, tool("t"), &result);
+            let outcome = outcome_of("spec", source, tool("t"), &result);
             assert!(matches!(outcome, Outcome::Complete(Payload::Relayed(_))));
-            let said = told_raw("spec", target, tool("t"), outcome);
+            let said = raw_response_for("spec", target, tool("t"), outcome);
             assert!(said.contains(text) && said.contains(r#""isError":false"#), "{said}");
             assert_eq!(said.contains("resultType"), target.rules().result_type, "{said}");
         }

@@ -1,24 +1,24 @@
 //! Messages of models between peers of which one knows lists of blocks and tools, and the other does not.
 
-use creole_proto::client::{CallKey, Happening, Opening};
-use creole_proto::model::{ClientCapabilities, Question};
+use creole_proto::client::{CallKey, ClientEvent, OpenMode};
+use creole_proto::model::{ClientCapabilities, InputRequest};
 use creole_proto::revision::Revision;
 use creole_proto::server;
 use creole_proto::wire::{Object, Raw};
 use serde_json::{Value, json};
 
-use super::pair::{Pair, opening};
+use super::pair::{MachinePair, opening};
 use super::plain::{endpoint, tool};
 
 /// A call at a server of this revision that asks the client's model; what the client said it can do, and what is asked.
-fn asking(opening: Opening, params: &Value) -> (Pair, CallKey) {
-    let mut pair = Pair::open("spec", opening, endpoint);
-    pair.happened.clear();
+fn asking(opening: OpenMode, params: &Value) -> (MachinePair, CallKey) {
+    let mut pair = MachinePair::open("spec", opening, endpoint);
+    pair.events.clear();
     pair.hold();
     let call = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
-    let question = Question::Sample { params: Raw::of(params) };
-    pair.server.ask(started, &question, pair.now, &mut pair.to_server).unwrap();
+    let question = InputRequest::Sample { params: Raw::from_value(params) };
+    pair.server.request_input(started, &question, pair.now, &mut pair.to_server).unwrap();
     pair.exchange();
     (pair, call)
 }
@@ -28,10 +28,11 @@ fn text(text: &str) -> Value {
 }
 
 /// The messages of the question that reached the client.
-fn asked(pair: &mut Pair) -> Value {
-    let Some(Happening::Asked { what: Question::Sample { params }, .. }) = pair.happened.last()
+fn asked(pair: &mut MachinePair) -> Value {
+    let Some(ClientEvent::InputRequested { request: InputRequest::Sample { params }, .. }) =
+        pair.events.last()
     else {
-        panic!("{:?}", pair.happened)
+        panic!("{:?}", pair.events)
     };
     serde_json::from_str::<Value>(params.as_str()).unwrap()["messages"].take()
 }
@@ -67,11 +68,13 @@ fn a_model_answers_with_one_block_where_there_is_only_one() {
     for (revision, content, expected) in rows {
         let params = json!({"messages": [], "maxTokens": 9});
         let (mut pair, _) = asking(opening(revision), &params);
-        let Some(Happening::Asked { question, .. }) = pair.happened.pop() else { panic!() };
+        let Some(ClientEvent::InputRequested { key: question, .. }) = pair.events.pop() else {
+            panic!()
+        };
         let answer = json!({"role": "assistant", "content": content, "model": "m"});
-        pair.client.answer(question, Ok(Raw::of(&answer)), &mut pair.to_client);
+        pair.client.respond(question, Ok(Raw::from_value(&answer)), &mut pair.to_client);
         pair.carry();
-        let Some(server::Action::Answer(_, received)) = pair.to_server.next_action() else {
+        let Some(server::Action::InputResponse(_, received)) = pair.to_server.next_action() else {
             panic!("{revision:?}: {content}")
         };
         let received = received.ok().map(|it| serde_json::from_str::<Value>(it.as_str()).unwrap());
@@ -89,13 +92,16 @@ fn tools_are_only_asked_of_a_model_whose_client_says_that_it_knows_them() {
     ];
     for (revision, said, is_asked) in rows {
         let capabilities = ClientCapabilities::read(Object::new(said).unwrap()).into();
-        let opening = Opening::Handshake { propose: revision.rules(), capabilities };
+        let opening = OpenMode::Handshake { proposed_rules: revision.rules(), capabilities };
         let (pair, call) = asking(opening, &tools);
-        let happened = pair.happened.last();
+        let happened = pair.events.last();
         match is_asked {
-            true => assert!(matches!(happened, Some(Happening::Asked { .. })), "{happened:?}"),
+            true => assert!(
+                matches!(happened, Some(ClientEvent::InputRequested { .. })),
+                "{happened:?}"
+            ),
             false => assert!(
-                matches!(happened, Some(Happening::NotOffered { call: Some(by), .. }) if *by == call),
+                matches!(happened, Some(ClientEvent::InputNotOffered { call: Some(by), .. }) if *by == call),
                 "{revision:?} {said}: {happened:?}"
             ),
         }

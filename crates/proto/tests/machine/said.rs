@@ -7,10 +7,12 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::meta;
 use creole_proto::method::Method;
 use creole_proto::model::{
-    Ask, CacheHints, Completion, Contents, Implementation, Items, Level, ListKind, PromptResult,
-    Question, ServerCapabilities, Task, TaskEnd, TaskState, ToolResult,
+    CacheHints, Completion, Contents, Implementation, InputRequest, Items, KeyedInputRequest,
+    Level, ListKind, PromptResult, ServerCapabilities, Task, TaskOutcome, TaskState, ToolResult,
 };
-use creole_proto::op::{Change, Event, Filter, Outcome, Page, Payload, ServerCard, TaskPage};
+use creole_proto::operation::{
+    Change, Event, Outcome, Page, Payload, ServerInfo, SubscriptionFilter, TaskPage,
+};
 use creole_proto::wire::Raw;
 use proptest::collection::vec;
 use proptest::option;
@@ -34,15 +36,15 @@ pub(crate) const IDS: &[&str] = &[
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum MachineStep {
     /// The client says something.
-    Say(Said),
+    Say(ClientLine),
     /// One of the calls so far is finished, whether it runs or not.
     Finish(usize, Outcome),
     /// One of the calls so far tells something.
     Event(usize, Event),
     /// One of the calls so far asks something.
-    Ask(usize, Question),
+    Ask(usize, InputRequest),
     /// Time passes.
     Wait(Duration),
     /// The server changes.
@@ -53,7 +55,7 @@ pub(crate) enum Step {
 
 /// A line of the client.
 #[derive(Clone, Debug)]
-pub(crate) enum Said {
+pub(crate) enum ClientLine {
     /// A proper request.
     Request { id: &'static str, method: String, params: Value },
     /// A proper notification.
@@ -68,7 +70,7 @@ pub(crate) enum Said {
     Garbage(Vec<u8>),
 }
 
-impl Said {
+impl ClientLine {
     /// The id of a request, as it is written.
     pub(crate) fn id(&self) -> Option<&'static str> {
         match self {
@@ -106,60 +108,61 @@ impl Said {
 }
 
 /// Steps that open a conversation, or none.
-pub(crate) fn prelude() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn prelude() -> impl Strategy<Value = Vec<MachineStep>> {
     let versions = select(&["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "1.0"][..]);
     option::weighted(0.8, versions).prop_map(|version| {
         let Some(version) = version else { return Vec::new() };
         let params = json!({"protocolVersion": version, "clientInfo": {"name": "c"}, "capabilities": {"roots": {}}});
         let method = "notifications/initialized".to_owned();
         vec![
-            Step::Say(Said::Request { id: "\"opening\"", method: "initialize".to_owned(), params }),
-            Step::Finish(0, Outcome::Complete(Payload::Server(card()))),
-            Step::Say(Said::Notification { method, params: json!({}) }),
+            MachineStep::Say(ClientLine::Request { id: "\"opening\"", method: "initialize".to_owned(), params }),
+            MachineStep::Finish(0, Outcome::Complete(Payload::Server(server_info()))),
+            MachineStep::Say(ClientLine::Notification { method, params: json!({}) }),
         ]
     })
 }
 
 /// One thing that happens.
-pub(crate) fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = MachineStep> {
     let wait = prop_oneof![0_u64..100_000, Just(700_000)].prop_map(Duration::from_millis);
     prop_oneof![
-        8 => anything().prop_map(Step::Say),
-        5 => (any::<usize>(), outcome()).prop_map(|(call, outcome)| Step::Finish(call, outcome)),
-        2 => (any::<usize>(), event()).prop_map(|(call, event)| Step::Event(call, event)),
-        2 => (any::<usize>(), question()).prop_map(|(call, question)| Step::Ask(call, question)),
-        1 => wait.prop_map(Step::Wait),
-        1 => change().prop_map(Step::Announce),
-        1 => Just(Step::EndOfInput),
+        8 => anything().prop_map(MachineStep::Say),
+        5 => (any::<usize>(), outcome()).prop_map(|(call, outcome)| MachineStep::Finish(call, outcome)),
+        2 => (any::<usize>(), event()).prop_map(|(call, event)| MachineStep::Event(call, event)),
+        2 => (any::<usize>(), question()).prop_map(|(call, question)| MachineStep::Ask(call, question)),
+        1 => wait.prop_map(MachineStep::Wait),
+        1 => change().prop_map(MachineStep::Announce),
+        1 => Just(MachineStep::EndOfInput),
     ]
 }
 
 /// Any line.
-pub(crate) fn anything() -> impl Strategy<Value = Said> {
+pub(crate) fn anything() -> impl Strategy<Value = ClientLine> {
     prop_oneof![
         8 => single(),
-        1 => vec(single(), 0..4).prop_map(Said::Batch),
+        1 => vec(single(), 0..4).prop_map(ClientLine::Batch),
         1 => garbage(),
     ]
 }
 
-fn single() -> impl Strategy<Value = Said> {
+fn single() -> impl Strategy<Value = ClientLine> {
     prop_oneof![
         6 => request(),
         1 => notification(),
-        2 => select(IDS).prop_map(Said::Cancel),
-        2 => (1_u64..12, any::<bool>()).prop_map(|(number, error)| Said::Answer { number, error }),
+        2 => select(IDS).prop_map(ClientLine::Cancel),
+        2 => (1_u64..12, any::<bool>()).prop_map(|(number, error)| ClientLine::Answer { number, error }),
     ]
 }
 
-fn notification() -> impl Strategy<Value = Said> {
+fn notification() -> impl Strategy<Value = ClientLine> {
     // Params that are an array make it no message of this protocol, which is refused.
     let params = params().prop_map(|params| if params.is_array() { Value::Null } else { params });
-    (select(names()), params).prop_map(|(method, params)| Said::Notification { method, params })
+    (select(names()), params)
+        .prop_map(|(method, params)| ClientLine::Notification { method, params })
 }
 
 /// Any proper request of either era.
-pub(crate) fn request() -> impl Strategy<Value = Said> {
+pub(crate) fn request() -> impl Strategy<Value = ClientLine> {
     let claim = prop_oneof![
         5 => Just(None),
         4 => Just(Some("2026-07-28")),
@@ -170,7 +173,7 @@ pub(crate) fn request() -> impl Strategy<Value = Said> {
             params["_meta"][meta::PROTOCOL_VERSION] = json!(version);
             params["_meta"][meta::CLIENT_CAPABILITIES] = json!({});
         }
-        Said::Request { id, method, params }
+        ClientLine::Request { id, method, params }
     })
 }
 
@@ -206,7 +209,7 @@ fn params() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn garbage() -> impl Strategy<Value = Said> {
+fn garbage() -> impl Strategy<Value = ClientLine> {
     let odd: &[&[u8]] = &[
         b"",
         b"{",
@@ -230,10 +233,10 @@ fn garbage() -> impl Strategy<Value = Said> {
         br#"{"jsonrpc":"2.0","id":["g9"],"method":"ping"}"#,
     ];
     prop_oneof![
-        select(odd).prop_map(|bytes| Said::Garbage(bytes.to_vec())),
+        select(odd).prop_map(|bytes| ClientLine::Garbage(bytes.to_vec())),
         // A byte 10 would end the line.
         vec(any::<u8>().prop_filter("a newline", |byte| *byte != b'\n'), 0..30)
-            .prop_map(Said::Garbage),
+            .prop_map(ClientLine::Garbage),
     ]
 }
 
@@ -241,7 +244,7 @@ fn garbage() -> impl Strategy<Value = Said> {
 pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
     let payload = prop_oneof![
         Just(Payload::Empty),
-        Just(Payload::Server(card())),
+        Just(Payload::Server(server_info())),
         Just(Payload::Page(Page {
             kind: ListKind::Tools,
             items: Items::default(),
@@ -259,23 +262,23 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
         Just(Payload::TaskCreated(task(false))),
         Just(Payload::Task(task(true))),
         Just(Payload::Tasks(TaskPage { tasks: vec![task(true)], next: None })),
-        Just(Payload::Listening(Filter {
+        Just(Payload::Listening(SubscriptionFilter {
             tools: true,
             uris: vec!["test://a".to_owned()],
-            ..Filter::default()
+            ..SubscriptionFilter::default()
         })),
     ];
     let fault =
         select(&FaultKind::ALL[..]).prop_map(|(kind, detail)| Fault::new(kind, detail).into());
     let asking = question().prop_map(|question| {
-        let asks = vec![Ask { key: "q".to_owned(), question }];
-        Outcome::NeedInput { asks, state: Some("s".to_owned()) }
+        let asks = vec![KeyedInputRequest { key: "q".to_owned(), question }];
+        Outcome::InputRequired { requests: asks, request_state: Some("s".to_owned()) }
     });
     prop_oneof![6 => payload.prop_map(Outcome::Complete), 2 => fault, 1 => asking, 1 => Just(Outcome::Detach(None))]
 }
 
-fn card() -> ServerCard {
-    ServerCard {
+fn server_info() -> ServerInfo {
+    ServerInfo {
         identity: Arc::new(Implementation::default()),
         capabilities: ServerCapabilities { tools: true, ..ServerCapabilities::default() },
         instructions: None,
@@ -285,7 +288,7 @@ fn card() -> ServerCard {
 
 fn task(is_over: bool) -> Arc<Task> {
     let state = match is_over {
-        true => TaskState::Ended(TaskEnd::Result(ToolResult::error("a\nb"))),
+        true => TaskState::Ended(TaskOutcome::Result(ToolResult::error("a\nb"))),
         false => TaskState::Working,
     };
     let (id, message) = ("t".to_owned(), Some("m\n".to_owned()));
@@ -306,17 +309,17 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![progress, log]
 }
 
-fn question() -> impl Strategy<Value = Question> {
+fn question() -> impl Strategy<Value = InputRequest> {
     let schema = Raw::parse("{\"type\":\r\n\"object\"}").unwrap();
     prop_oneof![
-        Just(Question::Roots),
-        Just(Question::Form { message: "m".into(), schema: schema.clone() }),
-        Just(Question::Url {
+        Just(InputRequest::Roots),
+        Just(InputRequest::Form { message: "m".into(), schema: schema.clone() }),
+        Just(InputRequest::Url {
             message: "m".into(),
             url: "https://example.org".into(),
             id: "u".into()
         }),
-        Just(Question::Sample { params: schema }),
+        Just(InputRequest::Sample { params: schema }),
     ]
 }
 

@@ -3,33 +3,33 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use creole_proto::dialect::{Dialect, MissingId};
-use creole_proto::op::{Filter, Operation, Outcome, Payload};
-use creole_proto::revision::Asking;
-use creole_proto::server::{Action, Call, CallKey, Limits, Machine, Outbox, Profile};
+use creole_proto::dialect::{Dialect, MissingIdPolicy};
+use creole_proto::operation::{Operation, Outcome, Payload, SubscriptionFilter};
+use creole_proto::revision::InputRequestStyle;
+use creole_proto::server::{Action, Call, CallKey, Machine, Outbox, Profile, ServerLimits};
 use creole_proto::wire::Id;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::said::{Said, Step};
+use super::said::{ClientLine, MachineStep};
 
 /// A machine that is watched.
-pub(crate) struct Watch {
+pub(crate) struct MachineAudit {
     dialect: Dialect,
     machine: Machine,
     out: Outbox,
     now: Duration,
-    calls: Vec<Known>,
+    calls: Vec<StartedCall>,
     /// Per id, as it is written: requests sent, minus answers received.
     owed: BTreeMap<String, i64>,
     /// Requests that were cancelled, and so are owed nothing.
     forgiven: i64,
     asked: Vec<String>,
-    last: Heard,
+    last: StepOutput,
 }
 
 /// A call that was started.
-struct Known {
+struct StartedCall {
     key: CallKey,
     /// As it is written; unknown when several requests came at once.
     id: Option<&'static str>,
@@ -43,7 +43,7 @@ struct Known {
 
 /// What came out of one step.
 #[derive(Debug, Default)]
-struct Heard {
+struct StepOutput {
     /// The ids of the responses, as they are written; nothing for one that has none.
     answers: Vec<Option<String>>,
     /// Responses that came in one frame of several.
@@ -57,7 +57,7 @@ struct Heard {
     broke_handshake: bool,
 }
 
-impl Heard {
+impl StepOutput {
     fn is_nothing(&self) -> bool {
         self.answers.is_empty()
             && self.requests.is_empty()
@@ -66,10 +66,10 @@ impl Heard {
     }
 }
 
-impl Watch {
+impl MachineAudit {
     /// A machine that nothing was said to.
     pub(crate) fn new(dialect: Dialect) -> Self {
-        let limits = Limits { calls: 8, subscriptions: 3, ..Limits::default() };
+        let limits = ServerLimits { max_calls: 8, max_subscriptions: 3, ..ServerLimits::default() };
         Self {
             machine: Machine::new(Profile::new(dialect.clone(), limits).into()),
             dialect,
@@ -79,7 +79,7 @@ impl Watch {
             owed: BTreeMap::new(),
             forgiven: 0,
             asked: Vec::new(),
-            last: Heard::default(),
+            last: StepOutput::default(),
         }
     }
 
@@ -94,46 +94,46 @@ impl Watch {
     }
 
     /// Lets one thing happen and checks what comes of it.
-    pub(crate) fn take(&mut self, step: &Step) {
-        self.last = Heard::default();
+    pub(crate) fn take(&mut self, step: &MachineStep) {
+        self.last = StepOutput::default();
         self.last = match step {
-            Step::Say(said) => self.say(said),
-            Step::Finish(call, outcome) => self.finish(*call, outcome),
-            Step::Event(call, event) => {
+            MachineStep::Say(said) => self.say(said),
+            MachineStep::Finish(call, outcome) => self.finish(*call, outcome),
+            MachineStep::Event(call, event) => {
                 let Some(call) = self.known(*call) else { return };
                 let (key, running) = (call.key, call.running);
-                self.machine.event(key, event, self.now, &mut self.out);
+                self.machine.send_event(key, event, self.now, &mut self.out);
                 let heard = self.hear();
                 assert!(heard.answers.is_empty() && heard.notifications <= usize::from(running));
                 heard
             }
-            Step::Ask(call, question) => {
+            MachineStep::Ask(call, question) => {
                 let Some(call) = self.known(*call) else { return };
                 let (key, running) = (call.key, call.running);
                 // A call of the newer generation asks by its outcome.
                 if !call.asks_inline {
                     return;
                 }
-                let ask = self.machine.ask(key, question, self.now, &mut self.out);
+                let ask = self.machine.request_input(key, question, self.now, &mut self.out);
                 assert_eq!(ask.is_some(), running, "a call that runs may ask, and no other");
                 let heard = self.hear();
                 assert_eq!((heard.requests.len(), heard.answers.len()), (usize::from(running), 0));
                 heard
             }
-            Step::Wait(by) => {
+            MachineStep::Wait(by) => {
                 self.now += *by;
                 self.machine.tick(self.now, &mut self.out);
                 let late = self.machine.deadline().is_some_and(|deadline| deadline <= self.now);
                 assert!(!late, "a deadline that has passed is left");
                 self.hear()
             }
-            Step::EndOfInput => {
-                self.machine.end_of_input(self.now, &mut self.out);
+            MachineStep::EndOfInput => {
+                self.machine.handle_end_of_stream(self.now, &mut self.out);
                 let heard = self.hear();
                 assert!(heard.answers.is_empty() && heard.requests.is_empty());
                 heard
             }
-            Step::Announce(change) => {
+            MachineStep::Announce(change) => {
                 self.machine.announce(change, &mut self.out);
                 let heard = self.hear();
                 assert!(heard.answers.is_empty() && heard.requests.is_empty());
@@ -145,11 +145,11 @@ impl Watch {
     }
 
     /// Lets one thing happen after the end: nothing may come of it.
-    pub(crate) fn take_after_the_end(&mut self, step: &Step) {
+    pub(crate) fn take_after_the_end(&mut self, step: &MachineStep) {
         match step {
-            Step::Say(said) => {
+            MachineStep::Say(said) => {
                 self.machine.receive(&said.text(), self.now, &mut self.out);
-                self.machine.overlong(&mut self.out);
+                self.machine.reject_overlong(&mut self.out);
                 self.last = self.hear();
             }
             other => self.take(other),
@@ -162,7 +162,7 @@ impl Watch {
     pub(crate) fn wait_for_all(&mut self) {
         // A request may wait a day and more for the end of a task, and once more after a question.
         for _ in 0..2 {
-            self.take(&Step::Wait(Duration::from_secs(26 * 3600)));
+            self.take(&MachineStep::Wait(Duration::from_secs(26 * 3600)));
         }
         assert!(self.is_idle(), "a call never ends");
     }
@@ -182,52 +182,54 @@ impl Watch {
         assert_eq!(unanswered, self.forgiven, "never answered: {:?}", self.owed);
     }
 
-    fn known(&mut self, at: usize) -> Option<&mut Known> {
+    fn known(&mut self, at: usize) -> Option<&mut StartedCall> {
         let count = self.calls.len();
         self.calls.get_mut(at.checked_rem(count)?)
     }
 
-    fn say(&mut self, said: &Said) -> Heard {
+    fn say(&mut self, said: &ClientLine) -> StepOutput {
         let taken = said.id().is_some_and(|id| self.is_taken(id));
         self.machine.receive(&said.text(), self.now, &mut self.out);
         let earlier = self.calls.len();
         let heard = self.hear();
         assert!(!taken || heard.started == 0, "two calls have one id");
         for call in &mut self.calls[earlier..] {
-            call.batched = matches!(said, Said::Batch(_));
+            call.batched = matches!(said, ClientLine::Batch(_));
             call.id = said.id();
             call.is_initialize =
-                matches!(said, Said::Request { method, .. } if method == "initialize");
+                matches!(said, ClientLine::Request { method, .. } if method == "initialize");
         }
         assert!(!heard.broke_handshake, "a client must not cancel the handshake");
         self.forgive(heard.cancelled);
         match said {
-            Said::Batch(elements) if heard.batches > 0 || !heard.answers.contains(&None) => {
+            ClientLine::Batch(elements) if heard.batches > 0 || !heard.answers.contains(&None) => {
                 elements.iter().for_each(|element| self.account_for(element));
             }
             // The batch is refused as a whole.
-            Said::Batch(_) => assert_eq!((heard.answers.len(), heard.started), (1, 0)),
+            ClientLine::Batch(_) => assert_eq!((heard.answers.len(), heard.started), (1, 0)),
             single => self.check_single(single, &heard),
         }
         heard
     }
 
-    fn check_single(&mut self, said: &Said, heard: &Heard) {
+    fn check_single(&mut self, said: &ClientLine, heard: &StepOutput) {
         self.account_for(said);
         let answers = heard.answers.len();
         match said {
-            Said::Request { id, .. } if self.dialect.id(id).is_ok() => {
+            ClientLine::Request { id, .. } if self.dialect.parse_id(id).is_ok() => {
                 assert_eq!(answers + heard.started, 1, "a request is answered or started");
                 assert!(heard.answers.iter().all(|answer| answer.as_deref() == Some(*id)));
             }
-            Said::Notification { .. } | Said::Cancel(_)
-                if self.dialect.missing_id == MissingId::Refuse =>
+            ClientLine::Notification { .. } | ClientLine::Cancel(_)
+                if self.dialect.missing_id == MissingIdPolicy::Refuse =>
             {
                 assert_eq!(heard.answers, [None]);
             }
             // What is cancelled may have been the last that a batch waited for.
-            Said::Cancel(_) => assert!(heard.started == 0 && (answers == 0 || heard.batches == 1)),
-            Said::Notification { .. } | Said::Answer { .. } => {
+            ClientLine::Cancel(_) => {
+                assert!(heard.started == 0 && (answers == 0 || heard.batches == 1))
+            }
+            ClientLine::Notification { .. } | ClientLine::Answer { .. } => {
                 assert_eq!(answers + heard.started, 0)
             }
             _ => assert!((answers <= 1 || heard.batches == 1) && heard.started == 0),
@@ -235,12 +237,12 @@ impl Watch {
     }
 
     /// A proper request is owed an answer, and a subscription that is cancelled, alone or in an array, no more.
-    fn account_for(&mut self, said: &Said) {
+    fn account_for(&mut self, said: &ClientLine) {
         match said {
-            Said::Request { id, .. } if self.dialect.id(id).is_ok() => {
+            ClientLine::Request { id, .. } if self.dialect.parse_id(id).is_ok() => {
                 *self.owed.entry((*id).to_owned()).or_default() += 1;
             }
-            Said::Cancel(id) => self.end_listener(id),
+            ClientLine::Cancel(id) => self.end_listener(id),
             _ => {}
         }
     }
@@ -252,7 +254,7 @@ impl Watch {
 
     /// Whether a request or subscription with this id is open.
     fn is_taken(&self, id: &str) -> bool {
-        let same = |own: &str| match (self.dialect.id(own), self.dialect.id(id)) {
+        let same = |own: &str| match (self.dialect.parse_id(own), self.dialect.parse_id(id)) {
             (Ok(own), Ok(id)) => own == id,
             _ => false,
         };
@@ -260,7 +262,7 @@ impl Watch {
     }
 
     fn end_listener(&mut self, id: &str) {
-        let same = |call: &&mut Known| {
+        let same = |call: &&mut StartedCall| {
             call.listening && call.id.is_some_and(|own| Id::parse(own) == Id::parse(id))
         };
         if let Some(call) = self.calls.iter_mut().find(same) {
@@ -269,14 +271,16 @@ impl Watch {
         }
     }
 
-    fn finish(&mut self, at: usize, outcome: &Outcome) -> Heard {
-        let Some(call) = self.known(at) else { return Heard::default() };
+    fn finish(&mut self, at: usize, outcome: &Outcome) -> StepOutput {
+        let Some(call) = self.known(at) else { return StepOutput::default() };
         let (key, was_running, batched) = (call.key, call.running, call.batched);
         let id = call.id.map(str::to_owned);
         call.running = false;
         // A subscription that opens is more interesting than one that fails.
-        let opens =
-            Outcome::Complete(Payload::Listening(Filter { tools: true, ..Filter::default() }));
+        let opens = Outcome::Complete(Payload::Listening(SubscriptionFilter {
+            tools: true,
+            ..SubscriptionFilter::default()
+        }));
         let outcome = match outcome {
             Outcome::Complete(_) if call.is_listen => &opens,
             other => other,
@@ -297,8 +301,8 @@ impl Watch {
     }
 
     /// Reads all frames and actions, and keeps the accounts.
-    fn hear(&mut self) -> Heard {
-        let mut heard = Heard::default();
+    fn hear(&mut self) -> StepOutput {
+        let mut heard = StepOutput::default();
         let bytes = self.out.take_bytes();
         if let Some((last, lines)) = bytes.split_last() {
             assert_eq!(*last, b'\n');
@@ -310,11 +314,11 @@ impl Watch {
         heard
     }
 
-    fn hear_action(&mut self, action: Action, heard: &mut Heard) {
+    fn hear_action(&mut self, action: Action, heard: &mut StepOutput) {
         match action {
             Action::Start(call) => {
                 heard.started += 1;
-                self.calls.push(Known::of(&call));
+                self.calls.push(StartedCall::of(&call));
             }
             Action::Cancel(key, _) => {
                 heard.cancelled += 1;
@@ -324,12 +328,14 @@ impl Watch {
                 heard.broke_handshake |= call.is_initialize;
                 call.running = false;
             }
-            Action::Answer(..) | Action::Release(_) | Action::RootsChanged | Action::Observe(_) => {
-            }
+            Action::InputResponse(..)
+            | Action::ReleaseSubscriptions(_)
+            | Action::RootsChanged
+            | Action::Observe(_) => {}
         }
     }
 
-    fn hear_frame(&mut self, frame: &[u8], heard: &mut Heard) {
+    fn hear_frame(&mut self, frame: &[u8], heard: &mut StepOutput) {
         assert!(!frame.contains(&b'\r'));
         let text = std::str::from_utf8(frame).expect("UTF-8");
         match serde_json::from_str::<Vec<&RawValue>>(text) {
@@ -342,7 +348,7 @@ impl Watch {
         }
     }
 
-    fn hear_message(&mut self, text: &str, heard: &mut Heard) {
+    fn hear_message(&mut self, text: &str, heard: &mut StepOutput) {
         let message: Value = serde_json::from_str(text).expect("valid JSON");
         assert_eq!(message["jsonrpc"], "2.0");
         let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
@@ -372,7 +378,7 @@ impl Watch {
     }
 }
 
-impl Known {
+impl StartedCall {
     fn of(call: &Call) -> Self {
         Self {
             key: call.key,
@@ -382,7 +388,7 @@ impl Known {
             batched: false,
             is_listen: matches!(call.operation, Operation::Listen(_)),
             is_initialize: false,
-            asks_inline: call.caller.rules.asking == Asking::Inline,
+            asks_inline: call.caller.rules.input_request_style == InputRequestStyle::Inline,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Tools that ask the client once: the model, the person, or for a page to be visited.
 
 use creole::ask::{ElicitAction, Elicited, form, page, sample};
-use creole::proto::model::Question;
-use creole::proto::revision::Asking;
+use creole::proto::model::InputRequest;
+use creole::proto::revision::InputRequestStyle;
 use creole::proto::wire::Raw;
 use creole::{Context, Tool, ToolError};
 use serde::Deserialize;
@@ -140,12 +140,15 @@ async fn elicitation(given: Elicitation, context: Context) -> Result<String, Too
 
 async fn defaults(_: Value, context: Context) -> Result<String, ToolError> {
     let question =
-        form("Please review and update the form fields with defaults", &Raw::written(DEFAULTS));
+        form("Please review and update the form fields with defaults", &Raw::from_static(DEFAULTS));
     completed(&context, question)
 }
 
 async fn choices(_: Value, context: Context) -> Result<String, ToolError> {
-    completed(&context, form("Please select options from the enum fields", &Raw::written(CHOICES)))
+    completed(
+        &context,
+        form("Please select options from the enum fields", &Raw::from_static(CHOICES)),
+    )
 }
 
 async fn url(_: Value, context: Context) -> Result<String, ToolError> {
@@ -155,13 +158,15 @@ async fn url(_: Value, context: Context) -> Result<String, ToolError> {
 /// Asks without a look at what the client offered, where it is the client that refuses: so do many servers.
 async fn needs_sampling(_: Value, context: Context) -> Result<String, ToolError> {
     let question = sample("Say hello", 100);
-    let answer = match context.caller().rules.asking {
-        Asking::Inline if !context.is_task() => {
+    let answer = match context.caller().rules.input_request_style {
+        InputRequestStyle::Inline if !context.is_task() => {
             let answer = context.ask(question).await.map_err(ToolError::failed)?;
             serde_json::from_str(answer.as_str())
                 .map_err(|error| ToolError::failed(error.to_string()))?
         }
-        Asking::Inline | Asking::Reentrant => context.sample("response", question)?,
+        InputRequestStyle::Inline | InputRequestStyle::MultiRoundTrip => {
+            context.sample("response", question)?
+        }
     };
     Ok(format!("LLM response: {}", answer.text()))
 }
@@ -176,7 +181,7 @@ async fn streaming(_: Value, context: Context) -> Result<String, ToolError> {
     completed(&context, form("What is your name?", &schema))
 }
 
-fn completed(context: &Context, question: Question) -> Result<String, ToolError> {
+fn completed(context: &Context, question: InputRequest) -> Result<String, ToolError> {
     let answer = context.elicit("response", question)?;
     Ok(format!("Elicitation completed: {}", told(&answer)))
 }

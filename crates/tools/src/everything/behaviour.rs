@@ -49,7 +49,7 @@ pub(super) fn tools() -> Vec<Tool> {
         tool("test_panic", "Panics, always", NO_ARGUMENTS, panic).read_only(),
         tool("test_structured", "Returns data", NO_ARGUMENTS, structured)
             .read_only()
-            .output_schema(Raw::written(WEATHER)),
+            .output_schema(Raw::from_static(WEATHER)),
         tool("test_structured_list", "Returns a list of data", NO_ARGUMENTS, structured_list)
             .read_only()
             .output_schema(weathers()),

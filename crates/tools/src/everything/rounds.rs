@@ -1,7 +1,7 @@
 //! Tools that need answers before they can go on, in one round or several (SEP-2322).
 
 use creole::ask::{form, sample};
-use creole::proto::model::{Ask, Question};
+use creole::proto::model::{InputRequest, KeyedInputRequest};
 use creole::{Context, Tool, ToolError};
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 /// A form of one text.
-pub(super) fn text_form(message: &str, field: &str) -> Question {
+pub(super) fn text_form(message: &str, field: &str) -> InputRequest {
     let schema = json!({
         "type": "object",
         "properties": {field: {"type": "string"}},
@@ -67,19 +67,19 @@ pub(super) fn text_form(message: &str, field: &str) -> Question {
     form(message, &schema)
 }
 
-fn name_form() -> Question {
+fn name_form() -> InputRequest {
     text_form("What is your name?", "name")
 }
 
-fn ask(key: &str, question: Question) -> Ask {
-    Ask { key: key.to_owned(), question }
+fn ask(key: &str, question: InputRequest) -> KeyedInputRequest {
+    KeyedInputRequest { key: key.to_owned(), question }
 }
 
 /// A text that a person filled in, or what stands for one who did not.
 fn filled_in(
     context: &Context,
     key: &str,
-    question: Question,
+    question: InputRequest,
     field: &str,
 ) -> Result<String, ToolError> {
     let answer = context.elicit(key, question)?;
@@ -118,7 +118,7 @@ async fn multiple(_: Value, context: Context) -> Result<String, ToolError> {
     context.ask_all(vec![
         ask("user_name", name_form()),
         ask("greeting", greeting.clone()),
-        ask("client_roots", Question::Roots),
+        ask("client_roots", InputRequest::Roots),
     ])?;
     let name = filled_in(&context, "user_name", name_form(), "name")?;
     let greeting = context.sample("greeting", greeting)?.text();
@@ -139,10 +139,10 @@ async fn capable(_: Value, context: Context) -> Result<String, ToolError> {
     let questions = [
         ask("user_name", name_form()),
         ask("greeting", sample("Generate a greeting", 50)),
-        ask("client_roots", Question::Roots),
+        ask("client_roots", InputRequest::Roots),
     ];
     let asks: Vec<_> =
-        questions.into_iter().filter(|ask| ask.question.is_allowed(client)).collect();
+        questions.into_iter().filter(|ask| ask.question.is_allowed_by(client)).collect();
     let count = asks.len();
     context.ask_all(asks)?;
     Ok(format!("The client can be asked in {count} ways"))

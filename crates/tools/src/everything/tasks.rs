@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use creole::ask::{ElicitAction, Elicited, form};
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::{Ask, Question};
+use creole::proto::model::{InputRequest, KeyedInputRequest};
 use creole::{Context, TaskSupport, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ async fn confirm_delete(file: File, context: Context) -> Result<String, ToolErro
 async fn multi_input(_: Value, context: Context) -> Result<String, ToolError> {
     let name = || text_form("What is your name?", "name");
     let confirm = || yes_or_no("Go on?");
-    let ask = |key: &str, question| Ask { key: key.to_owned(), question };
+    let ask = |key: &str, question| KeyedInputRequest { key: key.to_owned(), question };
     context.ask_all(vec![ask("name", name()), ask("confirm", confirm())])?;
     let named = context.elicit("name", name())?;
     let confirmed = is_yes(&context.elicit("confirm", confirm())?);
@@ -123,7 +123,7 @@ async fn asks_first(_: Value, context: Context) -> Result<String, ToolError> {
     Ok(format!("Hello, {name}, from a task!"))
 }
 
-fn yes_or_no(message: &str) -> Question {
+fn yes_or_no(message: &str) -> InputRequest {
     let schema = json!({
         "type": "object",
         "properties": {"confirm": {"type": "boolean"}},

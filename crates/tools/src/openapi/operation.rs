@@ -240,7 +240,7 @@ fn announced<'a>(schemas: &mut Schemas<'a>, arguments: &[Argument<'a>]) -> Resul
         properties.insert(argument.name.clone(), schema);
     }
     let required = arguments.iter().filter(|it| it.required).map(|it| it.name.as_str());
-    Ok(Raw::of(&json!({
+    Ok(Raw::from_value(&json!({
         "type": "object",
         "properties": properties,
         "required": required.collect::<Vec<_>>(),

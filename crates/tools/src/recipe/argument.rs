@@ -52,7 +52,7 @@ impl Argument {
 /// The schema of all arguments together; nothing else is taken.
 pub(crate) fn schema(arguments: &[Argument]) -> Raw {
     let required = arguments.iter().filter(|it| it.required).map(|it| it.name.as_str());
-    Raw::of(&Schema {
+    Raw::from_value(&Schema {
         kind: "object",
         properties: Properties(arguments),
         required: required.collect(),

@@ -54,7 +54,7 @@ pub(super) fn data(value: &Ordered, output: Option<&Schema>) -> Result<ToolResul
         let what = format!("what came back does not fit the tool's output schema{what}");
         return Err(ToolError::failed(what));
     }
-    Ok(ToolResult::structured(Raw::of(value)))
+    Ok(ToolResult::structured(Raw::from_value(value)))
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, ToolError> {

@@ -51,7 +51,7 @@ pub(super) async fn call(
 /// What callers are told of a script that threw. Its mistakes are told with their place, for whoever runs the server.
 fn failed(script: &Script, thrown: &Thrown) -> ToolError {
     let what = script.blame(thrown);
-    match thrown.kind.as_deref().and_then(FaultKind::named) {
+    match thrown.kind.as_deref().and_then(FaultKind::from_name) {
         Some(kind) if thrown.is_meant() => ToolError::Fault(Box::new(Fault::new(kind, what))),
         _ => ToolError::failed(what),
     }

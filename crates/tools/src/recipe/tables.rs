@@ -84,9 +84,9 @@ impl TablesRecipe {
         };
         let found = found.map_err(|trouble| trouble.told(self.database.name()))?;
         let Some(found) = found else {
-            let fault = Fault::new(FaultKind::ResourceNotFound, "").about(uri);
+            let fault = Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri);
             return Err(ToolError::Fault(Box::new(
-                fault.with_data(Raw::of(&json!({ "uri": uri }))),
+                fault.with_data(Raw::from_value(&json!({ "uri": uri }))),
             )));
         };
         let next = format!("{}/{}", self.uri(table), page.saturating_add(1));

@@ -135,7 +135,7 @@ impl ToolRecipe {
             tool = tool.title(title);
         }
         if let Some(schema) = &self.output {
-            tool = tool.output_schema(Raw::of(schema));
+            tool = tool.output_schema(Raw::from_value(schema));
         }
         Ok(match self.hints == Hints::default() {
             true => tool,

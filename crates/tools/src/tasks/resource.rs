@@ -36,8 +36,8 @@ async fn read(store: &Store, uri: &str, variables: &Variables) -> Result<Vec<Con
     match store.task(id).await? {
         Some(task) => Ok(vec![Contents::text(uri, MIME_TYPE, task.json())]),
         None => {
-            let fault = Fault::new(FaultKind::ResourceNotFound, "").about(uri);
-            Err(ToolError::Fault(Box::new(fault.with_data(Raw::of(&json!({"uri": uri}))))))
+            let fault = Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri);
+            Err(ToolError::Fault(Box::new(fault.with_data(Raw::from_value(&json!({"uri": uri}))))))
         }
     }
 }

@@ -2,7 +2,7 @@
 //! two, and never of their versions.
 
 use creole::proto::model::ServerCapabilities;
-use creole::proto::revision::{Elicitation, Revision, Rules, Structured, Tasks};
+use creole::proto::revision::{ElicitationSupport, Revision, Rules, StructuredContent, TaskModel};
 
 /// What becomes of something on its way to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(super) fn clients() -> impl Iterator<Item = &'static Rules> {
 
 /// How questions of the server reach the client.
 fn asking(server: &Rules, client: &Rules) -> Verdict {
-    match server.asking == client.asking {
+    match server.input_request_style == client.input_request_style {
         true => SAME,
         false => (
             Fate::Translated,
@@ -88,11 +88,14 @@ fn asking(server: &Rules, client: &Rules) -> Verdict {
 
 fn elicitation(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
     let pages = |rules: &Rules| {
-        matches!(rules.elicitation, Elicitation::FormAndNamedUrl | Elicitation::FormAndUrl)
+        matches!(
+            rules.elicitation,
+            ElicitationSupport::FormAndNamedUrl | ElicitationSupport::FormAndUrl
+        )
     };
     match (server.elicitation, client.elicitation) {
-        (Elicitation::Absent, _) => ABSENT,
-        (_, Elicitation::Absent) => {
+        (ElicitationSupport::Absent, _) => ABSENT,
+        (_, ElicitationSupport::Absent) => {
             (Fate::Refused, "the client shows no forms, and the server is told so")
         }
         _ if pages(server) && !pages(client) => {
@@ -115,10 +118,12 @@ fn roots(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
 }
 
 fn structured(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
-    match (server.structured, client.structured) {
-        (Structured::Absent, _) => ABSENT,
-        (_, Structured::Absent) => (Fate::Degraded, "the data arrives as text, without a schema"),
-        (Structured::Any, Structured::Object) => {
+    match (server.structured_content, client.structured_content) {
+        (StructuredContent::Absent, _) => ABSENT,
+        (_, StructuredContent::Absent) => {
+            (Fate::Degraded, "the data arrives as text, without a schema")
+        }
+        (StructuredContent::Any, StructuredContent::Object) => {
             (Fate::Translated, "what is no object is wrapped in one")
         }
         _ => SAME,
@@ -144,8 +149,8 @@ fn links(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
 fn tasks(server: &Rules, client: &Rules, can: &ServerCapabilities) -> Verdict {
     match (server.tasks, client.tasks) {
         _ if !can.tasks => ABSENT,
-        (Tasks::Absent, _) => ABSENT,
-        (_, Tasks::Absent) => (Fate::Degraded, "the call waits until the task is over"),
+        (TaskModel::Absent, _) => ABSENT,
+        (_, TaskModel::Absent) => (Fate::Degraded, "the call waits until the task is over"),
         (ours, theirs) if ours == theirs => SAME,
         _ => (Fate::Translated, "tasks of the core become those of the extension and back"),
     }

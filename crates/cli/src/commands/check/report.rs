@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use creole::client::{Client, Found, Way};
-use creole::proto::client::Greeting;
+use creole::proto::client::NegotiationResult;
 use creole::proto::model::ServerCapabilities;
 use creole::proto::revision::Era;
 use serde_json::{Map, Value, json};
@@ -70,15 +70,15 @@ impl Report {
     pub(super) fn new(client: &Client, reach: Reach, is_told: bool, lists: &Lists) -> Self {
         let connection = client.connection();
         let greeting = connection.greeting();
-        let (rules, card) = (greeting.rules, &greeting.card);
+        let (rules, card) = (greeting.rules, &greeting.server_info);
         let counts = KINDS.iter().filter_map(|(name, kind)| {
             let (_, items) = lists.listed.iter().find(|(listed, _)| listed == kind)?;
             Some((*name, items.len()))
         });
         let identity = greeting.identity.as_ref().and_then(|identity| identity.decode().ok());
-        let versions = match greeting.supported.is_empty() {
+        let versions = match greeting.supported_versions.is_empty() {
             true => vec![greeting.version.clone()],
-            false => greeting.supported.clone(),
+            false => greeting.supported_versions.clone(),
         };
         Self {
             identity: identity.unwrap_or(Value::Null),
@@ -286,7 +286,7 @@ fn transport(reach: Reach, found: Found) -> &'static str {
 }
 
 /// The dialect that the server speaks, or whether something about it is not as the specification says.
-fn dialect(taken: &str, greeting: &Greeting) -> String {
+fn dialect(taken: &str, greeting: &NegotiationResult) -> String {
     let capabilities: Value = greeting.capabilities.decode().unwrap_or(Value::Null);
     let is_boolean =
         capabilities.as_object().is_some_and(|all| all.values().any(Value::is_boolean));

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Weak;
 use std::task::{Context, Poll, ready};
 
-use creole_proto::http::head::SESSION;
+use creole_proto::http::mcp_headers::SESSION_ID_HEADER;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::Body as _;
@@ -43,7 +43,7 @@ impl Head {
             let is = |known: &str| name.eq_ignore_ascii_case(known);
             if is(CONTENT_TYPE.as_str()) {
                 kind = kind.or_else(|| Some(Kind::of(value)));
-            } else if is(SESSION) {
+            } else if is(SESSION_ID_HEADER) {
                 session = session.or_else(|| HeaderValue::from_bytes(value).ok());
             } else if is(RETRY_AFTER.as_str()) {
                 let seconds =

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole_proto::client::{CallKey, Dropped};
+use creole_proto::client::{CallKey, DropReason};
 use creole_proto::fault::Fault;
 use creole_proto::revision::Era;
 use http::{HeaderValue, Method, StatusCode};
@@ -232,7 +232,7 @@ pub(super) async fn take(inner: &Arc<Inner>, call: Option<CallKey>, body: Body, 
                 return inner.inbox.failed(call, fault::no_room(inner.target.name()));
             }
             (Err(Missed::NoRoom), None) => {
-                return inner.inbox.dropped(&[], Dropped::NoMemory);
+                return inner.inbox.dropped(&[], DropReason::NoMemory);
             }
             (Err(Missed::Garbled), call) => {
                 inner.inbox.garbled(call);

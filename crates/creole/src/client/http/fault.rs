@@ -131,12 +131,12 @@ pub(super) fn refused(target: &Target, head: &Head) -> Fault {
         detail.push_str(&format!("; try again in {seconds} s"));
     }
     let fault = Fault::new(FaultKind::BackendUnavailable, detail);
-    fault.about(name).with_data(Raw::of(&data))
+    fault.with_subject(name).with_data(Raw::from_value(&data))
 }
 
 /// The status that a fault was made of.
 pub(in crate::client) fn status_of(fault: &Fault) -> Option<u16> {
-    fault.data.as_ref()?.object()?.get("status")?.parse().ok()
+    fault.data.as_ref()?.as_object()?.get("status")?.parse().ok()
 }
 
 /// The stream of a call broke off before its answer; whether the call was carried out is not known.

@@ -1,6 +1,8 @@
 //! The headers of a request to a server.
 
-use creole_proto::http::head::{LAST_EVENT, SESSION, VERSION};
+use creole_proto::http::mcp_headers::{
+    LAST_EVENT_ID_HEADER, PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER,
+};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 
@@ -11,9 +13,9 @@ const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// The names of headers that the protocol has.
-pub(super) const SESSION_NAME: HeaderName = HeaderName::from_static(SESSION);
-pub(super) const VERSION_NAME: HeaderName = HeaderName::from_static(VERSION);
-pub(super) const LAST_EVENT_NAME: HeaderName = HeaderName::from_static(LAST_EVENT);
+pub(super) const SESSION_NAME: HeaderName = HeaderName::from_static(SESSION_ID_HEADER);
+pub(super) const VERSION_NAME: HeaderName = HeaderName::from_static(PROTOCOL_VERSION_HEADER);
+pub(super) const LAST_EVENT_NAME: HeaderName = HeaderName::from_static(LAST_EVENT_ID_HEADER);
 
 /// What every POST has.
 pub(super) fn posting() -> Headers {

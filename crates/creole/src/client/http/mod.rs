@@ -29,8 +29,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use creole_proto::client::{CallKey, Greeting, Outgoing, Sending};
-use creole_proto::http::request::Header;
+use creole_proto::client::{CallKey, FrameKind, NegotiationResult, OutgoingFrame};
+use creole_proto::http::request_headers::HeaderField;
 use creole_proto::revision::{Era, Rules};
 use http::{HeaderValue, Method};
 use tokio::runtime::Handle;
@@ -159,7 +159,7 @@ impl Inner {
     }
 
     /// A request that carries a frame, with headers that repeat what is in it.
-    fn post(&self, state: &mut State, frame: &[u8], headers: Vec<Header>) -> Request {
+    fn post(&self, state: &mut State, frame: &[u8], headers: Vec<HeaderField>) -> Request {
         let State { session, posting, .. } = state;
         let start = match posting {
             Some((of, start)) if of == session => start,
@@ -190,7 +190,7 @@ impl State {
 }
 
 impl Link for HttpLink {
-    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>) -> Option<Carrier> {
+    fn send(&self, frame: OutgoingFrame<'_>, headers: Vec<HeaderField>) -> Option<Carrier> {
         let inner = &self.inner;
         let mut state = inner.lock();
         if state.is_closed {
@@ -198,18 +198,18 @@ impl Link for HttpLink {
         }
         let request = inner.post(&mut state, frame.text, headers);
         let is_stateless = state.agreed.is_some_and(|rules| rules.era == Era::Stateless);
-        match frame.sending {
-            Sending::Request(call) => {
+        match frame.kind {
+            FrameKind::Request(call) => {
                 let (before, _) = state.order(false);
                 return Some(Box::pin(exchange::call(Arc::clone(inner), call, request, before)));
             }
             // There, whoever closes the stream has said it.
-            Sending::Notification { about: Some(_) } if is_stateless => {}
-            Sending::Notification { about } => {
+            FrameKind::Notification { about: Some(_) } if is_stateless => {}
+            FrameKind::Notification { about } => {
                 let order = state.order(about.is_none());
                 tokio::spawn(exchange::tell(Arc::clone(inner), request, order));
             }
-            Sending::Response => {
+            FrameKind::Response => {
                 tokio::spawn(exchange::tell(Arc::clone(inner), request, (None, None)));
             }
         }
@@ -220,7 +220,7 @@ impl Link for HttpLink {
         true
     }
 
-    fn opened(&self, greeting: &Greeting) {
+    fn opened(&self, greeting: &NegotiationResult) {
         let mut state = self.inner.lock();
         state.agreed = Some(greeting.rules);
         if greeting.rules.era == Era::Stateless {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use creole_proto::client::{CallKey, Dropped, Outgoing, Sending};
+use creole_proto::client::{CallKey, DropReason, FrameKind, OutgoingFrame};
 use creole_proto::fault::Fault;
-use creole_proto::http::request::Header;
+use creole_proto::http::request_headers::HeaderField;
 use http::Method;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -62,9 +62,9 @@ struct Message {
 }
 
 impl Link for OldSseLink {
-    fn send(&self, frame: Outgoing<'_>, _: Vec<Header>) -> Option<Carrier> {
-        let call = match frame.sending {
-            Sending::Request(call) => Some(call),
+    fn send(&self, frame: OutgoingFrame<'_>, _: Vec<HeaderField>) -> Option<Carrier> {
+        let call = match frame.kind {
+            FrameKind::Request(call) => Some(call),
             _ => None,
         };
         let message = Message { call, body: Bytes::copy_from_slice(frame.text) };
@@ -162,8 +162,8 @@ async fn read(events: &mut Events, inbox: &Inbox) {
             Err(missed) => {
                 // The stream is that of all calls, and nothing of the event is left to tell whose answer it was.
                 let why = match missed {
-                    Missed::NoRoom => Dropped::NoMemory,
-                    Missed::Garbled => Dropped::TooLong,
+                    Missed::NoRoom => DropReason::NoMemory,
+                    Missed::Garbled => DropReason::TooLong,
                 };
                 inbox.dropped(&[], why);
                 inbox.dropped_end(&[]);

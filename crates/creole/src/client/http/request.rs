@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use creole_proto::http::request::Header;
+use creole_proto::http::request_headers::HeaderField;
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Uri};
@@ -85,7 +85,7 @@ impl Start {
     }
 
     /// A request that begins like this.
-    pub(super) fn request(self: &Arc<Self>, repeated: Vec<Header>, body: Bytes) -> Request {
+    pub(super) fn request(self: &Arc<Self>, repeated: Vec<HeaderField>, body: Bytes) -> Request {
         Request { start: Arc::clone(self), authorization: None, repeated, body }
     }
 }
@@ -97,7 +97,7 @@ pub(super) struct Request {
     /// What is shown, where the start says nothing of it.
     authorization: Option<HeaderValue>,
     /// What the protocol repeats in headers.
-    repeated: Vec<Header>,
+    repeated: Vec<HeaderField>,
     /// All of it, or nothing.
     pub(super) body: Bytes,
 }
@@ -161,7 +161,7 @@ impl Request {
 }
 
 /// Whether a header has a name and a value that a header may have; those that are constants do.
-fn can_be_sent((name, value): &Header) -> bool {
+fn can_be_sent((name, value): &HeaderField) -> bool {
     let is_name = match name {
         Cow::Borrowed(_) => true,
         Cow::Owned(name) => name.parse::<HeaderName>().is_ok(),

@@ -5,9 +5,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use creole_proto::client::{CallKey, Outgoing, Sending};
+use creole_proto::client::{CallKey, FrameKind, OutgoingFrame};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::request::Header;
+use creole_proto::http::request_headers::HeaderField;
 use creole_proto::revision::Rules;
 use http::HeaderValue;
 use serde_json::json;
@@ -66,15 +66,15 @@ struct ResumedLink {
 }
 
 impl Link for ResumedLink {
-    fn send(&self, frame: Outgoing<'_>, headers: Vec<Header>) -> Option<Carrier> {
-        match frame.sending {
-            Sending::Request(call) if !self.greeted.swap(true, Ordering::AcqRel) => {
+    fn send(&self, frame: OutgoingFrame<'_>, headers: Vec<HeaderField>) -> Option<Carrier> {
+        match frame.kind {
+            FrameKind::Request(call) if !self.greeted.swap(true, Ordering::AcqRel) => {
                 self.greet(call);
             }
-            Sending::Request(call) => self.go_on(call),
+            FrameKind::Request(call) => self.go_on(call),
             // The session has begun long ago.
-            Sending::Notification { .. } if is_initialized(frame.text) => {}
-            Sending::Notification { .. } | Sending::Response => {
+            FrameKind::Notification { .. } if is_initialized(frame.text) => {}
+            FrameKind::Notification { .. } | FrameKind::Response => {
                 let request = self.inner.post(&mut self.inner.lock(), frame.text, headers);
                 tokio::spawn(exchange::tell(Arc::clone(&self.inner), request, (None, None)));
             }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole_proto::framing::sse::{Event, SseDecoder};
+use creole_proto::framing::sse::{SseDecoder, SseEvent};
 use http_body::{Frame, SizeHint};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -193,7 +193,7 @@ impl Events {
     }
 
     /// The next event, or why one was dropped; nothing at the end, of whatever kind it is. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Result<Event, Missed>> {
+    pub(super) async fn next(&mut self) -> Option<Result<SseEvent, Missed>> {
         loop {
             let mut rest = &self.chunk[self.taken..];
             let event = self.decoder.next(&mut rest);
@@ -204,7 +204,9 @@ impl Events {
             if self.is_over {
                 return None;
             }
-            if let Err(NoRoom) = self.room.fit(self.chunk.capacity() + self.decoder.buffered()) {
+            if let Err(NoRoom) =
+                self.room.fit(self.chunk.capacity() + self.decoder.buffered_bytes())
+            {
                 self.is_over = true;
                 return Some(Err(Missed::NoRoom));
             }

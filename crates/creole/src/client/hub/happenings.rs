@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use creole_proto::client::{CallKey, Happening, Outgoing, Refusal, Sending};
+use creole_proto::client::{CallKey, ClientEvent, FrameKind, InputRequestError, OutgoingFrame};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::request::Header;
 use creole_proto::http::request_headers;
-use creole_proto::op::Outcome;
+use creole_proto::http::request_headers::HeaderField;
+use creole_proto::monotonic_map::MonotonicMap;
+use creole_proto::operation::Outcome;
 use creole_proto::revision::Rules;
-use creole_proto::rising::Rising;
 use creole_proto::wire::Raw;
 use serde_json::json;
 
@@ -33,7 +33,9 @@ impl Hub {
         for asked in later.asked {
             match &self.on_question {
                 Some(on_question) => on_question(asked),
-                None => asked.reply.answer(Err(Refusal::unsupported("nobody here can be asked"))),
+                None => asked
+                    .reply
+                    .answer(Err(InputRequestError::unsupported("nobody here can be asked"))),
             }
         }
         if later.is_too_noisy {
@@ -44,7 +46,7 @@ impl Hub {
 
     pub(super) fn obey(&self, state: &mut State, now: Duration) -> Later {
         let mut later = Later::default();
-        while let Some(happening) = state.outbox.next_happening() {
+        while let Some(happening) = state.outbox.next_event() {
             self.take(state, happening, &mut later);
         }
         // What is sent can bring the next deadline forward: a request its own one, the rest and the opening any.
@@ -52,18 +54,18 @@ impl Hub {
         if let Some(link) = self.link.get() {
             let State { machine, outbox, calls, turns, .. } = state;
             for frame in outbox.frames() {
-                match frame.sending {
-                    Sending::Request(call) => {
+                match frame.kind {
+                    FrameKind::Request(call) => {
                         soonest = soonest.into_iter().chain(machine.deadline_of(call)).min();
                     }
-                    Sending::Notification { .. } | Sending::Response => is_any = true,
+                    FrameKind::Notification { .. } | FrameKind::Response => is_any = true,
                 }
                 let headers = match link.has_headers() {
                     true => headers(&frame, calls, machine.rules()),
                     false => Vec::new(),
                 };
                 if let Some(carrier) = link.send(frame, headers) {
-                    leave(carrier, frame.sending, calls, turns);
+                    leave(carrier, frame.kind, calls, turns);
                 }
             }
         }
@@ -72,56 +74,56 @@ impl Hub {
         if deadline.is_some_and(|due| state.armed.is_none_or(|armed| due < armed)) {
             self.sooner.notify_one();
         }
-        later.is_too_noisy = state.noise.note(state.machine.noise(), now);
+        later.is_too_noisy = state.noise.note(state.machine.violation_count(), now);
         later
     }
 
-    fn take(&self, state: &mut State, happening: Happening, later: &mut Later) {
+    fn take(&self, state: &mut State, happening: ClientEvent, later: &mut Later) {
         match happening {
-            Happening::Opened(greeting) => {
+            ClientEvent::Opened(greeting) => {
                 if let Some(link) = self.link.get() {
                     link.opened(&greeting);
                 }
                 self.opened.send_replace(Some(Ok(Arc::new(greeting))));
             }
-            Happening::Refused(fault) => {
+            ClientEvent::OpenFailed(fault) => {
                 self.opened.send_replace(Some(Err(fault)));
             }
-            Happening::Done(call, outcome) => self.done(state, call, outcome),
-            Happening::Event(call, event) => {
+            ClientEvent::CallDone(call, outcome) => self.done(state, call, outcome),
+            ClientEvent::CallEvent(call, event) => {
                 if let Some(desk) = state.calls.get_mut(call) {
                     // A caller that does not listen misses some of it.
                     let _ = desk.tell(News::Event(event));
                 }
             }
-            Happening::Asked { call, question, what, task } => {
+            ClientEvent::InputRequested { call, key: question, request: what, task } => {
                 let reply = Reply { key: question, hub: self.own.clone(), is_owed: true };
                 self.asked(state, call, Asked { question: what, task, reply }, later);
             }
-            Happening::NotOffered { call, what } => {
+            ClientEvent::InputNotOffered { call, request: what } => {
                 if let Some(desk) = call.and_then(|call| state.calls.get_mut(call)) {
                     let _ = desk.tell(News::NotOffered(what));
                 }
             }
-            Happening::Withdrawn(question) => {
+            ClientEvent::InputWithdrawn(question) => {
                 let owner = state.questions.remove(&question);
                 if let Some(desk) = owner.and_then(|call| state.calls.get_mut(call)) {
                     let _ = desk.tell(News::Withdrawn(question));
                 }
             }
             // Nobody may be listening.
-            Happening::Logged(event) => match &self.on_log {
+            ClientEvent::UnattributedLog(event) => match &self.on_log {
                 Some(on_log) => on_log(event),
                 None => _ = self.notices.send(Notice::Logged(event)),
             },
-            Happening::Visited(id) => _ = self.notices.send(Notice::Visited(id)),
-            Happening::Changed { change, .. } => _ = self.notices.send(Notice::Changed(change)),
-            Happening::Ended(call, fault) => {
+            ClientEvent::ElicitationCompleted(id) => _ = self.notices.send(Notice::Visited(id)),
+            ClientEvent::Changed { change, .. } => _ = self.notices.send(Notice::Changed(change)),
+            ClientEvent::ListenerEnded(call, fault) => {
                 if let Some(desk) = state.calls.get_mut(call) {
                     desk.end(fault);
                 }
             }
-            Happening::Noise(noise) => {
+            ClientEvent::Violation(noise) => {
                 tracing::debug!(upstream = %self.name, "dropped: {noise}");
             }
         }
@@ -149,8 +151,8 @@ impl Hub {
             Outcome::Fail(fault) if fault.kind == FaultKind::Timeout => {
                 let detail = format!("`{}` did not answer in time", self.name);
                 let data = json!({"reason": "timeout", "upstream": &*self.name});
-                let fault = Fault::new(FaultKind::Timeout, detail).about(&self.name);
-                fault.with_data(Raw::of(&data)).into()
+                let fault = Fault::new(FaultKind::Timeout, detail).with_subject(&self.name);
+                fault.with_data(Raw::from_value(&data)).into()
             }
             other => other,
         }
@@ -168,8 +170,9 @@ impl Hub {
             Err(News::Asked(mut asked)) => {
                 // Its drop would take the lock that is held.
                 asked.reply.is_owed = false;
-                let busy = Refusal { code: -32603, message: "too much is waiting".to_owned() };
-                state.machine.answer(key, Err(busy), &mut state.outbox);
+                let busy =
+                    InputRequestError { code: -32603, message: "too much is waiting".to_owned() };
+                state.machine.respond(key, Err(busy), &mut state.outbox);
             }
             Err(_) => {}
         }
@@ -177,8 +180,13 @@ impl Hub {
 }
 
 /// Leaves a request to whoever waits for its answer.
-fn leave(carrier: Carrier, sending: Sending, calls: &mut Rising<CallKey, Desk>, turns: &mut Turns) {
-    if let Sending::Request(call) = sending
+fn leave(
+    carrier: Carrier,
+    sending: FrameKind,
+    calls: &mut MonotonicMap<CallKey, Desk>,
+    turns: &mut Turns,
+) {
+    if let FrameKind::Request(call) = sending
         && let Some(desk) = calls.get_mut(call)
     {
         desk.carry(carrier, turns.are_taken);
@@ -192,9 +200,13 @@ fn leave(carrier: Carrier, sending: Sending, calls: &mut Rising<CallKey, Desk>, 
 }
 
 /// The headers of a frame.
-fn headers(frame: &Outgoing<'_>, calls: &mut Rising<CallKey, Desk>, rules: &Rules) -> Vec<Header> {
-    let desk = match frame.sending {
-        Sending::Request(call) => calls.get_mut(call),
+fn headers(
+    frame: &OutgoingFrame<'_>,
+    calls: &mut MonotonicMap<CallKey, Desk>,
+    rules: &Rules,
+) -> Vec<HeaderField> {
+    let desk = match frame.kind {
+        FrameKind::Request(call) => calls.get_mut(call),
         _ => None,
     };
     match desk {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use creole_proto::client::verdict::{Heard, Verdict, verdict};
-use creole_proto::client::{Happening, Machine, Outbox};
+use creole_proto::client::era_probe::{ProbeReply, ProbeVerdict, judge_reply};
+use creole_proto::client::{ClientEvent, Machine, Outbox};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::revision::Era;
 use creole_proto::wire::{self, Frame};
@@ -94,7 +94,7 @@ impl<'a> Talk<'a> {
         silence: Option<Duration>,
         stuck: Option<Duration>,
     ) -> Came {
-        let limit = self.terms.profile.limits.opening;
+        let limit = self.terms.profile.limits.handshake_timeout;
         let first = timeout(silence.unwrap_or(limit).min(limit), self.wait()).await;
         match first {
             Ok(Came::Refused(fault)) if is_absence(&fault) => return Came::Refused(fault),
@@ -217,7 +217,7 @@ impl<'a> Talk<'a> {
     /// A machine that has sent its opening request, and the request.
     fn machine(&self, era: Era, after: u64) -> (Machine, Vec<u8>) {
         let (profile, opening) = (Arc::clone(self.terms.profile), self.terms.opening(era));
-        let mut machine = Machine::new(profile, opening).after_number(after);
+        let mut machine = Machine::new(profile, opening).with_ids_after_number(after);
         let mut out = Outbox::default();
         machine.open(Duration::ZERO, &mut out);
         (machine, out.take_bytes())
@@ -286,10 +286,10 @@ impl<'a> Talk<'a> {
         let (mut machine, _) = self.machine(Era::Handshake, after);
         let mut out = Outbox::default();
         machine.receive(line, None, Duration::ZERO, &mut out);
-        while let Some(happening) = out.next_happening() {
+        while let Some(happening) = out.next_event() {
             match happening {
-                Happening::Opened(_) => return Some(Ok(())),
-                Happening::Refused(fault) => return Some(Err(Said::Refused(fault))),
+                ClientEvent::Opened(_) => return Some(Ok(())),
+                ClientEvent::OpenFailed(fault) => return Some(Err(Said::Refused(fault))),
                 _ => {}
             }
         }
@@ -299,7 +299,7 @@ impl<'a> Talk<'a> {
     /// What a line says about `server/discover`; nothing if it does not answer it. An error without an id does: there
     /// are servers that cannot even read the request.
     fn judge_discovery(&self, after: u64, line: &[u8]) -> Option<Result<(), Said>> {
-        let Ok(Frame::One(fields)) = wire::scan(line, &wire::Limits::default()) else {
+        let Ok(Frame::One(fields)) = wire::scan(line, &wire::ScanLimits::default()) else {
             return None;
         };
         let is_answer =
@@ -309,9 +309,9 @@ impl<'a> Talk<'a> {
         if !is_answer || !is_own {
             return None;
         }
-        Some(match verdict(Heard::Line(line), self.terms.stateless) {
-            Verdict::Stateless(_) if fields.result.is_some() => Ok(()),
-            Verdict::Unsupported(versions) => {
+        Some(match judge_reply(ProbeReply::Line(line), self.terms.stateless) {
+            ProbeVerdict::Stateless(_) if fields.result.is_some() => Ok(()),
+            ProbeVerdict::UnsupportedVersions(versions) => {
                 Err(Said::Unsupported(unsupported(self.name, &versions)))
             }
             _ => {

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use creole_proto::fault::Fault;
 use creole_proto::model::{ClientCapabilities, Tool as ToolDefinition};
-use creole_proto::op::{Caller, Outcome, Payload};
-use creole_proto::server::{Answer, CallKey};
+use creole_proto::operation::{Caller, Outcome, Payload};
+use creole_proto::server::{CallKey, InputResponse};
 use creole_proto::wire::Raw;
 
 use super::super::audience::Viewer;
@@ -34,7 +34,7 @@ impl Endpoint for Other {
         self.asked.lock().unwrap().push(format!("{} {target}", call.operation.method()));
         Box::pin(std::future::ready(match knows {
             true => Outcome::Complete(Payload::Empty),
-            false => Fault::new(refusal, "").about(&target).into(),
+            false => Fault::new(refusal, "").with_subject(&target).into(),
         }))
     }
 
@@ -46,11 +46,15 @@ impl Endpoint for Other {
 struct Deaf;
 
 impl Outlet for Deaf {
-    fn event(&self, _: CallKey, _: creole_proto::op::Event) -> BoxFuture<'_, ()> {
+    fn event(&self, _: CallKey, _: creole_proto::operation::Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: CallKey, _: creole_proto::model::Question) -> BoxFuture<'_, Answer> {
+    fn ask(
+        &self,
+        _: CallKey,
+        _: creole_proto::model::InputRequest,
+    ) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(Err("nobody is there".to_owned())))
     }
 }
@@ -66,9 +70,9 @@ fn context_of(era: Era, capabilities: ClientCapabilities, origin: Origin) -> Con
         client: None,
         log: None,
         progress: false,
-        reentry: None,
-        beyond: None,
-        tasking: creole_proto::model::Tasking::Never,
+        input_responses: None,
+        extra: None,
+        task_preference: creole_proto::model::TaskPreference::Never,
     };
     Context::new(CallKey(1), caller, origin, Arc::new(Deaf), false)
 }
@@ -163,7 +167,7 @@ async fn uris_that_look_alike_are_two_resources() {
     let (registry, other) = (&service.registry(), Arc::new(Other::default()));
     let resource = |uri: &str| {
         let text = format!(r#"{{"uri":"{uri}","name":"n"}}"#);
-        let definition = Definition::relayed(ListKind::Resources, &text, None).unwrap();
+        let definition = Definition::from_upstream(ListKind::Resources, &text, None).unwrap();
         Remote { definition, ..tool("n", uri, &other) }
     };
     let source = registry.source();
@@ -426,7 +430,7 @@ async fn a_tool_that_names_a_header_wrongly_is_not_listed_for_who_would_repeat_i
     let source = registry.source();
     let text = r#"{"name":"wrong","inputSchema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}}}"#;
     let mut wrong = tool("wrong", "wrong", &other);
-    wrong.definition = Definition::relayed(ListKind::Tools, text, None).unwrap();
+    wrong.definition = Definition::from_upstream(ListKind::Tools, text, None).unwrap();
     source.set(ListKind::Tools, vec![wrong, tool("echo", "echo", &other)]);
     let nothing = ClientCapabilities::default;
     let over_http = context_of(Era::Stateless, nothing(), Origin::alone("ada".into()));

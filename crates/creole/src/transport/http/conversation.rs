@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::Question;
-use creole_proto::op::{Event as CallEvent, Outcome};
+use creole_proto::model::InputRequest;
+use creole_proto::operation::{Event as CallEvent, Outcome};
 use creole_proto::revision::Rules;
-use creole_proto::server::{Answer, AskKey, Call, CallKey, Machine, Outbox, Role};
+use creole_proto::server::{
+    Call, CallKey, FrameRole, InputRequestKey, InputResponse, Machine, Outbox,
+};
 use creole_proto::wire::{Fields, Frame, ScanError};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -118,22 +120,22 @@ impl Conversation {
 
     /// Whether something has to be kept.
     pub(super) fn is_changed(&self) -> bool {
-        self.lock().machine.is_changed()
+        self.lock().machine.has_changed_session()
     }
 
     /// What has to be kept, if it changed since this was last asked.
     pub(super) fn changed_record(&self) -> Option<String> {
-        self.lock().machine.changed_record()
+        self.lock().machine.take_changed_record()
     }
 
     /// Whether a handshake was begun.
     pub(super) fn is_opened(&self) -> bool {
-        self.lock().machine.is_opened()
+        self.lock().machine.has_begun_handshake()
     }
 
     /// Whether this message answers a question that is open, or was until a moment ago.
     pub(super) fn awaits(&self, fields: &Fields<'_>) -> bool {
-        self.lock().machine.awaits(fields)
+        self.lock().machine.is_awaited_response(fields)
     }
 
     /// Opens a stream for one more request.
@@ -181,7 +183,7 @@ impl Conversation {
 
     /// Refuses a message before the machine sees it.
     pub(super) fn refuse(&self, fields: Option<&Fields<'_>>, fault: &Fault, rules: &'static Rules) {
-        self.with(COMMON, |machine, _, out| machine.refuse_scanned(fields, fault, rules, out));
+        self.with(COMMON, |machine, _, out| machine.reject_scanned(fields, fault, rules, out));
     }
 
     /// Begins a call. Most are answered at their first poll, right here; the others are returned. Whoever goes on with
@@ -260,13 +262,13 @@ impl Conversation {
         }
         self.with(COMMON, |machine, _, out| match announcement {
             Some(announcement) => machine.announce(&announcement.change, out),
-            None => machine.announce_everything(out),
+            None => machine.announce_all_lists(out),
         });
     }
 
     /// Ends what waits for changes, with the graceful result.
     pub(super) fn end_listening(&self) {
-        self.with(COMMON, |machine, _, out| machine.end_listening(out));
+        self.with(COMMON, |machine, _, out| machine.close_listeners(out));
     }
 
     /// Ends the stream of what belongs to no request.
@@ -315,13 +317,13 @@ impl Conversation {
         let mut inner = self.lock();
         let Some(stream) = inner.stream(key) else { return Poll::Ready(First::Nothing) };
         loop {
-            let is_answer = matches!(stream.peek(), Some(Role::Answer(_)));
+            let is_answer = matches!(stream.peek(), Some(FrameRole::Response(_)));
             let is_aside = stream.peek().is_some() && !is_answer || stream.is_releasing();
             if is_aside && takes_events {
                 return Poll::Ready(First::Events);
             }
             return match stream.poll(reader, context) {
-                Poll::Ready(Next::Event(_, Event { role: Role::Answer(fault), text })) => {
+                Poll::Ready(Next::Event(_, Event { role: FrameRole::Response(fault), text })) => {
                     Poll::Ready(First::Answer(text, fault))
                 }
                 Poll::Ready(Next::Event(..)) => continue,
@@ -393,8 +395,8 @@ impl Conversation {
     /// Asks the client something; the answer comes later.
     fn ask_by(
         &self,
-        ask: impl FnOnce(&mut Machine, Duration, &mut Outbox) -> Option<AskKey>,
-    ) -> oneshot::Receiver<Answer> {
+        ask: impl FnOnce(&mut Machine, Duration, &mut Outbox) -> Option<InputRequestKey>,
+    ) -> oneshot::Receiver<InputResponse> {
         let (answer, waiting) = oneshot::channel();
         let now = self.started.elapsed();
         let mut inner = self.lock();
@@ -425,7 +427,7 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         let id = self.id();
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        inner.machine.watched().for_each(|uri| self.service.registry().release(uri, id));
+        inner.machine.subscribed_uris().for_each(|uri| self.service.registry().release(uri, id));
     }
 }
 
@@ -433,19 +435,20 @@ impl Outlet for Conversation {
     fn event(&self, call: CallKey, event: CallEvent) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.has_room(call).await;
-            self.with(COMMON, |machine, now, out| machine.event(call, &event, now, out));
+            self.with(COMMON, |machine, now, out| machine.send_event(call, &event, now, out));
         })
     }
 
-    fn ask(&self, call: CallKey, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(async move {
-            let waiting = self.ask_by(|machine, now, out| machine.ask(call, &question, now, out));
+            let waiting =
+                self.ask_by(|machine, now, out| machine.request_input(call, &question, now, out));
             waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
         })
     }
 
-    fn ask_session(&self, question: Question) -> oneshot::Receiver<Answer> {
-        self.ask_by(|machine, now, out| machine.ask_session(&question, now, out))
+    fn ask_session(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
+        self.ask_by(|machine, now, out| machine.request_session_input(&question, now, out))
     }
 
     fn roots_changes(&self) -> Option<watch::Receiver<()>> {
@@ -454,7 +457,7 @@ impl Outlet for Conversation {
     }
 
     fn log(&self, event: CallEvent) {
-        self.with(COMMON, |machine, _, out| machine.log(&event, out));
+        self.with(COMMON, |machine, _, out| machine.send_session_log(&event, out));
     }
 
     fn release(&self, call: CallKey, retry: Duration) {

@@ -15,10 +15,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use creole_proto::dialect::Dialect;
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::accepted;
-use creole_proto::http::head::{LAST_EVENT, SESSION};
+use creole_proto::http::mcp_headers::{LAST_EVENT_ID_HEADER, SESSION_ID_HEADER};
+use creole_proto::http::parse_accept;
 use creole_proto::revision::Rules;
-use creole_proto::wire::{Fields, Limits};
+use creole_proto::wire::{Fields, ScanLimits};
 use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use tokio::sync::watch;
@@ -91,7 +91,7 @@ struct Shared {
     draining: watch::Sender<bool>,
 }
 
-const SESSION_HEADER: HeaderName = HeaderName::from_static(SESSION);
+const SESSION_HEADER: HeaderName = HeaderName::from_static(SESSION_ID_HEADER);
 
 /// Why there is no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,8 +186,8 @@ impl Endpoint {
     }
 
     /// How much a message may be.
-    pub(super) fn wire_limits(&self) -> Limits {
-        self.shared.service.profile().limits.wire
+    pub(super) fn wire_limits(&self) -> ScanLimits {
+        self.shared.service.profile().limits.scan
     }
 
     pub(super) fn sessions(&self) -> &Arc<Sessions> {
@@ -242,14 +242,15 @@ impl Endpoint {
         if self.is_sessionless() {
             return self.not_allowed(false);
         }
-        if !accepted(joined(headers, ACCEPT.as_str()).as_deref()).events {
+        if !parse_accept(joined(headers, ACCEPT.as_str()).as_deref()).events {
             return reply::refusal(406, "the stream is text/event-stream");
         }
         let session = match self.session(headers, principal, head.client).await {
             Ok(session) => session,
             Err(refused) => return self.refused(refused),
         };
-        let last = headers.get(LAST_EVENT).and_then(|value| std::str::from_utf8(value).ok());
+        let last =
+            headers.get(LAST_EVENT_ID_HEADER).and_then(|value| std::str::from_utf8(value).ok());
         let last = last.and_then(Place::parse);
         if let (Some(last), Some(_)) = (last, self.peers()) {
             let draining = self.shared.draining.subscribe();
@@ -280,7 +281,7 @@ impl Endpoint {
         principal: &Arc<str>,
         client: Option<IpAddr>,
     ) -> Result<Arc<Session>, Refused> {
-        let id = headers.get(SESSION).ok_or(Refused::Unnamed)?;
+        let id = headers.get(SESSION_ID_HEADER).ok_or(Refused::Unnamed)?;
         let id = std::str::from_utf8(id).map_err(|_| Refused::Unknown)?;
         let sessions = &self.shared.sessions;
         let session = match sessions.live(id, principal) {

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole_proto::http::status;
-use creole_proto::op::Operation;
+use creole_proto::http::response_status;
+use creole_proto::operation::Operation;
 use creole_proto::revision::Rules;
 use creole_proto::server::Call;
 use http::Response;
@@ -70,7 +70,7 @@ impl Exchange {
     /// The answer, if it is there already and nothing comes before it.
     pub(super) fn now(&mut self, rules: &'static Rules) -> Option<Response<Body>> {
         match self.conversation.first_now(COMMON, self.reader, true) {
-            First::Answer(text, fault) => Some(reply::json(status(fault, rules), text)),
+            First::Answer(text, fault) => Some(reply::json(response_status(fault, rules), text)),
             First::Events | First::Nothing => None,
         }
     }
@@ -82,7 +82,7 @@ impl Exchange {
         rules: &'static Rules,
     ) -> Response<Body> {
         match poll_fn(|context| self.poll_first(takes_events, context)).await {
-            First::Answer(text, fault) => reply::json(status(fault, rules), text),
+            First::Answer(text, fault) => reply::json(response_status(fault, rules), text),
             First::Nothing => reply::empty(202),
             First::Events => {
                 self.sign = Instant::now() + KEEP_ALIVE;

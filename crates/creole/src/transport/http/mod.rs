@@ -57,8 +57,8 @@ pub use reply::Body;
 pub use request::{Head, Headers, Values};
 pub use router::{Route, Router};
 
-pub use creole_proto::http::forwarded::{Network, Proxies};
-pub use creole_proto::http::guard::Guard;
+pub use creole_proto::http::forwarded::{Network, TrustedProxies};
+pub use creole_proto::http::origin_guard::OriginGuard;
 // Whoever writes an answer or a gate names these, and should not have to name their crates and versions.
 pub use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 

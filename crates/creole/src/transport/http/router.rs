@@ -17,8 +17,8 @@ use super::limits::{FIELDS, TARGET};
 use super::outgoing::Outgoing;
 use super::request::Head;
 use super::together::Together;
-use creole_proto::http::forwarded::Proxies;
-use creole_proto::http::guard::{self, Guard};
+use creole_proto::http::forwarded::TrustedProxies;
+use creole_proto::http::origin_guard::{self, OriginGuard};
 
 /// Says that the process runs.
 const HEALTH: &str = "/health";
@@ -30,11 +30,11 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Paths, and what guards them.
 pub struct Router<A> {
-    guard: Guard,
+    guard: OriginGuard,
     routes: Vec<Route<A>>,
     drain: Drain,
     together: Together,
-    proxies: Proxies,
+    proxies: TrustedProxies,
 }
 
 /// One path and what answers it.
@@ -63,13 +63,13 @@ impl<A: Answer> Route<A> {
 
 impl<A: Answer> Router<A> {
     /// A router without paths but those that tell how the process is.
-    pub fn new(guard: Guard, drain: Drain) -> Self {
-        let (together, proxies) = (Together::default(), Proxies::default());
-        Self { guard, routes: Vec::new(), drain, together, proxies }
+    pub fn new(guard: OriginGuard, drain: Drain) -> Self {
+        let (together, proxies) = (Together::default(), TrustedProxies::default());
+        Self { origin_guard, routes: Vec::new(), drain, together, proxies }
     }
 
     /// The same router, behind proxies that are believed when they tell the address of a client.
-    pub fn proxies(mut self, proxies: Proxies) -> Self {
+    pub fn proxies(mut self, proxies: TrustedProxies) -> Self {
         self.proxies = proxies;
         self
     }
@@ -137,32 +137,33 @@ impl<A: Answer> Router<A> {
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
             return Err(Refusal::new(status, said).closing());
         }
-        let forbidden = |refusal: guard::Refusal| {
+        let forbidden = |refusal: origin_guard::OriginGuardError| {
             Refusal::new(StatusCode::FORBIDDEN, refusal.to_string()).closing()
         };
         let named = uri.authority().map(http::uri::Authority::as_str);
         let hosts = headers.all(HOST.as_str());
         let header_needed = *version < Version::HTTP_2;
-        let port = self.guard.host(named, hosts, header_needed).map_err(forbidden)?;
+        let port = self.guard.check_host(named, hosts, header_needed).map_err(forbidden)?;
         let origins = headers.all(ORIGIN.as_str());
-        let origin = self.guard.origin(origins, port).map_err(forbidden)?;
+        let origin = self.guard.check_origin(origins, port).map_err(forbidden)?;
         let origin = origin.and_then(|_| headers.get(ORIGIN.as_str()));
         Ok(origin.and_then(|origin| HeaderValue::from_bytes(origin).ok()))
     }
 
     /// Whether this is the address of a trusted proxy.
     pub(super) fn trusts(&self, address: IpAddr) -> bool {
-        self.proxies.trusts(address)
+        self.proxies.contains(address)
     }
 
     /// Where a request comes from: its connection, or what a trusted proxy tells of it.
     fn client(&self, head: &Head, peer: Peer) -> Peer {
         let address = peer.0.ip();
-        if !self.proxies.trusts(address) {
+        if !self.proxies.contains(address) {
             return peer;
         }
         let all = |name| head.headers.all(name);
-        let client = self.proxies.client(address, all(FORWARDED.as_str()), all(FORWARDED_FOR));
+        let client =
+            self.proxies.client_address(address, all(FORWARDED.as_str()), all(FORWARDED_FOR));
         if client == address { peer } else { Peer(SocketAddr::new(client, 0)) }
     }
 

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole_proto::http::{EventId, status};
+use creole_proto::http::{EventId, response_status};
 use creole_proto::server::Call;
 use creole_proto::wire::{Frame, ScanError, hex};
 use http::Response;
@@ -231,7 +231,7 @@ impl Session {
         match first {
             First::Answer(text, fault) => {
                 self.conversation.drop_stream(key);
-                reply::json(status(fault, self.conversation.rules()), text)
+                reply::json(response_status(fault, self.conversation.rules()), text)
             }
             First::Nothing => {
                 self.conversation.drop_stream(key);

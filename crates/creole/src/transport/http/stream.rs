@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole_proto::server::Role;
+use creole_proto::server::FrameRole;
 use tokio::time::Instant;
 
 /// Bytes that may wait for a slow client before its calls are made to wait, and that are kept for one that
@@ -18,7 +18,7 @@ const MOST_KEPT: usize = 1024;
 /// A message, and what it is to the request that it belongs to.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
-    pub(super) role: Role,
+    pub(super) role: FrameRole,
     pub(super) text: Bytes,
 }
 
@@ -94,7 +94,7 @@ impl Stream {
             return;
         }
         self.unread += event.text.len();
-        let is_last = self.answers_end && matches!(event.role, Role::Answer(_));
+        let is_last = self.answers_end && matches!(event.role, FrameRole::Response(_));
         self.events.push_back(event);
         self.trim();
         match is_last {
@@ -163,7 +163,7 @@ impl Stream {
     }
 
     /// The role of the next event, if there is one.
-    pub(super) fn peek(&self) -> Option<Role> {
+    pub(super) fn peek(&self) -> Option<FrameRole> {
         self.events.get((self.cursor - self.first) as usize).map(|event| event.role)
     }
 
@@ -231,11 +231,11 @@ mod tests {
     use super::*;
 
     fn aside(text: &'static str) -> Event {
-        Event { role: Role::Aside, text: Bytes::from_static(text.as_bytes()) }
+        Event { role: FrameRole::Intermediate, text: Bytes::from_static(text.as_bytes()) }
     }
 
     fn answer(text: &'static str) -> Event {
-        Event { role: Role::Answer(None), text: Bytes::from_static(text.as_bytes()) }
+        Event { role: FrameRole::Response(None), text: Bytes::from_static(text.as_bytes()) }
     }
 
     fn read(stream: &mut Stream, reader: Reader) -> Vec<String> {
@@ -294,7 +294,7 @@ mod tests {
         assert!(stream.events.len() <= MOST_KEPT && stream.unread == stream.size());
         let big = Bytes::from(vec![b'x'; HIGH_WATER]);
         for _ in 0..10 {
-            stream.push(Event { role: Role::Aside, text: big.clone() });
+            stream.push(Event { role: FrameRole::Intermediate, text: big.clone() });
         }
         assert!(stream.size() <= 2 * HIGH_WATER && !stream.has_room());
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
-use creole_proto::http::screen::{Flaw, Screen};
+use creole_proto::http::smuggling::{SmugglingErrorKind, SmugglingGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -49,7 +49,7 @@ const LITTLE: usize = 1024;
 pub(super) struct Wire<T> {
     inner: T,
     pace: Arc<Pace>,
-    screen: Screen,
+    screen: SmugglingGuard,
     /// What was read and given back.
     ahead: Bytes,
     /// Whether the screen was inside a head after the last read.
@@ -79,7 +79,7 @@ enum End {
 
 impl<T> Wire<T> {
     pub(super) fn new(inner: T, pace: Arc<Pace>) -> Self {
-        let screen = Screen::new(HEAD);
+        let screen = SmugglingGuard::new(HEAD);
         Self {
             inner,
             pace,
@@ -101,12 +101,12 @@ impl<T> Wire<T> {
 
     /// Looks at the bytes behind `from`, and takes back those that are refused.
     fn look(&mut self, buffer: &mut ReadBuf<'_>, from: usize) {
-        if let Err(refused) = self.screen.pass(&buffer.filled()[from..]) {
-            tracing::debug!(target: "creole::http", flaw = ?refused.flaw, "bytes were refused");
+        if let Err(refused) = self.screen.check(&buffer.filled()[from..]) {
+            tracing::debug!(target: "creole::http", flaw = ?refused.kind, "bytes were refused");
             buffer.set_filled(from + refused.at);
-            self.poison = Some(match refused.flaw {
-                Flaw::LongRequestLine => &FLOOD,
-                Flaw::LongHead => &FLOOD[FIRST.len()..],
+            self.poison = Some(match refused.kind {
+                SmugglingErrorKind::LongRequestLine => &FLOOD,
+                SmugglingErrorKind::LongHead => &FLOOD[FIRST.len()..],
                 _ => POISON,
             });
             self.give_poison(buffer);
@@ -128,7 +128,7 @@ impl<T> Wire<T> {
 
     /// How the stream ends when our side is closed.
     fn last_state(&self) -> End {
-        if self.poison.is_none() && self.screen.is_between() {
+        if self.poison.is_none() && self.screen.is_between_requests() {
             return End::Closed;
         }
         End::Lingering { until: Box::pin(sleep_until(Instant::now() + LINGER)), left: LINGER_BYTES }

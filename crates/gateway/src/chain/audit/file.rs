@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use creole_proto::wire::json_escaped;
+use creole_proto::wire::escape_controls_in_json;
 
 use super::AuditSettings;
 
@@ -43,7 +43,7 @@ impl Journal {
         let mut block = Vec::new();
         self.tell(Self::hold);
         for line in lines {
-            block.extend_from_slice(json_escaped(&line).as_bytes());
+            block.extend_from_slice(escape_controls_in_json(&line).as_bytes());
             block.push(b'\n');
             if self.bytes + block.len() as u64 >= self.max_bytes {
                 self.tell(|journal| journal.append(&block).and_then(|()| journal.turn()));

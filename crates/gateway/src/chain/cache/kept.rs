@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use creole_proto::op::Payload;
+use creole_proto::operation::Payload;
 use tokio::time::Instant;
 
 /// A digest of whose it is and of what was asked.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::chain::testing::{Flaky, call, fault, text};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::op::{Relayed, RelayedKind};
+use creole_proto::operation::{RelayedKind, RelayedResult};
 use creole_proto::revision::{Era, Revision};
 
 fn serve(max_bytes: usize, public: bool) -> (creole::Service, Arc<Flaky>) {
@@ -58,7 +58,7 @@ async fn the_oldest_go_when_there_is_no_room() {
 
 fn relayed(result: &str) -> Payload {
     let rules = Revision::newest(Era::Stateless).rules();
-    Payload::Relayed(Relayed::new(Raw::parse(result).unwrap(), rules, RelayedKind::Contents))
+    Payload::Relayed(RelayedResult::new(Raw::parse(result).unwrap(), rules, RelayedKind::Contents))
 }
 
 fn cache(public: bool) -> Cache {

@@ -160,5 +160,5 @@ impl Memory {
 }
 
 fn raw(text: &str) -> Raw {
-    Raw::parse(text).unwrap_or_else(|_| Raw::of(&()))
+    Raw::parse(text).unwrap_or_else(|_| Raw::from_value(&()))
 }

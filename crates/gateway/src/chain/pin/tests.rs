@@ -115,7 +115,7 @@ fn a_tool_that_there_is_no_room_for_is_neither_listed_nor_called() {
     let pin = Pin::new("files", &folder.path().join("pins.json")).unwrap();
     for number in 0..=memory::MOST_TOOLS {
         let text = format!(r#"{{"name":"t{number}","inputSchema":{{"type":"object"}}}}"#);
-        let tool = Arc::new(Definition::relayed(ListKind::Tools, &text, None).unwrap());
+        let tool = Arc::new(Definition::from_upstream(ListKind::Tools, &text, None).unwrap());
         let is_shown = pin.shape(ListKind::Tools, tool).is_some();
         assert_eq!(is_shown, number < memory::MOST_TOOLS);
         assert_ne!(is_shown, pin.0.withholds(&format!("t{number}")));

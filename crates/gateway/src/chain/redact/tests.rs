@@ -2,7 +2,7 @@
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::ToolResult;
-use creole_proto::op::RelayedKind;
+use creole_proto::operation::RelayedKind;
 use creole_proto::revision::{Era, Revision};
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ async fn facts_of_faults_lose_what_matches() {
 fn what_another_server_answered_stays_as_it_was_but_for_the_secrets() {
     let result = r#"{"content":[{"type":"text","text":"sk-1"},{"type":"image","data":"sk-9","mimeType":"a/b"}], "structuredContent":{"user":{"email":"x"},"data":"sk-7"},"_meta":{ "n": 1.0 }}"#;
     let rules = Revision::newest(Era::Handshake).rules();
-    let relayed = Relayed::new(Raw::parse(result).unwrap(), rules, RelayedKind::Tool);
+    let relayed = RelayedResult::new(Raw::parse(result).unwrap(), rules, RelayedKind::Tool);
     let mut payload = Payload::Relayed(relayed);
     redactor().payload(&mut payload);
     let Payload::Relayed(relayed) = payload else { panic!() };

@@ -3,7 +3,7 @@
 use creole::Call;
 use creole_proto::fault::Fault;
 use creole_proto::model::{Content, Contents, Implementation};
-use creole_proto::op::{Operation, Outcome, Payload, Relayed, RelayedKind};
+use creole_proto::operation::{Operation, Outcome, Payload, RelayedKind, RelayedResult};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::Raw;
 use creole_tools::script::Thrown;
@@ -58,7 +58,7 @@ pub(super) fn changed(call: &Call, text: &str) -> Result<Call, String> {
             }
             let before = arguments.as_ref().and_then(|raw| raw.decode::<Value>().ok());
             if !same(&before.unwrap_or_else(|| json!({})), &given) {
-                *arguments = Some(Raw::of(&given));
+                *arguments = Some(Raw::from_value(&given));
             }
         }
         Operation::ReadResource { uri } => {
@@ -168,7 +168,11 @@ pub(super) fn returned(
         _ => (RelayedKind::Prompt, prompt(value)?),
     };
     let rules = Revision::newest(Era::Stateless).rules();
-    Ok(Outcome::Complete(Payload::Relayed(Relayed::new(Raw::of(&result), rules, kind))))
+    Ok(Outcome::Complete(Payload::Relayed(RelayedResult::new(
+        Raw::from_value(&result),
+        rules,
+        kind,
+    ))))
 }
 
 /// A result with `content` as it is, a text as a text, and everything else as data.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{ListKind, ToolResult};
-use creole_proto::op::{Operation, Outcome, Payload};
+use creole_proto::operation::{Operation, Outcome, Payload};
 use creole_proto::wire::Raw;
 use creole_tools::script::{Limits, Script};
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ async fn a_refusal_is_told_and_a_mistake_has_its_place() {
     let refused = fault(call(&service, "a", "write", r#"{"how":"refuse"}"#).await);
     assert_eq!((refused.kind, refused.detail.as_str()), (FaultKind::ToolFailed, "not today"));
     let busy = fault(call(&service, "a", "write", r#"{"how":"busy"}"#).await);
-    assert_eq!((busy.kind, busy.data), (FaultKind::Busy, Some(Raw::of(&json!({"in": 5})))));
+    assert_eq!((busy.kind, busy.data), (FaultKind::Busy, Some(Raw::from_value(&json!({"in": 5})))));
     let mistaken = fault(call(&service, "a", "write", "{}").await);
     let expected = "the script layer.js failed in line 4: ReferenceError: missing is not defined";
     assert_eq!(mistaken.detail, expected);
@@ -168,7 +168,7 @@ async fn a_script_that_computes_too_long_fails_its_own_call_only() {
 
 #[tokio::test]
 async fn big_results_pass_and_answers_keep_their_data() {
-    let answer = ToolResult::structured(Raw::of(&json!({ "text": "x".repeat(1 << 20) })));
+    let answer = ToolResult::structured(Raw::from_value(&json!({ "text": "x".repeat(1 << 20) })));
     let layer = layer(
         "async function request(call, next) { const it = await next(call); it.structuredContent.n = 1; return it; }",
     );

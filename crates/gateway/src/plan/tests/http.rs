@@ -11,7 +11,7 @@ fn http(table: &str) -> HttpPlan {
 }
 
 fn admits(plan: &HttpPlan, host: &str) -> bool {
-    plan.guard().host(None, [host.as_bytes()].into_iter(), true).is_ok()
+    plan.guard().check_host(None, [host.as_bytes()].into_iter(), true).is_ok()
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn without_the_table_there_is_no_http_and_an_empty_one_is_the_usual() {
     assert_eq!((usual.limits.connections, usual.limits.sessions), (connections, 10_000));
     let half = connections.div_ceil(2);
     assert_eq!((usual.limits.connections_per_address, usual.limits.buffered), (half, None));
-    assert!(!usual.proxies.trusts("127.0.0.1".parse().unwrap()));
+    assert!(!usual.proxies.contains("127.0.0.1".parse().unwrap()));
     let waits = [
         usual.limits.header_timeout,
         usual.limits.body_timeout,
@@ -62,9 +62,9 @@ fn everything_that_is_written_about_http_is_in_the_plan() {
         assert!(admits(&plan, host), "{host}");
     }
     assert!(!admits(&plan, "ann.example") && !admits(&plan, "192.0.2.8"));
-    assert!(plan.guard().origin([&b"https://app.example.com"[..]].into_iter(), None).is_ok());
+    assert!(plan.guard().check_origin([&b"https://app.example.com"[..]].into_iter(), None).is_ok());
     for (address, expected) in [("10.1.2.3", true), ("::1", true), ("192.0.2.7", false)] {
-        assert_eq!(plan.proxies.trusts(address.parse().unwrap()), expected, "{address}");
+        assert_eq!(plan.proxies.contains(address.parse().unwrap()), expected, "{address}");
     }
     let limits = plan.limits;
     assert_eq!((limits.connections_per_address, limits.buffered), (1, Some(2_097_152)));

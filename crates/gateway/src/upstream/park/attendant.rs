@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use creole::call::{CancelReason, Context};
 use creole::client::{Asked, Calling, News, Reply, Step, Whereabouts};
-use creole::proto::client::Refusal;
+use creole::proto::client::InputRequestError;
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::{Ask, Question};
-use creole::proto::op::{Event, Outcome};
+use creole::proto::model::{InputRequest, KeyedInputRequest};
+use creole::proto::operation::{Event, Outcome};
 use creole::proto::wire::Raw;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -87,7 +87,7 @@ impl Begun {
 }
 
 struct Open {
-    question: Question,
+    question: InputRequest,
     reply: Reply,
 }
 
@@ -211,7 +211,7 @@ impl Attendant {
             return reply.answer(Ok(answer));
         }
         if self.open.len() >= MOST_QUESTIONS {
-            return reply.answer(Err(Refusal::declined("too many questions are open")));
+            return reply.answer(Err(InputRequestError::declined("too many questions are open")));
         }
         self.asked += 1;
         // Never the same key twice in a call: answers of different rounds may cross.
@@ -222,7 +222,7 @@ impl Attendant {
 
     /// What was answered to the question when the call was made before. From the first that is another one on, the
     /// caller is asked.
-    fn recall(&mut self, question: &Question) -> Option<Raw> {
+    fn recall(&mut self, question: &InputRequest) -> Option<Raw> {
         if self.answered.is_empty() {
             return None;
         }
@@ -237,7 +237,7 @@ impl Attendant {
     }
 
     /// Remembers what was answered, where the call may be made again; what is too long to keep is asked again then.
-    fn note(&mut self, question: &Question, answer: &Raw) {
+    fn note(&mut self, question: &InputRequest, answer: &Raw) {
         let Some(known) = &mut self.known else { return };
         let length = |known: &Known| known.answer.as_ref().map_or(0, |it| it.as_str().len());
         let bytes: usize = known.iter().map(length).sum();
@@ -259,10 +259,10 @@ impl Attendant {
         }
         self.lease.set_parked(true);
         self.round += 1;
-        let asks = self
-            .open
-            .iter()
-            .map(|(key, open)| Ask { key: key.clone(), question: open.question.clone() });
+        let asks = self.open.iter().map(|(key, open)| KeyedInputRequest {
+            key: key.clone(),
+            question: open.question.clone(),
+        });
         let (asks, round, known) = (asks.collect(), self.round, self.known.clone());
         self.spot.announce().await;
         self.leave_trace().await;
@@ -417,12 +417,14 @@ impl Attendant {
     async fn give_up(mut self) {
         for open in std::mem::take(&mut self.open).into_values() {
             let answer = match open.question {
-                Question::Form { .. } | Question::Url { .. } => Ok(Raw::of(&Cancelled::NEW)),
-                Question::Roots => {
-                    self.lease.joined.callers().miss_roots(true);
-                    Err(Refusal::declined("nobody answered"))
+                InputRequest::Form { .. } | InputRequest::Url { .. } => {
+                    Ok(Raw::from_value(&Cancelled::NEW))
                 }
-                Question::Sample { .. } => Err(Refusal::declined("nobody answered")),
+                InputRequest::Roots => {
+                    self.lease.joined.callers().miss_roots(true);
+                    Err(InputRequestError::declined("nobody answered"))
+                }
+                InputRequest::Sample { .. } => Err(InputRequestError::declined("nobody answered")),
             };
             open.reply.answer(answer);
         }
@@ -436,17 +438,17 @@ impl Attendant {
 }
 
 /// Whether this can be an answer to the question; why not, if it cannot.
-pub(super) fn is_answer(question: &Question, answer: &Raw) -> Result<(), &'static str> {
-    answer.object().ok_or("it must be an object").and_then(|it| question.check_answer(it))
+pub(super) fn is_answer(question: &InputRequest, answer: &Raw) -> Result<(), &'static str> {
+    answer.as_object().ok_or("it must be an object").and_then(|it| question.check_response(it))
 }
 
 /// About how many bytes a question has.
-fn weight(question: &Question) -> usize {
+fn weight(question: &InputRequest) -> usize {
     match question {
-        Question::Form { message, schema } => message.len() + schema.as_str().len(),
-        Question::Url { message, url, id } => message.len() + url.len() + id.len(),
-        Question::Sample { params } => params.as_str().len(),
-        Question::Roots => 0,
+        InputRequest::Form { message, schema } => message.len() + schema.as_str().len(),
+        InputRequest::Url { message, url, id } => message.len() + url.len() + id.len(),
+        InputRequest::Sample { params } => params.as_str().len(),
+        InputRequest::Roots => 0,
     }
 }
 

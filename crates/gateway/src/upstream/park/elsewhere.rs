@@ -8,8 +8,8 @@ use std::sync::Weak;
 use creole::call::{Call, CancelReason, Context};
 use creole::peers::{Desk, Errand, Peers, Unreached};
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::{Ask, Level, TaskEnd};
-use creole::proto::op::{Event, Outcome, Payload};
+use creole::proto::model::{KeyedInputRequest, Level, TaskOutcome};
+use creole::proto::operation::{Event, Outcome, Payload};
 use creole::proto::wire::Raw;
 use creole::state::StateError;
 use serde::{Deserialize, Serialize};
@@ -45,11 +45,11 @@ enum Said {
     },
     Visited(String),
     Asks {
-        asks: Vec<Ask>,
+        asks: Vec<KeyedInputRequest>,
         round: u32,
         known: Option<Vec<Known>>,
     },
-    Ends(TaskEnd),
+    Ends(TaskOutcome),
     /// The call is over.
     Lost,
 }
@@ -102,9 +102,9 @@ pub(super) fn unreached(unreached: &Unreached) -> Fault {
 async fn tell(said: Said, context: &Context) {
     let event = match said {
         Said::Progress { progress, total, message } => Event::Progress { progress, total, message },
-        Said::Visited(id) => Event::Visited(id),
+        Said::Visited(id) => Event::ElicitationCompleted(id),
         Said::Log { level, logger, data } => {
-            let Some(level) = Level::named(&level) else { return };
+            let Some(level) = Level::from_name(&level) else { return };
             Event::Log { level, logger, data }
         }
         Said::Asks { .. } | Said::Ends(_) | Said::Lost => return,
@@ -121,7 +121,7 @@ pub(super) async fn serve(parking: Weak<Parking>, id: String, errand: Errand) {
     drop(parking);
     let commands = match found {
         Found::Here(commands) => commands,
-        Found::GivenUp => return say(&desk, &Said::Ends(TaskEnd::Fault(expired()))).await,
+        Found::GivenUp => return say(&desk, &Said::Ends(TaskOutcome::Fault(expired()))).await,
         Found::Not => return say(&desk, &Said::Lost).await,
     };
     let (caller, news) = mpsc::channel(NEWS);
@@ -165,7 +165,8 @@ async fn say(desk: &Desk, said: &Said) {
     let Err(error) = desk.say(&text).await else { return };
     if let Said::Ends(_) | Said::Asks { .. } = said {
         let detail = format!("what came of the call cannot be handed on: {error}");
-        let fault = Said::Ends(TaskEnd::Fault(Fault::new(FaultKind::BackendUnavailable, detail)));
+        let fault =
+            Said::Ends(TaskOutcome::Fault(Fault::new(FaultKind::BackendUnavailable, detail)));
         // Whoever waits notices by itself that the state fails.
         _ = desk.say(&serde_json::to_vec(&fault).unwrap_or_default()).await;
     }
@@ -177,26 +178,26 @@ fn written(event: Event) -> Said {
         Event::Log { level, logger, data } => {
             Said::Log { level: level.name().to_owned(), logger, data }
         }
-        Event::Visited(id) => Said::Visited(id),
+        Event::ElicitationCompleted(id) => Said::Visited(id),
     }
 }
 
 /// What a call came to, as it travels.
-fn end(outcome: Outcome) -> TaskEnd {
+fn end(outcome: Outcome) -> TaskOutcome {
     match outcome {
-        Outcome::Complete(Payload::Relayed(relayed)) => TaskEnd::Relayed(relayed),
-        Outcome::Complete(Payload::Tool(result)) => TaskEnd::Result(result),
-        Outcome::Fail(fault) => TaskEnd::Fault(fault),
-        _ => TaskEnd::Fault(super::super::broken(
+        Outcome::Complete(Payload::Relayed(relayed)) => TaskOutcome::Relayed(relayed),
+        Outcome::Complete(Payload::Tool(result)) => TaskOutcome::Result(result),
+        Outcome::Fail(fault) => TaskOutcome::Fault(fault),
+        _ => TaskOutcome::Fault(super::super::broken(
             "the server made a task of the call, and it belongs to another process of this gateway",
         )),
     }
 }
 
-fn outcome(end: TaskEnd) -> Outcome {
+fn outcome(end: TaskOutcome) -> Outcome {
     match end {
-        TaskEnd::Relayed(relayed) => Outcome::Complete(Payload::Relayed(relayed)),
-        TaskEnd::Result(result) => Outcome::Complete(Payload::Tool(result)),
-        TaskEnd::Fault(fault) => Outcome::Fail(fault),
+        TaskOutcome::Relayed(relayed) => Outcome::Complete(Payload::Relayed(relayed)),
+        TaskOutcome::Result(result) => Outcome::Complete(Payload::Tool(result)),
+        TaskOutcome::Fault(fault) => Outcome::Fail(fault),
     }
 }

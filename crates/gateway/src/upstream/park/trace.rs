@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use creole::call::Context;
 use creole::client::Whereabouts;
-use creole::proto::model::Question;
+use creole::proto::model::InputRequest;
 use creole::proto::wire::Raw;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -43,7 +43,7 @@ pub(super) struct Asked {
     pub(super) key: String,
     /// The id that the server gave it.
     pub(super) id: Raw,
-    pub(super) question: Question,
+    pub(super) question: InputRequest,
 }
 
 impl Trace {
@@ -73,16 +73,16 @@ impl Trace {
     }
 }
 
-fn params(question: &Question) -> Raw {
+fn params(question: &InputRequest) -> Raw {
     match question {
-        Question::Form { message, schema } => {
-            Raw::of(&json!({"message": message, "requestedSchema": schema}))
+        InputRequest::Form { message, schema } => {
+            Raw::from_value(&json!({"message": message, "requestedSchema": schema}))
         }
-        Question::Url { message, url, id } => {
-            Raw::of(&json!({"mode": "url", "message": message, "url": url, "elicitationId": id}))
-        }
-        Question::Sample { params } => params.clone(),
-        Question::Roots => Raw::of(&json!({})),
+        InputRequest::Url { message, url, id } => Raw::from_value(
+            &json!({"mode": "url", "message": message, "url": url, "elicitationId": id}),
+        ),
+        InputRequest::Sample { params } => params.clone(),
+        InputRequest::Roots => Raw::from_value(&json!({})),
     }
 }
 

@@ -76,7 +76,7 @@ mod tests {
     async fn a_session_that_is_left_while_another_call_looks_at_it_serves_nobody_else() {
         dial::inside::add("left_sessions", serve);
         let settings = Settings::new(Way::Child(Program::new("left_sessions", "none")));
-        let identity = Raw::of(&Implementation::default());
+        let identity = Raw::from_value(&Implementation::default());
         let (dialect, limits) = (settings.dialect, settings.limits);
         let profile = Arc::new(Profile { dialect, identity, limits });
         let speak = Speak::Revision(Revision::newest(Era::Handshake).rules());

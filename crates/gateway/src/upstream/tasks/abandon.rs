@@ -2,7 +2,7 @@
 
 use creole::call::Context;
 use creole::client::Connection;
-use creole::proto::client::Request;
+use creole::proto::client::CallRequest;
 use tokio::runtime::Handle;
 
 /// Held while a task of a server is followed. Dropped because the caller cancelled, it tells the server.
@@ -10,11 +10,11 @@ pub(super) struct Abandon {
     connection: Connection,
     context: Context,
     /// What tells the server; nothing once the task came to an end here.
-    cancellation: Option<Request>,
+    cancellation: Option<CallRequest>,
 }
 
 impl Abandon {
-    pub(super) fn new(connection: Connection, context: Context, cancellation: Request) -> Self {
+    pub(super) fn new(connection: Connection, context: Context, cancellation: CallRequest) -> Self {
         Self { connection, context, cancellation: Some(cancellation) }
     }
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::{self, Annotations, ListKind, moment};
-use creole::proto::op::Change;
+use creole::proto::model::{self, Annotations, ListKind, format_timestamp};
+use creole::proto::operation::Change;
 use creole::proto::wire::Raw;
 use creole::{Contents, Registry, Resource, Source, Template, ToolError, media};
 use serde_json::json;
@@ -97,7 +97,7 @@ impl Served {
 
     fn definition(&self, path: &str, facts: &Facts) -> model::Resource {
         let name = path.rsplit('/').next().unwrap_or(path);
-        let modified = u64::try_from(facts.modified / 1_000_000).ok().map(moment);
+        let modified = u64::try_from(facts.modified / 1_000_000).ok().map(format_timestamp);
         model::Resource {
             uri: self.uris.of(path),
             name: name.to_owned(),
@@ -234,8 +234,8 @@ impl Watched for Keeper {
 }
 
 fn not_there(uri: &str) -> ToolError {
-    let fault = Fault::new(FaultKind::ResourceNotFound, "").about(uri);
-    ToolError::Fault(Box::new(fault.with_data(Raw::of(&json!({ "uri": uri })))))
+    let fault = Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri);
+    ToolError::Fault(Box::new(fault.with_data(Raw::from_value(&json!({ "uri": uri })))))
 }
 
 fn failed(what: impl Into<String>) -> ToolError {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use creole::proto::model::ListKind;
-use creole::proto::op::Change;
+use creole::proto::operation::Change;
 use creole::{Registry, Source};
 
 use super::page::Page;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use creole::proto::model::ListKind;
-use creole::proto::op::{Change, Operation};
+use creole::proto::operation::{Change, Operation};
 use creole::proto::wire::Raw;
 use creole::{
     BoxFuture, Call, Context, Middleware, Next, Outcome, Server, Source, Tool, ToolError,
@@ -148,7 +148,7 @@ async fn read(site: &Site) -> Result<Vec<Endpoint>, Trouble> {
 fn tool(name: &str, endpoint: &Endpoint, site: &Site) -> Tool {
     let method = method(endpoint.verb);
     let about = format!("{method} /{} of the WordPress site.", endpoint.template());
-    let (verb, schema) = (endpoint.verb, Raw::of(&endpoint.schema));
+    let (verb, schema) = (endpoint.verb, Raw::from_value(&endpoint.schema));
     let shared = Arc::new((endpoint.clone(), site.clone()));
     let run = move |arguments: Value, context: Context| -> BoxFuture<'static, _> {
         let shared = Arc::clone(&shared);

@@ -92,7 +92,7 @@ fn tool(spec: &'static Spec, site: &Site) -> Tool {
         let site = Arc::clone(&site);
         Box::pin(async move { run(spec, &site, arguments, &context).await })
     };
-    let tool = Tool::raw(spec.name, spec.about, Raw::of(&spec.schema()), run);
+    let tool = Tool::raw(spec.name, spec.about, Raw::from_value(&spec.schema()), run);
     tool.hints(|hints| {
         hints.read_only_hint = Some(spec.verb == Verb::Get);
         hints.destructive_hint = (spec.verb != Verb::Get).then_some(spec.destructive);

@@ -1,6 +1,6 @@
 //! Schemas that some clients cannot use.
 
-use creole::proto::http::Mirror;
+use creole::proto::http::MirroredHeader;
 use creole::schema::Schema;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ fn input(schema: &Value, add: &mut impl FnMut(String)) {
             .to_owned());
     }
     any("inputSchema", schema, add);
-    if let Err(error) = Mirror::all(&schema.to_string()) {
+    if let Err(error) = MirroredHeader::find_all(&schema.to_string()) {
         add(format!("has a header for an argument that clients must refuse: {error}"));
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
-use creole_proto::model::Question;
-use creole_proto::op::{Event, Operation};
-use creole_proto::server::{Answer, Call as Started, CallKey};
+use creole_proto::model::InputRequest;
+use creole_proto::operation::{Event, Operation};
+use creole_proto::server::{Call as Started, CallKey, InputResponse};
 
 use super::Conversation;
 use crate::call::{ConnectionId, Outlet};
@@ -14,7 +14,7 @@ use crate::chain::BoxFuture;
 pub(super) fn watch(conversation: &Arc<Conversation>) {
     let (uris, caller) = {
         let inner = conversation.lock();
-        let uris: Vec<String> = inner.machine.watched().map(str::to_owned).collect();
+        let uris: Vec<String> = inner.machine.subscribed_uris().map(str::to_owned).collect();
         (uris, inner.machine.session_caller())
     };
     if uris.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn watch(conversation: &Arc<Conversation>) {
 /// Whether the client still watches it: it may have left or changed its mind meanwhile.
 fn is_watched(conversation: &Weak<Conversation>, uri: &str) -> bool {
     let conversation = conversation.upgrade();
-    conversation.is_some_and(|it| it.lock().machine.watched().any(|watched| watched == uri))
+    conversation.is_some_and(|it| it.lock().machine.subscribed_uris().any(|watched| watched == uri))
 }
 
 /// Nobody waits for what is done again in the name of a connection.
@@ -49,7 +49,7 @@ impl Outlet for Nobody {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: CallKey, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(Err("nobody waits for this".to_owned())))
     }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole_proto::server::{Action, Answer, AskKey, Call, CallKey, Machine, Outbox, Role, Route};
+use creole_proto::server::{
+    Action, Call, CallKey, FrameRole, FrameRoute, InputRequestKey, InputResponse, Machine, Outbox,
+};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -32,7 +34,7 @@ pub(super) struct Inner {
     pub(super) streams: Vec<(StreamKey, Stream)>,
     pub(super) last_stream: StreamKey,
     pub(super) calls: Vec<Open>,
-    pub(super) asks: Vec<(AskKey, oneshot::Sender<Answer>)>,
+    pub(super) asks: Vec<(InputRequestKey, oneshot::Sender<InputResponse>)>,
     /// Changes whenever the client says that its roots changed; on the heap, once somebody wants to know.
     pub(super) roots: Option<Box<watch::Sender<()>>>,
     /// Whether whole messages are logged.
@@ -89,8 +91,8 @@ impl Inner {
                     started.push(call);
                 }
                 Action::Cancel(call, reason) => self.cancel(call, &reason),
-                Action::Answer(ask, answer) => self.answer(ask, answer),
-                Action::Release(uris) => {
+                Action::InputResponse(ask, answer) => self.answer(ask, answer),
+                Action::ReleaseSubscriptions(uris) => {
                     uris.iter().for_each(|uri| service.registry().release(uri, id));
                 }
                 Action::RootsChanged => {
@@ -102,7 +104,7 @@ impl Inner {
             }
         }
         // Until the next one comes, somebody else has use for the room.
-        self.outbox.rest();
+        self.outbox.release_capacity();
         self.distribute(current);
         started
     }
@@ -120,7 +122,7 @@ impl Inner {
         }
     }
 
-    fn answer(&mut self, ask: AskKey, answer: Answer) {
+    fn answer(&mut self, ask: InputRequestKey, answer: InputResponse) {
         if let Some(place) = self.asks.iter().position(|(key, _)| *key == ask) {
             // A handler that gave up waiting is not an error.
             _ = self.asks.swap_remove(place).1.send(answer);
@@ -149,20 +151,20 @@ impl Inner {
         }
     }
 
-    fn only_frame(&self) -> Option<(Route, Role)> {
+    fn only_frame(&self) -> Option<(FrameRoute, FrameRole)> {
         let mut frames = self.outbox.frames();
         let first = frames.next()?;
         frames.next().is_none().then_some((first.route, first.role))
     }
 
-    fn deliver(&mut self, route: Route, current: StreamKey, event: Event) {
+    fn deliver(&mut self, route: FrameRoute, current: StreamKey, event: Event) {
         if self.logs_payloads {
             telemetry::payload("sent", &event.text);
         }
         let key = match route {
-            Route::Reply => current,
-            Route::Call(call) => self.stream_of(call),
-            Route::Session => COMMON,
+            FrameRoute::Reply => current,
+            FrameRoute::Call(call) => self.stream_of(call),
+            FrameRoute::Session => COMMON,
         };
         if let Some(stream) = self.stream(key) {
             stream.push(event);

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use creole_proto::op::Operation;
+use creole_proto::operation::Operation;
 use creole_proto::wire::scan;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ struct Nothing {}
 
 fn receive(conversation: &Conversation, message: &Value) -> Vec<Call> {
     let text = message.to_string();
-    let scanned = scan(text.as_bytes(), &conversation.service.profile().limits.wire);
+    let scanned = scan(text.as_bytes(), &conversation.service.profile().limits.scan);
     conversation.receive(scanned.as_ref(), COMMON)
 }
 

@@ -7,9 +7,13 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::http::head::{METHOD, NAME, SESSION, VERSION};
-use creole_proto::http::{Accepted, Conversation as Belongs, Head, accepted, is_json};
-use creole_proto::http::{check_alone, conversation, status};
+use creole_proto::http::mcp_headers::{
+    METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER,
+};
+use creole_proto::http::{
+    AcceptedMedia, McpHeaders, PostKind as Belongs, is_json_content_type, parse_accept,
+};
+use creole_proto::http::{check_stateless_request, classify_post, response_status};
 use creole_proto::method::Method as Mcp;
 use creole_proto::revision::{Era, Revision, Rules};
 use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
@@ -33,7 +37,7 @@ use crate::telemetry;
 /// A POST whose body was read.
 struct Post<'a> {
     headers: &'a Headers,
-    accepted: Accepted,
+    accepted: AcceptedMedia,
     principal: Arc<str>,
     client: Option<IpAddr>,
     scanned: Result<Frame<'a>, ScanError>,
@@ -60,13 +64,13 @@ impl Endpoint {
         B: http_body::Body<Data = Bytes> + Unpin,
     {
         let headers = &head.headers;
-        if !is_json(headers.get(CONTENT_TYPE.as_str())) {
+        if !is_json_content_type(headers.get(CONTENT_TYPE.as_str())) {
             return reply::refusal(415, "the body must be application/json in UTF-8");
         }
         if !is_identity(headers) {
             return reply::encoded();
         }
-        let mut accepted = accepted(joined(headers, ACCEPT.as_str()).as_deref());
+        let mut accepted = parse_accept(joined(headers, ACCEPT.as_str()).as_deref());
         if !accepted.json && !accepted.events {
             return reply::refusal(406, "answers are application/json or text/event-stream");
         }
@@ -80,7 +84,7 @@ impl Endpoint {
         if self.shared.service.logs_payloads() {
             telemetry::payload("received", &body);
         }
-        let scanned = scan(&body, &self.shared.service.profile().limits.wire);
+        let scanned = scan(&body, &self.shared.service.profile().limits.scan);
         let post = Post { headers, accepted, principal, client: head.client, scanned };
         if is_old {
             let scanned = post.scanned.as_ref();
@@ -106,20 +110,23 @@ impl Endpoint {
     fn message<'a>(&'a self, post: &'a Post<'a>, context: &mut Context<'_>) -> Step<'a> {
         let dialect = &self.shared.service.profile().dialect;
         let header = |name| joined(post.headers, name);
-        let (version, method, name) = (header(VERSION), header(METHOD), header(NAME));
-        let head = Head {
-            version: version.as_deref(),
+        let (version, method, name) =
+            (header(PROTOCOL_VERSION_HEADER), header(METHOD_HEADER), header(NAME_HEADER));
+        let head = McpHeaders {
+            protocol_version: version.as_deref(),
             method: method.as_deref(),
             name: name.as_deref(),
-            has_session: post.headers.contains(SESSION),
+            has_session: post.headers.contains(SESSION_ID_HEADER),
         };
         let Ok(frame) = &post.scanned else { return Step::Later(Box::pin(self.unread(post))) };
-        match conversation(frame, &head, dialect) {
+        match classify_post(frame, &head, dialect) {
             Err(fault) => Step::Done(self.refuse(None, &fault, dialect.base_rules(), 400)),
-            Ok(Belongs::Alone) => self.checked(post, frame, &head, context),
+            Ok(Belongs::Stateless) => self.checked(post, frame, &head, context),
             Ok(Belongs::Sessionless) => self.alone(post, dialect.base_rules(), context),
-            Ok(Belongs::Opening) => Step::Later(Box::pin(self.open(post))),
-            Ok(Belongs::Session) if !post.headers.contains(SESSION) && wants_answer(frame) => {
+            Ok(Belongs::Initialize) => Step::Later(Box::pin(self.open(post))),
+            Ok(Belongs::Session)
+                if !post.headers.contains(SESSION_ID_HEADER) && wants_answer(frame) =>
+            {
                 // Who has not opened a session is told so in the words of the dialect.
                 self.alone(post, self.dialect().base_rules(), context)
             }
@@ -148,13 +155,13 @@ impl Endpoint {
         &self,
         post: &Post<'_>,
         frame: &Frame<'_>,
-        head: &Head<'_>,
+        head: &McpHeaders<'_>,
         context: &mut Context<'_>,
     ) -> Step<'a> {
         let rules = Revision::newest(Era::Stateless).rules();
         let Frame::One(fields) = frame else { return Step::Done(reply::empty(400)) };
         let dialect = &self.shared.service.profile().dialect;
-        let checked = check_alone(fields, head, dialect)
+        let checked = check_stateless_request(fields, head, dialect)
             .and_then(|method| self.check_mirrors(method, fields, post.headers));
         match checked {
             Ok(()) => self.alone(post, rules, context),
@@ -162,7 +169,7 @@ impl Endpoint {
                 // What is missing in `_meta` is told with 400, other parameters with 200.
                 let status = match fault.kind {
                     FaultKind::InvalidParams => 400,
-                    kind => status(Some(kind), rules),
+                    kind => response_status(Some(kind), rules),
                 };
                 Step::Done(self.refuse(Some(fields), &fault, rules, status))
             }
@@ -179,9 +186,10 @@ impl Endpoint {
         if method != Some(Mcp::CallTool) {
             return Ok(());
         }
-        let tool = fields.inside.name.and_then(unquote).unwrap_or_default();
+        let tool = fields.param_members.name.and_then(unquote).unwrap_or_default();
         let Some(mirrors) = self.shared.service.registry().mirrors(&tool) else { return Ok(()) };
-        let arguments = fields.inside.arguments.and_then(Object::new).unwrap_or(Object::EMPTY);
+        let arguments =
+            fields.param_members.arguments.and_then(Object::new).unwrap_or(Object::EMPTY);
         for mirror in mirrors.iter() {
             mirror.check(arguments, joined(headers, &mirror.header).as_deref())?;
         }

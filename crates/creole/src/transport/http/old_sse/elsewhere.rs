@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use creole_proto::wire::{Limits, scan};
+use creole_proto::wire::{ScanLimits, scan};
 use http::Response;
 
 use super::super::reply::{self, Body, Events};
@@ -31,7 +31,7 @@ pub(super) async fn found(
     peers: &Peers,
     session: &Arc<Session>,
     reading: Reading,
-    limits: Limits,
+    limits: ScanLimits,
 ) -> Found {
     let theirs = Arc::clone(session);
     let take = move |errand| drop(tokio::spawn(serve(Arc::clone(&theirs), limits, errand)));
@@ -71,7 +71,7 @@ pub(super) async fn hand_on(
 const TAKEN: &[u8] = b"taken";
 
 /// Takes a message for the session, if it is from its owner.
-async fn serve(session: Arc<Session>, limits: Limits, errand: Errand) {
+async fn serve(session: Arc<Session>, limits: ScanLimits, errand: Errand) {
     let Errand { payload, desk, .. } = errand;
     let from_owner = read(&payload).filter(|(who, _)| session.owner().as_bytes() == *who);
     let taken = from_owner.filter(|_| !session.is_closed());

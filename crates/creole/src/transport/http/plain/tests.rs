@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::super::tests::support::{Echo, PATIENCE, Pieces, post, until, with};
-use super::super::{Drain, Guard, Limits, Route};
+use super::super::{Drain, Limits, OriginGuard, Route};
 use super::*;
 
 type Spoken<T = DuplexStream> = JoinHandle<io::Result<End<T, Pieces>>>;
@@ -29,7 +29,7 @@ where
 {
     let echo = Echo::default();
     let route = Route::new("/mcp", &[Method::POST, Method::GET], echo.clone());
-    let router = Router::new(Guard::loopback(), Drain::new()).route(route);
+    let router = Router::new(OriginGuard::loopback(), Drain::new()).route(route);
     let pace = Pace::new(Limits::default());
     let wire = Wire::new(server, Arc::clone(&pace));
     let peer = Peer(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));

@@ -14,7 +14,7 @@ use self::framings::{Framing, all};
 use super::super::connection::{self, Served};
 use super::super::pace::Pace;
 use super::super::versions::Protocol;
-use super::super::{Drain, Guard, Limits, Peer, Route, Router};
+use super::super::{Drain, Limits, OriginGuard, Peer, Route, Router};
 use super::support::{Echo, PATIENCE, Running, one, post, start, status, with};
 
 /// Not plain: the rest of its connection is hyper's.
@@ -90,7 +90,7 @@ async fn outcome(bytes: &[u8], by_hyper: bool, step: usize) -> (String, Vec<Stri
     let (echo, drain, limits) = (Echo::default(), Drain::new(), Limits::default());
     let route = Route::new("/mcp", &[Method::POST, Method::GET], echo.clone());
     let served = Served {
-        router: Arc::new(Router::new(Guard::loopback(), drain.clone()).route(route)),
+        router: Arc::new(Router::new(OriginGuard::loopback(), drain.clone()).route(route)),
         protocol: Arc::new(Protocol::new(&limits)),
         peer: Peer(SocketAddr::from((Ipv4Addr::LOCALHOST, 1))),
         pace: Pace::new(limits),

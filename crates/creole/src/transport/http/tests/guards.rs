@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use http::Method;
 
 use super::super::{
-    Admission, Drain, Gate, Guard, Head, Limits, Listener, Network, Peer, Route, Router,
+    Admission, Drain, Gate, Head, Limits, Listener, Network, OriginGuard, Peer, Route, Router,
 };
 use super::support::{Echo, Running, post, start, status, with};
 use crate::auth::Principal;
@@ -206,7 +206,7 @@ async fn behind_a_trusted_proxy_the_client_is_whom_it_tells_and_otherwise_whoeve
             (listener.address().unwrap(), Drain::new(), Arc::new(Noting::default()));
         let network: Network = trusted.parse().unwrap();
         let route = Route::new("/mcp", &[Method::POST], Echo::default()).gate(gate.clone());
-        let router = Router::new(Guard::loopback(), drain.clone())
+        let router = Router::new(OriginGuard::loopback(), drain.clone())
             .proxies([network].into_iter().collect())
             .route(route);
         let ended = tokio::spawn(listener.serve(router));

@@ -20,8 +20,8 @@ use tokio::time::{sleep, timeout};
 use super::super::body::{self, BodyLimits};
 use super::super::handover::Lasts;
 use super::super::{
-    Admission, Answer, Drain, Gate, Guard, Head, Incoming, Limits, Listener, Peer, Refusal, Route,
-    Router, tls::Certificates,
+    Admission, Answer, Drain, Gate, Head, Incoming, Limits, Listener, OriginGuard, Peer, Refusal,
+    Route, Router, tls::Certificates,
 };
 use crate::auth::Principal;
 use crate::budget::Budget;
@@ -200,7 +200,7 @@ pub(in crate::transport::http) async fn start_with(
     let address = listener.address().unwrap();
     let drain = Drain::new();
     let methods = [Method::POST, Method::GET];
-    let router = Router::new(Guard::loopback(), drain.clone())
+    let router = Router::new(OriginGuard::loopback(), drain.clone())
         .route(Route::new("/mcp", &methods, echo.clone()))
         .route(Route::new("/other", &methods, echo.clone()).gate(Arc::new(Yes)));
     let ended = tokio::spawn(listener.serve(router));

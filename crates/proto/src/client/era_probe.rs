@@ -1,0 +1,234 @@
+//! Which era a server is of, from what came back when it was asked `server/discover`.
+//!
+//! A verdict is only given on evidence: an outage or a demand for credentials says nothing about the era
+//! (2026-07-28 basic/versioning, compatibility with initialization-based servers).
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::revision::{Era, Revision, Rules};
+use crate::wire::{self, Frame, Object, unquote};
+
+/// What came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeReply<'a> {
+    /// An HTTP answer; of a stream of events, the message that answers.
+    HttpResponse {
+        /// Its status.
+        status: u16,
+        /// Its body.
+        body: &'a [u8],
+    },
+    /// No HTTP answer: refused, cut off or too late.
+    NoHttpResponse,
+    /// A line of a process.
+    Line(&'a [u8]),
+    /// No line of a process that runs; three seconds are enough.
+    NoLine,
+    /// The process ended: some servers do at any request before the handshake.
+    ProcessExited,
+    /// There is no process: it could not be started.
+    NoProcess,
+}
+
+/// What follows from it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProbeVerdict {
+    /// Requests stand alone, in this revision.
+    Stateless(&'static Rules),
+    /// The conversation begins with a handshake.
+    Handshake,
+    /// Only versions that nobody here knows.
+    UnsupportedVersions(Vec<String>),
+    /// Nothing follows.
+    NoEvidence(NoEvidenceReason),
+}
+
+/// Why nothing follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoEvidenceReason {
+    /// Credentials are missing, wrong or too weak.
+    Credentials,
+    /// The server is not there, or not now.
+    Outage,
+    /// What answered is no MCP server.
+    NotAnMcpServer,
+    /// An error that servers of both eras give.
+    Ambiguous(i64),
+}
+
+/// What follows from the answer to `server/discover` that was asked in this revision.
+pub fn judge_reply(heard: ProbeReply<'_>, asked: &'static Rules) -> ProbeVerdict {
+    match heard {
+        ProbeReply::NoHttpResponse | ProbeReply::NoProcess => {
+            ProbeVerdict::NoEvidence(NoEvidenceReason::Outage)
+        }
+        ProbeReply::NoLine | ProbeReply::ProcessExited => ProbeVerdict::Handshake,
+        ProbeReply::Line(line) => judge_message(line, asked).unwrap_or(ProbeVerdict::Handshake),
+        ProbeReply::HttpResponse { status, body } => judge_http(status, body, asked),
+    }
+}
+
+/// Whether this status to `initialize` lets one try the transport of 2024-11-05: a GET that opens a stream of
+/// events (2025-03-26 basic/transports, backwards compatibility).
+pub fn suggests_legacy_sse(status: u16) -> bool {
+    matches!(status, 400 | 404 | 405)
+}
+
+fn judge_http(status: u16, body: &[u8], asked: &'static Rules) -> ProbeVerdict {
+    match status {
+        401 | 403 | 407 => ProbeVerdict::NoEvidence(NoEvidenceReason::Credentials),
+        408 | 425 | 429 | 500.. => ProbeVerdict::NoEvidence(NoEvidenceReason::Outage),
+        400..=499 => judge_message(body, asked).unwrap_or(ProbeVerdict::Handshake),
+        200..=299 if body.trim_ascii().is_empty() => ProbeVerdict::Handshake,
+        200..=299 => judge_message(body, asked)
+            .unwrap_or(ProbeVerdict::NoEvidence(NoEvidenceReason::NotAnMcpServer)),
+        _ => ProbeVerdict::NoEvidence(NoEvidenceReason::NotAnMcpServer),
+    }
+}
+
+/// What follows from a message; `None` if it is none.
+fn judge_message(bytes: &[u8], asked: &'static Rules) -> Option<ProbeVerdict> {
+    let Ok(Frame::One(fields)) = wire::scan(bytes, &wire::ScanLimits::default()) else {
+        return None;
+    };
+    if let Some(error) = fields.error.and_then(Object::new) {
+        return Some(judge_error(error));
+    }
+    let result = fields.result.and_then(Object::new)?;
+    match result.array("supportedVersions").ok().flatten() {
+        Some(versions) => Some(judge_versions(&versions)),
+        // Who says what kind of result it is and what it has is of this era, whatever it left out.
+        None if result.get("resultType").is_some() && result.get("capabilities").is_some() => {
+            Some(ProbeVerdict::Stateless(asked))
+        }
+        None => Some(ProbeVerdict::Handshake),
+    }
+}
+
+fn judge_error(error: Object<'_>) -> ProbeVerdict {
+    let code = error.get("code").and_then(|code| code.parse::<i64>().ok());
+    match code {
+        Some(-32022) => {
+            let data = error.get("data").and_then(Object::new).unwrap_or(Object::EMPTY);
+            judge_versions(&data.array("supported").ok().flatten().unwrap_or_default())
+        }
+        Some(code @ (-32020 | -32021 | -32001)) => {
+            ProbeVerdict::NoEvidence(NoEvidenceReason::Ambiguous(code))
+        }
+        _ => ProbeVerdict::Handshake,
+    }
+}
+
+/// The newest version of a list that requests stand alone in; else a handshake, if the list has one.
+fn judge_versions(versions: &[&str]) -> ProbeVerdict {
+    let names: Vec<_> = versions.iter().filter_map(|raw| unquote(raw)).collect();
+    let known = |era| {
+        let revisions = names.iter().filter_map(|name| Revision::from_name(name));
+        revisions.filter(|revision| revision.rules().era == era).max()
+    };
+    match (known(Era::Stateless), known(Era::Handshake)) {
+        (Some(revision), _) => ProbeVerdict::Stateless(revision.rules()),
+        (None, Some(_)) => ProbeVerdict::Handshake,
+        (None, None) if names.is_empty() => ProbeVerdict::Handshake,
+        (None, None) => {
+            ProbeVerdict::UnsupportedVersions(names.into_iter().map(Cow::into_owned).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn newest() -> &'static Rules {
+        Revision::newest(Era::Stateless).rules()
+    }
+
+    fn http(status: u16, body: &str) -> ProbeVerdict {
+        judge_reply(ProbeReply::HttpResponse { status, body: body.as_bytes() }, newest())
+    }
+
+    fn error(code: i64, data: &str) -> String {
+        alloc::format!(
+            r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"m","data":{data}}}}}"#
+        )
+    }
+
+    const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",
+        "supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{}}}"#;
+
+    #[test]
+    fn a_server_that_answers_is_of_the_newer_era() {
+        assert_eq!(http(200, DISCOVERED), ProbeVerdict::Stateless(newest()));
+        assert_eq!(
+            judge_reply(ProbeReply::Line(DISCOVERED.as_bytes()), newest()),
+            ProbeVerdict::Stateless(newest())
+        );
+        let both = error(-32022, r#"{"supported":["2025-11-25","2026-07-28"]}"#);
+        assert_eq!(http(400, &both), ProbeVerdict::Stateless(newest()));
+    }
+
+    #[test]
+    fn other_errors_are_of_the_older_era() {
+        let old = error(-32022, r#"{"supported":["2025-11-25"]}"#);
+        let rows = [
+            (400, old.as_str()),
+            (404, ""),
+            (405, "Method Not Allowed"),
+            (400, "<html>"),
+            (202, ""),
+            (200, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+        ];
+        for (status, body) in rows {
+            assert_eq!(http(status, body), ProbeVerdict::Handshake, "{status} {body}");
+        }
+        for code in [-32601, -32600, -32602, -32000, -32003] {
+            assert_eq!(http(200, &error(code, "null")), ProbeVerdict::Handshake);
+            let line = error(code, "null");
+            assert_eq!(
+                judge_reply(ProbeReply::Line(line.as_bytes()), newest()),
+                ProbeVerdict::Handshake
+            );
+        }
+        for heard in [ProbeReply::ProcessExited, ProbeReply::NoLine, ProbeReply::Line(b"hello")] {
+            assert_eq!(judge_reply(heard, newest()), ProbeVerdict::Handshake);
+        }
+    }
+
+    #[test]
+    fn what_says_nothing_about_the_era_is_no_evidence() {
+        let rows = [
+            (401, NoEvidenceReason::Credentials),
+            (403, NoEvidenceReason::Credentials),
+            (500, NoEvidenceReason::Outage),
+            (503, NoEvidenceReason::Outage),
+            (429, NoEvidenceReason::Outage),
+            (301, NoEvidenceReason::NotAnMcpServer),
+        ];
+        for (status, reason) in rows {
+            assert_eq!(http(status, DISCOVERED), ProbeVerdict::NoEvidence(reason), "{status}");
+        }
+        assert_eq!(http(200, "<html>"), ProbeVerdict::NoEvidence(NoEvidenceReason::NotAnMcpServer));
+        for code in [-32020, -32021, -32001] {
+            let expected = ProbeVerdict::NoEvidence(NoEvidenceReason::Ambiguous(code));
+            assert_eq!(http(400, &error(code, "null")), expected);
+        }
+        for heard in [ProbeReply::NoHttpResponse, ProbeReply::NoProcess] {
+            assert_eq!(
+                judge_reply(heard, newest()),
+                ProbeVerdict::NoEvidence(NoEvidenceReason::Outage)
+            );
+        }
+    }
+
+    #[test]
+    fn versions_of_the_future_are_told() {
+        let future = error(-32022, r#"{"supported":["2031-01-01"]}"#);
+        assert_eq!(
+            http(400, &future),
+            ProbeVerdict::UnsupportedVersions(Vec::from(["2031-01-01".into()]))
+        );
+    }
+}

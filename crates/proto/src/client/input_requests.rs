@@ -1,0 +1,375 @@
+//! Questions of servers of the handshake generation, which are requests of theirs.
+
+use alloc::borrow::Cow;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::calls::ExpectedResult;
+use super::outbox::{
+    ClientEvent, FrameKind, InputRequestError, InputRequestKey, Outbox, ProtocolViolation,
+};
+use super::receive::{MessageOrigin, shorten};
+use super::{CallKey, Machine, OpenMode};
+use crate::adapt::lower_sampling_result;
+use crate::encode;
+use crate::meta;
+use crate::model::{ClientCapabilities, InputRequest, KeyedInputRequest};
+use crate::revision::InputRequestStyle;
+use crate::wire::{FieldError, Id, Object, Raw};
+
+/// Questions that wait for answers.
+#[derive(Debug, Default)]
+pub(super) struct InputRequests {
+    last: u64,
+    open: BTreeMap<InputRequestKey, OpenInputRequest>,
+}
+
+#[derive(Debug)]
+struct OpenInputRequest {
+    id: Id,
+    call: Option<CallKey>,
+    /// Whether a model is asked.
+    is_sampling: bool,
+    /// What the server wants to be told of progress under, and how often it was.
+    progress_token: Option<Id>,
+    progress_count: u64,
+}
+
+impl InputRequests {
+    fn find_by_id(&self, id: &Id) -> Option<InputRequestKey> {
+        self.open.iter().find(|(_, open)| open.id == *id).map(|(key, _)| *key)
+    }
+
+    fn keys_of_call(&self, call: Option<CallKey>) -> Vec<InputRequestKey> {
+        self.open.iter().filter(|(_, open)| open.call == call).map(|(key, _)| *key).collect()
+    }
+}
+
+impl Machine {
+    /// Answers a question of the server: with the result as it is to be sent, or not.
+    pub fn respond(
+        &mut self,
+        question: InputRequestKey,
+        answer: Result<Raw, InputRequestError>,
+        out: &mut Outbox,
+    ) {
+        let Some(open) = self.remove_input_request(question) else { return };
+        let answer = match answer {
+            Ok(result) if open.is_sampling && !self.rules.sampling_details => {
+                lower_sampling_result(&result).ok_or_else(unsupported_result_error)
+            }
+            answer => answer,
+        };
+        match answer {
+            Ok(result) => out.push_frame(FrameKind::Response, |bytes| {
+                encode::write_response(bytes, &open.id, |bytes| {
+                    bytes.extend_from_slice(result.as_str().as_bytes());
+                });
+            }),
+            Err(refusal) => send_input_request_error(&open.id, &refusal, out),
+        }
+    }
+
+    /// The id that the server gave a question, if it is open.
+    pub fn input_request_id(&self, question: InputRequestKey) -> Option<&Id> {
+        self.input_requests.open.get(&question).map(|open| &open.id)
+    }
+
+    /// Tells a server that a question of its own is still being answered, if it wants to be told: most stop waiting
+    /// for those that make no progress (every revision, progress).
+    pub fn send_input_progress(&mut self, question: InputRequestKey, out: &mut Outbox) {
+        let Some(open) = self.input_requests.open.get_mut(&question) else { return };
+        let Some(token) = &open.progress_token else { return };
+        open.progress_count += 1;
+        let (token, beats) = (token.raw(), open.progress_count);
+        out.push_frame(FrameKind::Notification { about: None }, |bytes| {
+            encode::write_notification(bytes, "notifications/progress", |bytes| {
+                encode::write_foreign_member(bytes, "progressToken", token);
+                encode::write_key(bytes, "progress");
+                bytes.extend_from_slice(beats.to_string().as_bytes());
+            });
+        });
+    }
+
+    /// Takes a request of the server.
+    pub(super) fn take_input_request(
+        &mut self,
+        id: &str,
+        method: &str,
+        params: Object<'_>,
+        arrival: MessageOrigin,
+        out: &mut Outbox,
+    ) {
+        let Ok(id) = Id::parse_number(id) else {
+            return self.report_violation(
+                ProtocolViolation::NotAMessage("an `id` of no allowed kind".into()),
+                out,
+            );
+        };
+        if self.rules.input_request_style == InputRequestStyle::MultiRoundTrip {
+            // A client must not answer there (2026-07-28 basic, responses).
+            return self
+                .report_violation(ProtocolViolation::UnexpectedRequest(shorten(method)), out);
+        }
+        if method == "ping" {
+            return out.push_frame(FrameKind::Response, |bytes| {
+                encode::write_response(bytes, &id, |bytes| bytes.extend_from_slice(b"{}"));
+            });
+        }
+        match self.check_input_request(&id, method, params) {
+            Ok(question) if self.is_offered(&question) => {
+                self.open_input_request(id, question, params, arrival, out);
+            }
+            Ok(what) => {
+                send_input_request_error(&id, &not_offered_error(method), out);
+                let task = related_task(params);
+                let call = self.owning_call(task.as_deref(), arrival.call);
+                out.push_event(ClientEvent::InputNotOffered { call, request: what });
+            }
+            Err(refusal) => send_input_request_error(&id, &refusal, out),
+        }
+    }
+
+    fn check_input_request(
+        &self,
+        id: &Id,
+        method: &str,
+        params: Object<'_>,
+    ) -> Result<InputRequest, InputRequestError> {
+        let refused = |code, message: String| Err(InputRequestError { code, message });
+        if self.input_requests.find_by_id(id).is_some() {
+            return refused(-32600, "a request with this id is in flight".into());
+        }
+        if params.text().len() > self.profile.limits.max_input_request_bytes {
+            return refused(-32602, "the question is too long".into());
+        }
+        match read_input_request(method, params) {
+            Ok(Some(question)) => Ok(question),
+            Ok(None) => Err(not_offered_error(method)),
+            Err(error) => refused(-32602, format!("Invalid params: {error}")),
+        }
+    }
+
+    /// Whether the server was told that it may ask this.
+    fn is_offered(&self, question: &InputRequest) -> bool {
+        match &self.open_mode {
+            OpenMode::Handshake { capabilities, .. } => {
+                question.is_allowed_by(capabilities) && question.is_supported_by(self.rules)
+            }
+            OpenMode::Stateless { .. } => false,
+        }
+    }
+
+    fn open_input_request(
+        &mut self,
+        id: Id,
+        what: InputRequest,
+        params: Object<'_>,
+        arrival: MessageOrigin,
+        out: &mut Outbox,
+    ) {
+        let task = related_task(params);
+        let call = self.owning_call(task.as_deref(), arrival.call);
+        if self.input_requests.keys_of_call(call).len() >= self.profile.limits.max_input_requests {
+            let message = "too many questions wait for answers".to_string();
+            return send_input_request_error(
+                &id,
+                &InputRequestError { code: -32603, message },
+                out,
+            );
+        }
+        if let Some(pending) = call.and_then(|call| self.calls.get_mut(call)) {
+            pending.open_input_requests += 1;
+            pending.reset_idle_deadline(arrival.now);
+        }
+        self.input_requests.last += 1;
+        let question = InputRequestKey(self.input_requests.last);
+        let (is_sample, token) =
+            (matches!(what, InputRequest::Sample { .. }), read_progress_token(params));
+        self.input_requests.open.insert(
+            question,
+            OpenInputRequest {
+                id,
+                call,
+                is_sampling: is_sample,
+                progress_token: token,
+                progress_count: 0,
+            },
+        );
+        out.push_event(ClientEvent::InputRequested { call, key: question, request: what, task });
+    }
+
+    /// The call that a question belongs to. Without a channel of its own, only one call that may ask can be in
+    /// flight for this to be known: nothing in the message says so.
+    fn owning_call(&self, task: Option<&str>, origin: Option<CallKey>) -> Option<CallKey> {
+        let origin = origin.filter(|call| self.is_open(*call));
+        origin
+            .or_else(|| {
+                self.calls.single_matching(|pending| {
+                    pending.expected == ExpectedResult::TaskResult
+                        && Some(pending.subject.as_str()) == task
+                })
+            })
+            .or_else(|| {
+                let asks = |pending: &super::calls::InFlightCall| {
+                    pending.is_sent && pending.expected.may_send_input_requests()
+                };
+                self.calls.single_matching(asks).filter(|_| task.is_none())
+            })
+    }
+
+    /// Takes the server's word that a question needs no answer any more.
+    pub(super) fn withdraw_input_request(&mut self, id: &Id, out: &mut Outbox) {
+        if let Some(question) = self.input_requests.find_by_id(id) {
+            self.remove_input_request(question);
+            out.push_event(ClientEvent::InputWithdrawn(question));
+        }
+    }
+
+    /// Withdraws the questions of a call that is over, and says so to a server that still waits.
+    pub(super) fn reject_input_requests(&mut self, call: CallKey, out: &mut Outbox) {
+        for question in self.input_requests.keys_of_call(Some(call)) {
+            let Some(open) = self.remove_input_request(question) else { continue };
+            let message = "the call that this belongs to is over".to_string();
+            send_input_request_error(&open.id, &InputRequestError { code: -32603, message }, out);
+            out.push_event(ClientEvent::InputWithdrawn(question));
+        }
+    }
+
+    /// Withdraws the questions of a call, which somebody else answers.
+    pub(super) fn release_input_requests(&mut self, call: CallKey, out: &mut Outbox) {
+        for question in self.input_requests.keys_of_call(Some(call)) {
+            if self.remove_input_request(question).is_some() {
+                out.push_event(ClientEvent::InputWithdrawn(question));
+            }
+        }
+    }
+
+    /// Withdraws every question: the server is gone.
+    pub(super) fn withdraw_all_input_requests(&mut self, out: &mut Outbox) {
+        for question in core::mem::take(&mut self.input_requests.open).into_keys() {
+            out.push_event(ClientEvent::InputWithdrawn(question));
+        }
+    }
+
+    fn remove_input_request(&mut self, question: InputRequestKey) -> Option<OpenInputRequest> {
+        let open = self.input_requests.open.remove(&question)?;
+        if let Some(pending) = open.call.and_then(|call| self.calls.get_mut(call)) {
+            pending.open_input_requests -= 1;
+        }
+        Some(open)
+    }
+}
+
+fn not_offered_error(method: &str) -> InputRequestError {
+    let method = shorten(method);
+    InputRequestError::unsupported(format!(
+        "Method not found: {method}: the client did not offer it"
+    ))
+}
+
+/// What a server is told whose revision has no words for what the model answered.
+fn unsupported_result_error() -> InputRequestError {
+    let message =
+        "the model answered with more than one block that is no text, or with the use of a tool";
+    InputRequestError { code: -32603, message: message.to_string() }
+}
+
+fn send_input_request_error(id: &Id, refusal: &InputRequestError, out: &mut Outbox) {
+    out.push_frame(FrameKind::Response, |bytes| {
+        encode::write_input_request_error(bytes, id, refusal.code, &refusal.message);
+    });
+}
+
+/// What a server wants to be told of progress under; only a string or a number can be one.
+fn read_progress_token(params: Object<'_>) -> Option<Id> {
+    let token = params.get("_meta").and_then(Object::new)?.get("progressToken")?;
+    Id::parse_number(token).ok()
+}
+
+/// The task that a message belongs to.
+fn related_task(params: Object<'_>) -> Option<String> {
+    let about = params.get("_meta").and_then(Object::new)?;
+    let task = about.get(meta::RELATED_TASK).and_then(Object::new)?;
+    task.string("taskId").ok().flatten().map(Cow::into_owned)
+}
+
+/// Reads the questions of an `input_required` result or of a task, each allowed by what the client offered if that
+/// is known.
+pub(super) fn read_input_requests(
+    requests: Object<'_>,
+    client: Option<&Arc<ClientCapabilities>>,
+    most: usize,
+) -> Result<Vec<KeyedInputRequest>, String> {
+    let mut asks = Vec::new();
+    for (key, request) in requests.members() {
+        if asks.len() == most {
+            return Err(format!("the server asks more than {most} questions at once"));
+        }
+        let request = Object::new(request).unwrap_or(Object::EMPTY);
+        let method = request.string("method").ok().flatten().unwrap_or_default();
+        let params = request.get("params").and_then(Object::new).unwrap_or(Object::EMPTY);
+        let question = match read_input_request(&method, params) {
+            Ok(Some(question)) => question,
+            Ok(None) => {
+                return Err(format!("the server asks `{}`, which is unknown", shorten(&method)));
+            }
+            Err(error) => return Err(format!("a question of the server is incomplete: {error}")),
+        };
+        if client.is_some_and(|client| !question.is_allowed_by(client)) {
+            let needed = question.required_capability_text();
+            return Err(format!("the server asks for {needed}, which was not offered to it"));
+        }
+        asks.push(KeyedInputRequest { key: key.into_owned(), question });
+    }
+    Ok(asks)
+}
+
+/// Reads a question; `None` for a method that asks nothing we know.
+fn read_input_request(
+    method: &str,
+    params: Object<'_>,
+) -> Result<Option<InputRequest>, FieldError> {
+    Ok(Some(match method {
+        "roots/list" => InputRequest::Roots,
+        "sampling/createMessage" => InputRequest::Sample { params: strip_reserved_meta(params) },
+        "elicitation/create" => read_elicitation(params)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// An elicitation; without a mode it is a form, as that was the first shape.
+fn read_elicitation(params: Object<'_>) -> Result<InputRequest, FieldError> {
+    let message = params.required_string("message")?.into_owned();
+    if params.string("mode")?.as_deref() != Some("url") {
+        let schema = params.object("requestedSchema")?.unwrap_or(Object::EMPTY);
+        return Ok(InputRequest::Form { message, schema: Raw::from_validated(schema.text()) });
+    }
+    let url = params.required_string("url")?.into_owned();
+    let id = params.string("elicitationId")?.unwrap_or_default().into_owned();
+    Ok(InputRequest::Url { message, url, id })
+}
+
+/// A page to visit, of an error that asks for it (2025-11-25 client/elicitation, URL elicitation required).
+pub(super) fn read_url_elicitation(elicitation: Object<'_>) -> Option<InputRequest> {
+    let read = read_elicitation(elicitation).ok()?;
+    matches!(read, InputRequest::Url { .. }).then_some(read)
+}
+
+/// Params without what concerns only this connection.
+fn strip_reserved_meta(params: Object<'_>) -> Raw {
+    let own = |name: &str| matches!(name, "_meta" | "task");
+    if !params.members().any(|(name, _)| own(&name)) {
+        return Raw::from_validated(params.text());
+    }
+    let mut out = Vec::new();
+    out.push(b'{');
+    for (name, value) in params.members().filter(|(name, _)| !own(name)) {
+        encode::write_foreign_member(&mut out, &name, value);
+    }
+    out.push(b'}');
+    Raw::from_validated(&String::from_utf8(out).unwrap_or_default())
+}

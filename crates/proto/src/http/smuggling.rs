@@ -1,0 +1,311 @@
+//! A screen in front of an HTTP/1 reader: it follows the bytes and refuses what two readers could read
+//! differently, because a request that hides inside another one passes every check of the first reader.
+//!
+//! The reader behind it stays in charge of everything else. What readers are lenient about by tradition is
+//! refused here: a line that ends without a carriage return, a length given twice or beside chunks, a
+//! coding before `chunked`, a header that is continued on the next line (RFC 9112, 2.2, 5.2, 6.1 and 6.3).
+
+use memchr::memchr;
+
+/// The longest line of those that count, and how much of any line is kept while it arrives in parts.
+const MAX_LINE: usize = 96;
+
+/// What begins a connection of HTTP/2, which has no lines to screen.
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0";
+
+/// Follows the bytes of one connection.
+#[derive(Clone, Debug)]
+pub struct SmugglingGuard {
+    state: RequestState,
+    line: LineStart,
+    length: Option<u64>,
+    chunked: bool,
+    /// The longest head, and how much of one was seen.
+    max_head: usize,
+    head: usize,
+}
+
+/// Bytes that are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SmugglingError {
+    /// How many of the bytes are right.
+    pub at: usize,
+    /// What is wrong with the next.
+    pub kind: SmugglingErrorKind,
+}
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SmugglingErrorKind {
+    /// A line ends without a carriage return.
+    BareLineFeed,
+    /// A header is continued on the next line.
+    ContinuedHeader,
+    /// The length is no number, or given twice.
+    Length,
+    /// The body is coded in another way than `chunked`, or that is said twice.
+    Coding,
+    /// There is both a length and a coding.
+    LengthAndCoding,
+    /// The size of a chunk is no number, or its end is missing.
+    Chunk,
+    /// The head is too long, and its first line is not complete.
+    LongRequestLine,
+    /// The head is too long.
+    LongHead,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestState {
+    /// Between two requests.
+    BetweenRequests,
+    /// The line with method and target.
+    RequestLine,
+    Headers,
+    Body(u64),
+    ChunkSize,
+    ChunkData(u64),
+    /// The two bytes behind a chunk; the number of those that are still missing.
+    ChunkEnd(u8),
+    Trailers,
+    /// Another protocol: nothing is screened.
+    PassThrough,
+}
+
+impl SmugglingGuard {
+    /// A screen for a new connection, on which a head has at most so many bytes.
+    pub fn new(longest: usize) -> Self {
+        let (state, line) = (RequestState::BetweenRequests, LineStart::default());
+        Self { state, line, length: None, chunked: false, max_head: longest, head: 0 }
+    }
+
+    /// Whether a head has begun and is not complete.
+    pub fn is_inside_head(&self) -> bool {
+        matches!(self.state, RequestState::RequestLine | RequestState::Headers)
+    }
+
+    /// Whether no body has begun that is not complete, on a connection that is screened.
+    pub fn is_outside_body(&self) -> bool {
+        matches!(
+            self.state,
+            RequestState::BetweenRequests | RequestState::RequestLine | RequestState::Headers
+        )
+    }
+
+    /// Whether every request that has begun is complete, with its body.
+    pub fn is_between_requests(&self) -> bool {
+        matches!(self.state, RequestState::BetweenRequests | RequestState::PassThrough)
+    }
+
+    /// Looks at the next bytes.
+    ///
+    /// # Errors
+    /// Where they are wrong, and why. Nothing may be shown to the screen afterwards.
+    pub fn check(&mut self, bytes: &[u8]) -> Result<(), SmugglingError> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            at += self.step(rest).map_err(|flaw| SmugglingError { at, kind: flaw })?;
+        }
+        Ok(())
+    }
+
+    /// Looks at some bytes and tells how many.
+    fn step(&mut self, rest: &[u8]) -> Result<usize, SmugglingErrorKind> {
+        match self.state {
+            RequestState::PassThrough => Ok(rest.len()),
+            RequestState::BetweenRequests => {
+                // Empty lines between requests have a tradition, and harm nobody.
+                if !matches!(rest[0], b'\r' | b'\n') {
+                    (self.length, self.chunked, self.head) = (None, false, 0);
+                    self.state = RequestState::RequestLine;
+                    return Ok(0);
+                }
+                Ok(1)
+            }
+            RequestState::Body(left) => {
+                Ok(self.skip(rest, left, RequestState::Body, RequestState::BetweenRequests))
+            }
+            RequestState::ChunkData(left) => {
+                Ok(self.skip(rest, left, RequestState::ChunkData, RequestState::ChunkEnd(2)))
+            }
+            RequestState::ChunkEnd(missing) => {
+                if rest[0] != if missing == 2 { b'\r' } else { b'\n' } {
+                    return Err(SmugglingErrorKind::Chunk);
+                }
+                self.state =
+                    if missing == 2 { RequestState::ChunkEnd(1) } else { RequestState::ChunkSize };
+                Ok(1)
+            }
+            RequestState::RequestLine | RequestState::Headers => self.head(rest),
+            RequestState::ChunkSize | RequestState::Trailers => self.lines(rest),
+        }
+    }
+
+    /// Takes a line of a head, or the part of it that is there and fits. What does not fit is refused before a carriage
+    /// return, so that whoever goes on with other bytes is never between that and its line feed.
+    fn head(&mut self, rest: &[u8]) -> Result<usize, SmugglingErrorKind> {
+        let fits = self.max_head - self.head;
+        if fits == 0 {
+            let in_first = self.state == RequestState::RequestLine;
+            return Err(if in_first {
+                SmugglingErrorKind::LongRequestLine
+            } else {
+                SmugglingErrorKind::LongHead
+            });
+        }
+        let mut part = &rest[..rest.len().min(fits)];
+        let is_cut = part.len() == fits && !part.contains(&b'\n');
+        if is_cut && part.ends_with(b"\r") {
+            part = &part[..part.len() - 1];
+        }
+        let taken = if part.is_empty() { 0 } else { self.lines(part)? };
+        self.head = if is_cut { self.max_head } else { self.head + taken };
+        Ok(taken)
+    }
+
+    fn skip(
+        &mut self,
+        rest: &[u8],
+        left: u64,
+        more: fn(u64) -> RequestState,
+        done: RequestState,
+    ) -> usize {
+        let taken = left.min(rest.len() as u64);
+        self.state = if taken == left { done } else { more(left - taken) };
+        usize::try_from(taken).unwrap_or(rest.len())
+    }
+
+    /// Takes a line, or the part of it that is there.
+    fn lines(&mut self, rest: &[u8]) -> Result<usize, SmugglingErrorKind> {
+        let Some(end) = memchr(b'\n', rest) else {
+            self.line.push(rest);
+            return Ok(rest.len());
+        };
+        if self.line.is_empty() {
+            let line = rest[..end].strip_suffix(b"\r").ok_or(SmugglingErrorKind::BareLineFeed)?;
+            self.complete(line)?;
+        } else {
+            self.line.push(&rest[..end]);
+            let kept = core::mem::take(&mut self.line);
+            self.complete(kept.text().ok_or(SmugglingErrorKind::BareLineFeed)?)?;
+        }
+        Ok(end + 1)
+    }
+
+    fn complete(&mut self, line: &[u8]) -> Result<(), SmugglingErrorKind> {
+        match self.state {
+            RequestState::RequestLine if line == HTTP2_PREFACE => {
+                self.state = RequestState::PassThrough
+            }
+            RequestState::RequestLine => self.state = RequestState::Headers,
+            RequestState::Headers if line.is_empty() => self.state = self.body(),
+            RequestState::Headers => self.header(line)?,
+            RequestState::ChunkSize => {
+                self.state = match chunk_size(line).ok_or(SmugglingErrorKind::Chunk)? {
+                    0 => RequestState::Trailers,
+                    size => RequestState::ChunkData(size),
+                }
+            }
+            RequestState::Trailers if line.is_empty() => self.state = RequestState::BetweenRequests,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn body(&self) -> RequestState {
+        match (self.chunked, self.length) {
+            (true, _) => RequestState::ChunkSize,
+            (false, Some(length)) if length > 0 => RequestState::Body(length),
+            _ => RequestState::BetweenRequests,
+        }
+    }
+
+    fn header(&mut self, line: &[u8]) -> Result<(), SmugglingErrorKind> {
+        let colon = match line.first() {
+            Some(b' ' | b'\t') => return Err(SmugglingErrorKind::ContinuedHeader),
+            // Only two names count, and they have these letters in front.
+            Some(b'c' | b'C' | b't' | b'T') => memchr(b':', line),
+            _ => None,
+        };
+        let Some((name, value)) = colon.map(|colon| (&line[..colon], &line[colon + 1..])) else {
+            return Ok(());
+        };
+        let (name, value) = (name.trim_ascii_end(), value.trim_ascii());
+        let value = if line.len() > MAX_LINE { b"" } else { value };
+        if name.eq_ignore_ascii_case(b"content-length") {
+            if self.length.is_some() {
+                return Err(SmugglingErrorKind::Length);
+            }
+            self.length = Some(decimal(value).ok_or(SmugglingErrorKind::Length)?);
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(SmugglingErrorKind::Coding);
+            }
+            self.chunked = true;
+        }
+        if self.chunked && self.length.is_some() {
+            Err(SmugglingErrorKind::LengthAndCoding)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The beginning of a line that arrives in parts.
+#[derive(Clone, Debug)]
+struct LineStart {
+    /// One more than counts, so that a longer line shows.
+    kept: [u8; MAX_LINE + 1],
+    length: usize,
+    last: u8,
+}
+
+impl Default for LineStart {
+    fn default() -> Self {
+        Self { kept: [0; MAX_LINE + 1], length: 0, last: 0 }
+    }
+}
+
+impl LineStart {
+    fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    fn push(&mut self, part: &[u8]) {
+        let Some(last) = part.last() else { return };
+        let from = self.length.min(self.kept.len());
+        let fits = part.len().min(self.kept.len() - from);
+        self.kept[from..from + fits].copy_from_slice(&part[..fits]);
+        self.length += part.len();
+        self.last = *last;
+    }
+
+    /// The line without its end, as far as it was kept; nothing if its end is wrong.
+    fn text(&self) -> Option<&[u8]> {
+        let whole = self.length - 1;
+        (self.last == b'\r').then(|| &self.kept[..whole.min(self.kept.len())])
+    }
+}
+
+fn decimal(text: &[u8]) -> Option<u64> {
+    let digits = (1..=18).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
+    if !digits {
+        return None;
+    }
+    Some(text.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+}
+
+/// The size in front of a chunk; extensions behind it mean nothing.
+fn chunk_size(line: &[u8]) -> Option<u64> {
+    let end = memchr(b';', line).unwrap_or(line.len());
+    let digits = line[..end].trim_ascii_end();
+    if end > MAX_LINE || !(1..=15).contains(&digits.len()) {
+        return None;
+    }
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(u64::from);
+    digits.iter().try_fold(0, |size, byte| Some(size * 16 + digit(byte)?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! A map whose keys rise, for what comes, stays a while and goes, mostly in the order in which it came.
+
+use alloc::vec::Vec;
+
+/// Room for values that is kept when all are gone.
+const RETAINED_SLOTS: usize = 64;
+
+/// A map in which each key is greater than those that came before it. Values stay where they are until they are taken
+/// out, and their room is used again: under load nothing is allocated, and nothing large is moved.
+#[derive(Debug)]
+pub struct MonotonicMap<K, V> {
+    /// The keys, in order, and where their values are.
+    order: Vec<(K, usize)>,
+    values: Vec<Option<V>>,
+    /// Room that can be used again.
+    free: Vec<usize>,
+}
+
+impl<K, V> Default for MonotonicMap<K, V> {
+    fn default() -> Self {
+        Self { order: Vec::new(), values: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<K: Copy + Ord, V> MonotonicMap<K, V> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Puts a value in. A key that does not rise is put where it belongs, which takes longer; one that is there gets
+    /// the new value.
+    pub fn insert(&mut self, key: K, value: V) {
+        let place = match self.order.last() {
+            Some((last, _)) if *last >= key => self.position(key),
+            _ => Err(self.order.len()),
+        };
+        match place {
+            Ok(place) => self.values[self.order[place].1] = Some(value),
+            Err(place) => {
+                let room = self.take_free_slot();
+                self.values[room] = Some(value);
+                self.order.insert(place, (key, room));
+            }
+        }
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: K) -> Option<&V> {
+        let place = self.position(key).ok()?;
+        self.values[self.order[place].1].as_ref()
+    }
+
+    /// The value of a key, to be changed.
+    pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        let place = self.position(key).ok()?;
+        self.values[self.order[place].1].as_mut()
+    }
+
+    /// Takes a value out.
+    pub fn remove(&mut self, key: K) -> Option<V> {
+        let place = self.position(key).ok()?;
+        let (_, room) = self.order.remove(place);
+        let value = self.values[room].take();
+        self.free.push(room);
+        if self.order.is_empty() && self.values.len() > RETAINED_SLOTS {
+            *self = Self::default();
+        }
+        value
+    }
+
+    /// All of them, in the order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.order.iter().filter_map(|(key, room)| Some((*key, self.values[*room].as_ref()?)))
+    }
+
+    fn position(&self, key: K) -> Result<usize, usize> {
+        self.order.binary_search_by(|(known, _)| known.cmp(&key))
+    }
+
+    fn take_free_slot(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.values.push(None);
+            self.values.len() - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_in_is_found_until_it_is_taken_out_and_is_told_in_order() {
+        let mut map = MonotonicMap::default();
+        [1, 2, 5, 9].into_iter().for_each(|key| map.insert(key, key * 10));
+        assert_eq!((map.get(5), map.get(4), map.len()), (Some(&50), None, 4));
+        assert_eq!((map.remove(2), map.remove(2), map.remove(9)), (Some(20), None, Some(90)));
+        map.insert(11, 110);
+        map.insert(7, 70);
+        map.insert(5, 51);
+        *map.get_mut(11).unwrap() += 1;
+        let all: Vec<_> = map.iter().map(|(key, value)| (key, *value)).collect();
+        assert_eq!(all, [(1, 10), (5, 51), (7, 70), (11, 111)]);
+    }
+
+    #[test]
+    fn room_is_used_again_and_given_back_when_all_are_gone() {
+        let mut map = MonotonicMap::default();
+        for key in 0..1000 {
+            map.insert(key, key);
+            assert_eq!(map.remove(key), Some(key));
+        }
+        assert_eq!(map.values.len(), 1);
+        (1000..2000).for_each(|key| map.insert(key, key));
+        assert!((1000..2000).rev().all(|key| map.remove(key) == Some(key)));
+        assert!(map.is_empty() && map.values.capacity() == 0);
+    }
+}

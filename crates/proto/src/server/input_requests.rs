@@ -1,0 +1,249 @@
+//! Questions to a client of the handshake generation, as requests of the server.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::calls::InFlightCall;
+use super::outbox::{Action, FrameRoute, InputRequestKey, InputResponse, Outbox};
+use super::{CallKey, Machine, Now};
+use crate::encode::{self, question_params, write_key};
+use crate::lifecycle::HandshakePhase;
+use crate::model::InputRequest;
+use crate::revision::InputRequestStyle;
+use crate::wire::{Fields, Id, Object, Raw, unquote};
+
+/// Withdrawn questions that are remembered, because their answers may be on their way.
+const MAX_WITHDRAWN: usize = 64;
+
+/// The most questions that belong to no call and wait for answers.
+const MAX_SESSION_INPUT_REQUESTS: usize = 16;
+
+/// Questions that wait for answers.
+#[derive(Debug, Default)]
+pub(super) struct InputRequests {
+    last: u64,
+    open: BTreeMap<InputRequestKey, OpenInputRequest>,
+    withdrawn: VecDeque<Id>,
+    /// Questions that belong to no call, while the client has not confirmed the handshake.
+    early: Vec<(InputRequestKey, InputRequest)>,
+}
+
+#[derive(Debug)]
+struct OpenInputRequest {
+    id: Id,
+    /// The call that it belongs to; nothing for a question of the session.
+    call: Option<CallKey>,
+    deadline: Now,
+}
+
+impl OpenInputRequest {
+    fn route(&self) -> FrameRoute {
+        self.call.map_or(FrameRoute::Session, FrameRoute::Call)
+    }
+}
+
+impl InputRequests {
+    pub(super) fn deadline(&self) -> Option<Now> {
+        self.open.values().map(|open| open.deadline).min()
+    }
+
+    /// A new question.
+    fn mint(&mut self, call: Option<CallKey>, end: Now) -> (InputRequestKey, Id) {
+        self.last += 1;
+        let (ask, id) =
+            (InputRequestKey(self.last), Id::from_text(&format!("creole-{}", self.last)));
+        self.open.insert(ask, OpenInputRequest { id: id.clone(), call, deadline: end });
+        (ask, id)
+    }
+
+    fn find_by_id(&self, id: &Id) -> Option<InputRequestKey> {
+        self.open.iter().find(|(_, open)| open.id == *id).map(|(key, _)| *key)
+    }
+
+    /// Remembers that a question is no longer asked.
+    fn note_withdrawn(&mut self, id: Id) {
+        if self.withdrawn.len() >= MAX_WITHDRAWN {
+            self.withdrawn.pop_front();
+        }
+        self.withdrawn.push_back(id);
+    }
+
+    fn keys_of_call(&self, call: CallKey) -> Vec<InputRequestKey> {
+        self.open.iter().filter(|(_, open)| open.call == Some(call)).map(|(key, _)| *key).collect()
+    }
+
+    fn expired_keys(&self, now: Now) -> Vec<InputRequestKey> {
+        self.open.iter().filter(|(_, open)| open.deadline <= now).map(|(key, _)| *key).collect()
+    }
+}
+
+impl Machine {
+    /// Asks the client something on behalf of a call; the answer comes as [`Action::InputResponse`].
+    /// `None` when the call is over, or is of a revision where servers send no requests.
+    pub fn request_input(
+        &mut self,
+        call: CallKey,
+        question: &InputRequest,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Option<InputRequestKey> {
+        let inline = |pending: &&mut InFlightCall| {
+            pending.rules.input_request_style == InputRequestStyle::Inline
+        };
+        let pending = self.calls.get_mut(call).filter(inline)?;
+        pending.open_input_requests += 1;
+        let (ask, id) =
+            self.input_requests.mint(Some(call), now + self.profile.limits.input_timeout);
+        let params = question_params(question, pending.rules, pending.related_task());
+        out.push_frame(FrameRoute::Call(call), |bytes| {
+            encode::write_server_request(bytes, &id, question.method(), params.as_deref());
+        });
+        Some(ask)
+    }
+
+    /// Asks the client of the session something that belongs to no call; the answer comes as [`Action::InputResponse`]. Before
+    /// the client has confirmed the handshake, the question waits. `None` without a session, for what the client has
+    /// not declared, and while too many such questions are open.
+    pub fn request_session_input(
+        &mut self,
+        question: &InputRequest,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Option<InputRequestKey> {
+        let session = &self.session;
+        let is_open =
+            matches!(session.phase, HandshakePhase::Initializing | HandshakePhase::Operating);
+        let can_answer =
+            session.capabilities.as_ref().is_some_and(|client| question.is_allowed_by(client));
+        let asks = session.rules.input_request_style == InputRequestStyle::Inline
+            && question.is_supported_by(session.rules);
+        let of_session =
+            self.input_requests.open.values().filter(|open| open.call.is_none()).count();
+        if !is_open || !can_answer || !asks || of_session >= MAX_SESSION_INPUT_REQUESTS {
+            return None;
+        }
+        let (ask, id) = self.input_requests.mint(None, now + self.profile.limits.input_timeout);
+        match self.session.phase {
+            HandshakePhase::Operating => self.send_session_input_request(&id, question, out),
+            _ => self.input_requests.early.push((ask, question.clone())),
+        }
+        Some(ask)
+    }
+
+    /// Sends the questions that waited for the client to confirm the handshake.
+    pub(super) fn send_early_input_requests(&mut self, out: &mut Outbox) {
+        for (ask, question) in core::mem::take(&mut self.input_requests.early) {
+            if let Some(id) = self.input_requests.open.get(&ask).map(|open| open.id.clone()) {
+                self.send_session_input_request(&id, &question, out);
+            }
+        }
+    }
+
+    fn send_session_input_request(&self, id: &Id, question: &InputRequest, out: &mut Outbox) {
+        let params = question_params(question, self.session.rules, None);
+        out.push_frame(FrameRoute::Session, |bytes| {
+            encode::write_server_request(bytes, id, question.method(), params.as_deref());
+        });
+    }
+
+    /// Whether this answers a question that is open, or was withdrawn a moment ago: then the answer crossed the
+    /// withdrawal, and is dropped (2025-11-25 basic/utilities/cancellation, timing considerations).
+    pub fn is_awaited_response(&self, fields: &Fields<'_>) -> bool {
+        let id = fields.id.and_then(|raw| Id::parse(raw).ok());
+        id.is_some_and(|id| {
+            self.input_requests.find_by_id(&id).is_some()
+                || self.input_requests.withdrawn.contains(&id)
+        })
+    }
+
+    /// Takes the client's response to a question; one that answers nothing is dropped.
+    pub(super) fn take_input_response(
+        &mut self,
+        id: &Id,
+        answer: Result<&str, &str>,
+        now: Now,
+        out: &mut Outbox,
+    ) {
+        self.input_requests.withdrawn.retain(|withdrawn| withdrawn != id);
+        if let Some(ask) = self.input_requests.find_by_id(id) {
+            self.settle_input_request(
+                ask,
+                answer.map(Raw::from_validated).map_err(error_text),
+                now,
+                out,
+            );
+        }
+    }
+
+    /// Ends the questions whose time is over.
+    pub(super) fn expire_input_requests(&mut self, now: Now, out: &mut Outbox) {
+        for ask in self.input_requests.expired_keys(now) {
+            self.withdraw_input_request(ask, "nobody answered in time", out);
+            self.settle_input_request(ask, Err("nobody answered in time".into()), now, out);
+        }
+    }
+
+    /// Ends all questions: a client that has closed its side cannot answer.
+    pub fn handle_end_of_stream(&mut self, now: Now, out: &mut Outbox) {
+        let open: Vec<_> = self.input_requests.open.keys().copied().collect();
+        for ask in open {
+            self.withdraw_input_request(ask, "the client has closed its side", out);
+            self.settle_input_request(ask, Err("the client has closed its side".into()), now, out);
+        }
+    }
+
+    /// Withdraws the questions of a call that is over.
+    pub(super) fn withdraw_input_requests(
+        &mut self,
+        call: CallKey,
+        reason: &str,
+        out: &mut Outbox,
+    ) {
+        for ask in self.input_requests.keys_of_call(call) {
+            self.withdraw_input_request(ask, reason, out);
+            self.input_requests.open.remove(&ask);
+        }
+    }
+
+    fn withdraw_input_request(&mut self, ask: InputRequestKey, reason: &str, out: &mut Outbox) {
+        let Some(open) = self.input_requests.open.get(&ask) else { return };
+        if self.input_requests.early.iter().any(|(early, _)| *early == ask) {
+            return self.input_requests.early.retain(|(early, _)| *early != ask);
+        }
+        out.push_frame(open.route(), |bytes| {
+            encode::write_notification(bytes, "notifications/cancelled", |bytes| {
+                write_key(bytes, "requestId");
+                bytes.extend_from_slice(open.id.raw().as_bytes());
+                write_key(bytes, "reason");
+                crate::wire::quote(bytes, reason);
+            });
+        });
+        let id = open.id.clone();
+        self.input_requests.note_withdrawn(id);
+    }
+
+    fn settle_input_request(
+        &mut self,
+        ask: InputRequestKey,
+        answer: InputResponse,
+        now: Now,
+        out: &mut Outbox,
+    ) {
+        let Some(open) = self.input_requests.open.remove(&ask) else { return };
+        let limits = self.profile.limits;
+        if let Some(pending) = open.call.and_then(|call| self.calls.get_mut(call)) {
+            pending.open_input_requests -= 1;
+            // The time that a person took to answer is not the call's.
+            pending.restart_deadlines(&limits, now);
+        }
+        out.push_action(Action::InputResponse(ask, answer));
+    }
+}
+
+/// What an error response says, in words.
+fn error_text(error: &str) -> String {
+    let message = Object::new(error).and_then(|error| error.get("message")).and_then(unquote);
+    message.unwrap_or("the client refused".into()).to_string()
+}

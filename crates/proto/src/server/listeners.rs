@@ -1,0 +1,209 @@
+//! Announcing changes: to sessions of the handshake generation, and to listeners of the stateless one.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::calls::InFlightCall;
+use super::outbox::{FrameRoute, Outbox};
+use super::{CallKey, Machine};
+use crate::encode::{self, ResultTarget, write_filter, write_key, write_meta, write_task};
+use crate::meta;
+use crate::model::{ListKind, Task};
+use crate::operation::{Change, Payload, SubscriptionFilter};
+use crate::revision::{Rules, TaskModel};
+use crate::wire::{Id, Raw, quote};
+
+/// News that are kept for a task that the client does not know of yet.
+const MAX_EARLY_TASKS: usize = 64;
+
+/// Open streams of notifications.
+#[derive(Debug, Default)]
+pub(super) struct Listeners {
+    /// Each by itself on the heap: most connections have none or one, and a node of the tree has room for eleven.
+    open: BTreeMap<CallKey, Box<OpenListener>>,
+    /// News of tasks that nobody followed, which came while somebody might begin to.
+    early_tasks: Vec<Arc<Task>>,
+}
+
+#[derive(Debug)]
+struct OpenListener {
+    id: Id,
+    filter: SubscriptionFilter,
+    rules: &'static Rules,
+}
+
+impl Listeners {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn contains(&self, key: CallKey) -> bool {
+        self.open.contains_key(&key)
+    }
+
+    pub(super) fn is_open(&self, id: &Id) -> bool {
+        self.open.values().any(|listener| listener.id == *id)
+    }
+
+    /// News that came too early for tasks that are followed from now on.
+    fn take_early_tasks(&mut self, is_followed: impl Fn(&String) -> bool) -> Vec<Arc<Task>> {
+        let early = core::mem::take(&mut self.early_tasks).into_iter();
+        let (taken, left) = early.partition(|task| is_followed(&task.id));
+        self.early_tasks = left;
+        taken
+    }
+
+    /// Closes the listener with the client's id, if there is one; tells what it watched.
+    pub(super) fn close(&mut self, id: &Id) -> Option<Vec<String>> {
+        let found = self.open.iter().find(|(_, listener)| listener.id == *id).map(|(key, _)| *key);
+        Some(self.open.remove(&found?)?.filter.uris)
+    }
+
+    /// The resources that are watched, once for each who watches.
+    pub(super) fn subscribed_uris(&self) -> impl Iterator<Item = &String> {
+        self.open.values().flat_map(|listener| &listener.filter.uris)
+    }
+}
+
+impl Machine {
+    /// Tells everybody who wants to know of a change.
+    pub fn announce(&mut self, change: &Change, out: &mut Outbox) {
+        if self.profile.dialect.announces_changes() && self.session.is_subscribed_to(change) {
+            let target = self.result_target(self.session.rules);
+            out.push_frame(FrameRoute::Session, |bytes| write_change(bytes, change, None, &target));
+        }
+        if let Change::Task(task) = change {
+            self.note_task(task);
+        }
+        for (call, listener) in &self.listeners.open {
+            if listener.filter.wants(change) {
+                let (route, target) = (FrameRoute::Call(*call), self.result_target(listener.rules));
+                out.push_frame(route, |bytes| {
+                    write_change(bytes, change, Some(&listener.id), &target)
+                });
+            }
+        }
+    }
+
+    /// Remembers a task that a session asked for, to tell of its news; beyond the limit clients have to look
+    /// for themselves, which they must be ready to do anyway.
+    pub(super) fn follow_task(&mut self, payload: &Payload, rules: &Rules, out: &mut Outbox) {
+        let Payload::TaskCreated(task) = payload else { return };
+        let has_room = self.session.tasks.len() < self.profile.limits.max_subscriptions;
+        if rules.tasks == TaskModel::ClientRequested && has_room {
+            self.session.tasks.insert(task.id.clone());
+            for task in self.listeners.take_early_tasks(|id| *id == task.id) {
+                self.announce(&Change::Task(task), out);
+            }
+        }
+    }
+
+    /// Takes note of news of a task: one that is over has no more, and one that nobody follows may be one that
+    /// somebody is about to follow, who is told that first.
+    fn note_task(&mut self, task: &Arc<Task>) {
+        if self.session.tasks.contains(&task.id) {
+            if task.state.is_terminal() {
+                self.session.tasks.remove(&task.id);
+            }
+        } else if self.calls.may_create_task() {
+            let early = &mut self.listeners.early_tasks;
+            early.drain(..(early.len() + 1).saturating_sub(MAX_EARLY_TASKS));
+            early.push(Arc::clone(task));
+        } else {
+            self.listeners.early_tasks.clear();
+        }
+    }
+
+    /// Tells that every list changed, to those who may have missed what did: too often rather than never.
+    pub fn announce_all_lists(&mut self, out: &mut Outbox) {
+        for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
+            self.announce(&Change::List(kind), out);
+        }
+    }
+
+    /// Opens a stream: the acknowledgement is its first message
+    /// (2026-07-28 basic/patterns/subscriptions, acknowledgment).
+    pub(super) fn start_listening(
+        &mut self,
+        call: CallKey,
+        pending: InFlightCall,
+        filter: SubscriptionFilter,
+        out: &mut Outbox,
+    ) {
+        out.push_frame(FrameRoute::Call(call), |bytes| {
+            encode::write_notification(
+                bytes,
+                "notifications/subscriptions/acknowledged",
+                |bytes| {
+                    write_subscription(bytes, &pending.id);
+                    write_filter(bytes, &filter);
+                },
+            );
+        });
+        let target = self.result_target(pending.rules);
+        for task in self.listeners.early_tasks.iter().filter(|task| filter.tasks.contains(&task.id))
+        {
+            let (route, change) = (FrameRoute::Call(call), Change::Task(Arc::clone(task)));
+            out.push_frame(route, |bytes| write_change(bytes, &change, Some(&pending.id), &target));
+        }
+        self.listeners.take_early_tasks(|id| filter.tasks.contains(id));
+        let listener = OpenListener { id: pending.id, filter, rules: pending.rules };
+        self.listeners.open.insert(call, Box::new(listener));
+    }
+
+    /// Ends every stream with its graceful result (the same page, graceful closure).
+    pub(super) fn end_listeners(&mut self, out: &mut Outbox) {
+        for (call, mut listener) in core::mem::take(&mut self.listeners.open) {
+            out.release_subscriptions(core::mem::take(&mut listener.filter.uris));
+            let about =
+                Raw::from_value(&BTreeMap::from([(meta::SUBSCRIPTION_ID, listener.id.to_json())]));
+            let target = self.result_target(listener.rules);
+            out.push_response(FrameRoute::Call(call), None, |bytes| {
+                encode::write_response(bytes, &listener.id, |bytes| {
+                    bytes.extend_from_slice(br#"{"resultType":"complete""#);
+                    write_meta(bytes, Some(&about), &target);
+                    bytes.push(b'}');
+                });
+            });
+        }
+    }
+}
+
+fn write_change(
+    bytes: &mut Vec<u8>,
+    change: &Change,
+    listener: Option<&Id>,
+    target: &ResultTarget<'_>,
+) {
+    let method = match (change, target.rules.tasks) {
+        (Change::List(kind), _) => kind.changed(),
+        (Change::Resource(_), _) => "notifications/resources/updated",
+        (Change::Task(_), TaskModel::Extension) => "notifications/tasks",
+        (Change::Task(_), _) => "notifications/tasks/status",
+    };
+    encode::write_notification(bytes, method, |bytes| {
+        if let Some(id) = listener {
+            write_subscription(bytes, id);
+        }
+        match change {
+            Change::List(_) => {}
+            Change::Resource(uri) => {
+                write_key(bytes, "uri");
+                quote(bytes, uri);
+            }
+            Change::Task(task) => write_task(bytes, task, target),
+        }
+    });
+}
+
+/// Writes `_meta` with the id of the listen request, in the client's own spelling.
+fn write_subscription(bytes: &mut Vec<u8>, id: &Id) {
+    write_key(bytes, "_meta");
+    bytes.push(b'{');
+    write_key(bytes, meta::SUBSCRIPTION_ID);
+    bytes.extend_from_slice(id.raw().as_bytes());
+    bytes.push(b'}');
+}
