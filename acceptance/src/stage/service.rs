@@ -5,7 +5,7 @@ use std::path::Path;
 use creole::Service;
 use creole_gateway::federation::Federation;
 use creole_gateway::{Plan, Source};
-use creole_tools::Options;
+use creole_tools::PackOptions;
 
 use super::stdio::repository;
 
@@ -34,7 +34,7 @@ pub fn service(words: &[String], data: &Path) -> Result<Service, String> {
     };
     let source = in_repository.as_deref().map_or(source, Source::File);
     let plan = Plan::load(source, &creole_cli::packs()).map_err(|error| error.to_string())?;
-    let options = Options { data_dir: Some(data.to_owned()), ..Options::default() };
+    let options = PackOptions { data_dir: Some(data.to_owned()), ..PackOptions::default() };
     let server = creole_cli::assemble(&plan, &options, &Federation::default())
         .map_err(|error| error.to_string())?;
     Ok(server.debug(debug).start())

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use creole_acceptance::peers::postgres::PASSWORD;
 use creole_acceptance::process_under_test::{Server, call};
-use creole_tools::Options;
-use creole_tools::database::Address;
-use creole_tools::promises::keep_every_promise as keep_every_promise_of_a_store;
+use creole_tools::PackOptions;
+use creole_tools::conformance::check_store as keep_every_promise_of_a_store;
+use creole_tools::database::DatabaseAddress;
 use serde_json::{Value, json};
 
 use crate::{postgres, start, start_with, told};
@@ -58,8 +58,8 @@ fn tasks_on_a_server_keep_every_promise_and_outlive_it() {
 
 /// The store itself, without a server in front of it.
 fn store_keeps_every_promise(url: &str) {
-    let address = Address::parse(url, Some(PASSWORD), Path::new("")).unwrap();
-    let options = Options { tasks: Some(address), ..Options::default() };
+    let address = DatabaseAddress::parse(url, Some(PASSWORD), Path::new("")).unwrap();
+    let options = PackOptions { tasks: Some(address), ..PackOptions::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(keep_every_promise_of_a_store(&options));
 }

@@ -1,6 +1,6 @@
 //! Arguments of a tool, written as `name=value` and read as the tool's schema says.
 
-use creole_tools::ordered::Ordered;
+use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
 use crate::commands::few;
@@ -21,10 +21,10 @@ const OPENING: [&str; 8] = [
 
 /// The object of the arguments, checked for names that the tool does not have and for those that it needs.
 /// `text` is the schema as the server wrote it.
-pub(crate) fn typed(tool: &str, text: &str, given: &[String]) -> Result<Ordered, Failure> {
+pub(crate) fn typed(tool: &str, text: &str, given: &[String]) -> Result<OrderedValue, Failure> {
     let schema: Value = serde_json::from_str(text).unwrap_or_default();
     let schema = &schema;
-    let mut arguments: Vec<(String, Ordered)> = Vec::new();
+    let mut arguments: Vec<(String, OrderedValue)> = Vec::new();
     for entry in given {
         let (name, value) = split(entry)?;
         if schema["properties"].get(name).is_none() && is_closed(schema) {
@@ -45,7 +45,7 @@ pub(crate) fn typed(tool: &str, text: &str, given: &[String]) -> Result<Ordered,
         let what = format!("the tool `{tool}` also needs {}", missing.join(" "));
         return Err(Failure::Usage(what));
     }
-    Ok(Ordered::Members(arguments))
+    Ok(OrderedValue::Object(arguments))
 }
 
 /// The name and the text of an argument.

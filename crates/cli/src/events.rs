@@ -1,7 +1,7 @@
 //! What happens while a call goes on, told to the person at stderr.
 
 use creole::proto::operation::Event;
-use creole_tools::ordered::Ordered;
+use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
 use crate::{output, progress};
@@ -13,7 +13,7 @@ pub(crate) fn tell(event: Event) {
             progress::tell(progress, total, message);
         }
         Event::Log { level, logger, data } => {
-            let data = data.decode().unwrap_or(Ordered::Leaf(Value::Null));
+            let data = data.decode().unwrap_or(OrderedValue::Leaf(Value::Null));
             output::talk(&log_line(level.name(), logger.as_deref(), &data));
         }
         // Whoever visited a page here knows.
@@ -21,7 +21,7 @@ pub(crate) fn tell(event: Event) {
     }
 }
 
-fn log_line(level: &str, logger: Option<&str>, data: &Ordered) -> String {
+fn log_line(level: &str, logger: Option<&str>, data: &OrderedValue) -> String {
     let logger = logger.map(|logger| format!(" {logger}")).unwrap_or_default();
     let said = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
     format!("server{}: {level}: {}", output::printable(&logger), output::printable(&said))
@@ -35,9 +35,9 @@ mod tests {
 
     #[test]
     fn a_log_message_is_a_line_of_its_server() {
-        let slow = Ordered::from(json!("slow"));
+        let slow = OrderedValue::from(json!("slow"));
         assert_eq!(log_line("warning", Some("db"), &slow), "server db: warning: slow");
-        let data: Ordered = serde_json::from_str(r#"{"z":1,"a":2}"#).unwrap();
+        let data: OrderedValue = serde_json::from_str(r#"{"z":1,"a":2}"#).unwrap();
         assert_eq!(log_line("info", None, &data), r#"server: info: {"z":1,"a":2}"#);
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use creole::auth::AuthError;
 use creole_gateway::ConfigError;
-use creole_tools::skills::Problem;
+use creole_tools::skills::FileError;
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) enum Failure {
     /// A file of users or keys could not be changed.
     Passwd(String),
     /// Files that are served are wrong.
-    Files(Vec<Problem>),
+    Files(Vec<FileError>),
     /// The answer could not be written.
     Output(io::Error),
     /// What was asked for is not done, for a reason that the person can change.

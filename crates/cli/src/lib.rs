@@ -16,7 +16,7 @@ use creole_gateway::plan::auth::{AuthPlan, KeyPlan};
 use creole_gateway::plan::layer::{self, LayerError};
 use creole_tools::recipe::RecipeError;
 use creole_tools::wordpress::Site;
-use creole_tools::{Options, PackError};
+use creole_tools::{PackError, PackOptions};
 
 /// How long clients may keep lists: a change is announced, so a minute is only for those who do not listen.
 const CACHE: CacheHints = CacheHints { ttl_ms: 60_000, public: false };
@@ -33,7 +33,7 @@ pub fn packs() -> Vec<&'static str> {
 /// a file of the chain cannot be opened.
 pub fn assemble(
     plan: &Plan,
-    options: &Options,
+    options: &PackOptions,
     federation: &Federation,
 ) -> Result<Server, AssemblyError> {
     let wanted = &plan.server;
@@ -61,7 +61,7 @@ pub fn assemble(
     let skills = plan.skills.clone().or_else(|| options.skills.clone());
     let tasks = plan.tasks.clone().or_else(|| options.tasks.clone());
     let site = options.site.clone().or_else(|| site(plan));
-    let options = Options { skills, tasks, site, ..options.clone() };
+    let options = PackOptions { skills, tasks, site, ..options.clone() };
     for pack in &wanted.packs {
         server = creole_tools::add(server, pack, &options)?;
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use creole::TaskLimits;
 use creole_proto::dialect::Dialect;
-use creole_tools::database::Address;
+use creole_tools::database::DatabaseAddress;
 use creole_tools::recipe::Recipe;
 use creole_tools::wordpress::Settings as Site;
 
@@ -71,7 +71,7 @@ pub struct Plan {
     /// The folder of the pack `skills`, where that is offered; there is one.
     pub skills: Option<PathBuf>,
     /// Where the pack `tasks` keeps its tasks, if something is said.
-    pub tasks: Option<Address>,
+    pub tasks: Option<DatabaseAddress>,
     /// The WordPress site that packs work on.
     pub wordpress: Option<Site>,
     /// What was described and not programmed, in the order in which it was written; each server chooses.

@@ -4,16 +4,16 @@ use creole::{Server, ToolError};
 use nanoexpr::{Error, ErrorKind, Evaluator, Math};
 use serde::Deserialize;
 
-use crate::define;
+use crate::schema_tool;
 
 const ABOUT: &str = "Calculates an arithmetic expression in double precision: + - * / % ^ ! and \
                      parentheses, pi and e, and functions such as sqrt, sin, ln, log, round, min and max";
 
 /// The longest expression, in characters.
-const LONGEST: usize = 1000;
+const MAX_EXPRESSION_CHARS: usize = 1000;
 
 /// How deeply parentheses, calls and operators may nest.
-const DEEPEST: usize = 100;
+const MAX_NESTING: usize = 100;
 
 const SCHEMA: &str = r#"{
     "type": "object",
@@ -29,41 +29,41 @@ const SCHEMA: &str = r#"{
 }"#;
 
 #[derive(Deserialize)]
-struct Calculate {
+struct CalculateInput {
     expression: String,
 }
 
 /// Adds the pack.
 pub(crate) fn add(server: Server) -> Server {
-    server.tool(define::tool("calculate", ABOUT, SCHEMA, calculate).read_only())
+    server.tool(schema_tool::tool("calculate", ABOUT, SCHEMA, calculate).read_only())
 }
 
-async fn calculate(asked: Calculate) -> Result<String, ToolError> {
-    evaluate(&asked.expression).map(written).map_err(ToolError::Failed)
+async fn calculate(asked: CalculateInput) -> Result<String, ToolError> {
+    evaluate(&asked.expression).map(format_number).map_err(ToolError::Failed)
 }
 
 fn evaluate(expression: &str) -> Result<f64, String> {
-    if expression.chars().count() > LONGEST {
-        return Err(format!("the expression is longer than {LONGEST} characters"));
+    if expression.chars().count() > MAX_EXPRESSION_CHARS {
+        return Err(format!("the expression is longer than {MAX_EXPRESSION_CHARS} characters"));
     }
     // The innermost operand counts as a level of its own.
-    let evaluator = Evaluator::<Math>::new(&Math).max_depth(DEEPEST + 1);
+    let evaluator = Evaluator::<Math>::new(&Math).max_depth(MAX_NESTING + 1);
     match evaluator.evaluate::<f64>(expression) {
         Ok(value) if value.is_finite() => Ok(value),
         Ok(_) => Err(NOT_FINITE.to_owned()),
-        Err(error) => Err(explained(error, expression)),
+        Err(error) => Err(explain_error(error, expression)),
     }
 }
 
 const NOT_FINITE: &str = "the result is not a finite number";
 
 /// What is wrong, where, and with which part.
-fn explained(error: Error, expression: &str) -> String {
+fn explain_error(error: Error, expression: &str) -> String {
     let what = match error.kind {
         ErrorKind::DivisionByZero => return "division by zero".to_owned(),
         ErrorKind::Domain | ErrorKind::Overflow => return NOT_FINITE.to_owned(),
         ErrorKind::TooDeep => {
-            return format!("the expression is nested more than {DEEPEST} levels deep");
+            return format!("the expression is nested more than {MAX_NESTING} levels deep");
         }
         ErrorKind::UnexpectedEnd => return "the expression ends too early".to_owned(),
         ErrorKind::UnexpectedCharacter | ErrorKind::UnexpectedToken => "unexpected",
@@ -76,7 +76,7 @@ fn explained(error: Error, expression: &str) -> String {
 }
 
 /// A number as people write it: whole ones without a point, huge and tiny ones with an exponent.
-fn written(value: f64) -> String {
+fn format_number(value: f64) -> String {
     if value == 0.0 {
         "0".to_owned()
     } else if (1e-6..1e21).contains(&value.abs()) {
@@ -92,7 +92,7 @@ mod tests {
 
     fn answer(expression: &str) -> String {
         match evaluate(expression) {
-            Ok(value) => written(value),
+            Ok(value) => format_number(value),
             Err(reason) => format!("failed: {reason}"),
         }
     }

@@ -3,21 +3,21 @@
 use creole::Server;
 use serde::Deserialize;
 
-use crate::define;
+use crate::schema_tool;
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"message":{"type":"string","description":"The text to return"}},"required":["message"],"additionalProperties":false}"#;
 
 #[derive(Deserialize)]
-struct Echo {
+struct EchoInput {
     message: String,
 }
 
 /// Adds the pack.
 pub(crate) fn add(server: Server) -> Server {
-    let echo = define::tool("echo", "Returns the message it is given", SCHEMA, echo);
+    let echo = schema_tool::tool("echo", "Returns the message it is given", SCHEMA, echo);
     server.tool(echo.read_only())
 }
 
-async fn echo(heard: Echo) -> String {
+async fn echo(heard: EchoInput) -> String {
     heard.message
 }

@@ -16,17 +16,18 @@ pub(crate) fn add(server: Server) -> Server {
     let guide = Resource::text("creole://guide", "guide", "text/markdown", GUIDE)
         .about("What this server is and how to call its tools");
     let introduce = Prompt::new("introduce", "Ask what this server can do", |_, _| async {
-        Ok(asked("An introduction to this server", INTRODUCE))
+        Ok(user_prompt("An introduction to this server", INTRODUCE))
     });
-    let plan =
-        Prompt::new("plan_task", "Split a goal into tasks", |given, _| async move { plan(&given) })
-            .required("goal", "What is to be reached")
-            .optional("tone", "How the answer should sound: brief, friendly or formal")
-            .complete("tone", |typed, _| async move { tones(&typed) });
+    let plan = Prompt::new("plan_task", "Split a goal into tasks", |given, _| async move {
+        plan_prompt(&given)
+    })
+    .required("goal", "What is to be reached")
+    .optional("tone", "How the answer should sound: brief, friendly or formal")
+    .complete("tone", |typed, _| async move { tones(&typed) });
     server.resource(guide).prompt(introduce).prompt(plan)
 }
 
-fn plan(given: &Variables) -> Result<PromptResult, ToolError> {
+fn plan_prompt(given: &Variables) -> Result<PromptResult, ToolError> {
     let goal = given.get("goal").map(String::as_str).unwrap_or_default();
     let tone = given.get("tone").map(|tone| format!(" Keep the tone {tone}.")).unwrap_or_default();
     let text = format!(
@@ -34,10 +35,10 @@ fn plan(given: &Variables) -> Result<PromptResult, ToolError> {
          each one with the tool create_task, in the order in which they should be done, and then show me \
          the list.{tone}\n\nGoal: {goal}"
     );
-    Ok(asked("A goal, to be split into tasks", &text))
+    Ok(user_prompt("A goal, to be split into tasks", &text))
 }
 
-fn asked(about: &str, text: &str) -> PromptResult {
+fn user_prompt(about: &str, text: &str) -> PromptResult {
     PromptResult {
         description: Some(about.to_owned()),
         messages: vec![PromptMessage { role: Role::User, content: Content::text(text) }],
@@ -62,11 +63,11 @@ mod tests {
     #[test]
     fn a_plan_names_the_goal_the_tool_and_the_tone() {
         let mut given = Variables::from([("goal".to_owned(), "ship it".to_owned())]);
-        let plain = plan(&given).unwrap();
+        let plain = plan_prompt(&given).unwrap();
         assert!(text(&plain).contains("create_task") && text(&plain).ends_with("Goal: ship it"));
         assert!(!text(&plain).contains("tone"));
         given.insert("tone".to_owned(), "brief".to_owned());
-        assert!(text(&plan(&given).unwrap()).contains("Keep the tone brief."));
+        assert!(text(&plan_prompt(&given).unwrap()).contains("Keep the tone brief."));
     }
 
     #[test]

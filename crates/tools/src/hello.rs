@@ -3,21 +3,21 @@
 use creole::Server;
 use serde::Deserialize;
 
-use crate::define;
+use crate::schema_tool;
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string","description":"Name to greet"}},"required":["name"],"additionalProperties":false}"#;
 
 #[derive(Deserialize)]
-struct Hello {
+struct HelloInput {
     name: String,
 }
 
 /// Adds the pack.
 pub(crate) fn add(server: Server) -> Server {
-    server.tool(define::tool("hello", "Returns a greeting message", SCHEMA, hello))
+    server.tool(schema_tool::tool("hello", "Returns a greeting message", SCHEMA, hello))
 }
 
-async fn hello(whom: Hello) -> String {
+async fn hello(whom: HelloInput) -> String {
     format!("Hello, {}!", whom.name)
 }
 
@@ -27,6 +27,6 @@ mod tests {
 
     #[tokio::test]
     async fn the_world_is_greeted() {
-        assert_eq!(hello(Hello { name: "World".into() }).await, "Hello, World!");
+        assert_eq!(hello(HelloInput { name: "World".into() }).await, "Hello, World!");
     }
 }

@@ -5,23 +5,23 @@
 
 mod calculate;
 pub mod database;
-mod define;
 mod echo;
 mod everything;
 pub mod files;
 mod guide;
 mod hello;
 pub mod openapi;
-pub mod ordered;
+pub mod ordered_value;
 pub mod recipe;
+mod schema_tool;
 pub mod script;
 pub mod skills;
 mod tasks;
-mod template;
+mod text_template;
 pub mod wordpress;
 
 #[cfg(any(test, feature = "promises"))]
-pub use tasks::promises;
+pub use tasks::conformance;
 
 use std::env;
 use std::error::Error;
@@ -62,7 +62,7 @@ pub const PACKS: &[(&str, &str)] = &[
 
 /// Where packs keep what they keep.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct PackOptions {
     /// The directory for data. By default what `CREOLE_DATA_DIR` says, or else the directory of `creole`
     /// among the platform's application data.
     pub data_dir: Option<PathBuf>,
@@ -70,20 +70,20 @@ pub struct Options {
     pub skills: Option<PathBuf>,
     /// Where the pack `tasks` keeps its tasks. By default what `CREOLE_TASKS_URL` says, or else a file in the
     /// directory for data.
-    pub tasks: Option<database::Address>,
+    pub tasks: Option<database::DatabaseAddress>,
     /// Who ends the programs that tools run, if this process dies first.
-    pub guardian: Option<Guardian>,
+    pub reaper: Option<Guardian>,
     /// The site that the packs `buddyboss-platform` and `wordpress` work on.
     pub site: Option<wordpress::Site>,
 }
 
-impl Options {
+impl PackOptions {
     fn site(&self) -> Result<&wordpress::Site, PackError> {
-        self.site.as_ref().ok_or(PackError::NoSite)
+        self.site.as_ref().ok_or(PackError::MissingSite)
     }
 
     /// The directory for data, if the platform has a place for it.
-    fn directory(&self) -> Option<PathBuf> {
+    fn data_directory(&self) -> Option<PathBuf> {
         let named = || env::var_os("CREOLE_DATA_DIR").filter(|name| !name.is_empty());
         let usual = || etcetera::base_strategy::choose_native_strategy().ok();
         let chosen = self.data_dir.clone().or_else(|| named().map(PathBuf::from));
@@ -92,7 +92,7 @@ impl Options {
 }
 
 /// Adds a pack to a server.
-pub fn add(server: Server, pack: &str, options: &Options) -> Result<Server, PackError> {
+pub fn add(server: Server, pack: &str, options: &PackOptions) -> Result<Server, PackError> {
     match pack {
         "hello" => Ok(hello::add(server)),
         "echo" => Ok(echo::add(server)),
@@ -100,7 +100,7 @@ pub fn add(server: Server, pack: &str, options: &Options) -> Result<Server, Pack
         "tasks" => Ok(tasks::add(server, options)),
         "guide" => Ok(guide::add(server)),
         "skills" => {
-            let folder = options.skills.as_deref().ok_or(PackError::NoFolder)?;
+            let folder = options.skills.as_deref().ok_or(PackError::MissingFolder)?;
             skills::add(server, folder).map_err(PackError::Skills)
         }
         "buddyboss-platform" => options.site().map(|site| wordpress::add(server, site)),
@@ -116,19 +116,19 @@ pub enum PackError {
     /// There is none of that name.
     Unknown(UnknownPack),
     /// The pack `skills` was given no folder.
-    NoFolder,
+    MissingFolder,
     /// A pack of WordPress was given no site.
-    NoSite,
+    MissingSite,
     /// The folder of skills cannot be read.
-    Skills(skills::Problem),
+    Skills(skills::FileError),
 }
 
 impl fmt::Display for PackError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(unknown) => unknown.fmt(formatter),
-            Self::NoFolder => formatter.write_str("the pack `skills` needs a folder to serve"),
-            Self::NoSite => {
+            Self::MissingFolder => formatter.write_str("the pack `skills` needs a folder to serve"),
+            Self::MissingSite => {
                 formatter.write_str("packs of WordPress need a site: add `[wordpress]`")
             }
             Self::Skills(problem) => problem.fmt(formatter),
@@ -176,7 +176,7 @@ mod tests {
         };
         let site = Some(wordpress::Site::new(settings));
         let options =
-            Options { skills: Some(folder.path().to_owned()), site, ..Options::default() };
+            PackOptions { skills: Some(folder.path().to_owned()), site, ..PackOptions::default() };
         for (name, about) in PACKS {
             assert!(about.ends_with('.'), "{name}");
             server = add(server, name, &options).unwrap();
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn an_unknown_pack_is_refused_and_the_known_ones_are_named() {
-        let Err(refusal) = add(Server::new("none"), "helo", &Options::default()) else {
+        let Err(refusal) = add(Server::new("none"), "helo", &PackOptions::default()) else {
             panic!("there is no pack `helo`");
         };
         let expected = "there is no pack `helo`; there are hello, echo, calculate, tasks, guide, skills, \

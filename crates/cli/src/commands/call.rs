@@ -6,7 +6,7 @@ use creole::client::Client;
 use creole::proto::model::ListKind;
 use creole::proto::revision::Era;
 use creole::proto::wire::{Object, Raw};
-use creole_tools::ordered::Ordered;
+use creole_tools::ordered_value::OrderedValue;
 use serde_json::{Value, json};
 
 use super::one_word;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
 }
 
 /// The arguments that are given as one object.
-fn object(text: &str) -> Result<Ordered, Failure> {
+fn object(text: &str) -> Result<OrderedValue, Failure> {
     let mut stdin = String::new();
     let text = match text {
         "-" => {
@@ -51,7 +51,7 @@ fn object(text: &str) -> Result<Ordered, Failure> {
         text => text,
     };
     match serde_json::from_str(text) {
-        Ok(object @ Ordered::Members(_)) => Ok(object),
+        Ok(object @ OrderedValue::Object(_)) => Ok(object),
         Ok(_) => {
             Err(Failure::Usage("`--args` takes a JSON object, such as `{\"a\":1}`".to_owned()))
         }
@@ -93,7 +93,7 @@ fn show(tool: &str, result: &Raw, as_json: bool) -> Result<(), Failure> {
 fn text(result: &Value, written: &Raw) -> String {
     let has_content = result["content"].as_array().is_some_and(|content| !content.is_empty());
     let structured = written.as_object().and_then(|result| result.get("structuredContent"));
-    match structured.and_then(|text| serde_json::from_str::<Ordered>(text).ok()) {
+    match structured.and_then(|text| serde_json::from_str::<OrderedValue>(text).ok()) {
         Some(structured) if !has_content => {
             serde_json::to_string_pretty(&structured).unwrap_or_default()
         }

@@ -12,8 +12,8 @@ use creole_gateway::plan::upstream::{Reached, UpstreamPlan};
 use creole_gateway::plan::{HttpPlan, LogPlan, ServerPlan};
 use creole_gateway::{Plan, Source};
 use creole_tools::openapi::Api;
-use creole_tools::openapi::report::Kept;
-use creole_tools::recipe::tool::Action;
+use creole_tools::openapi::report::GeneratedTool;
+use creole_tools::recipe::tool::ToolAction;
 use creole_tools::recipe::{Recipe, ToolRecipe};
 use creole_tools::skills::load;
 use creole_tools::wordpress;
@@ -94,7 +94,7 @@ fn auth(plan: &AuthPlan) -> Result<String, Failure> {
 
 /// Looks at the files that are served. The server leaves out a wrong one and serves the others; here it is an error.
 fn check_files(plan: &Plan) -> Result<(), Failure> {
-    let problems: Vec<_> = plan.recipes.iter().flat_map(Recipe::problems).collect();
+    let problems: Vec<_> = plan.recipes.iter().flat_map(Recipe::file_errors).collect();
     if problems.is_empty() { Ok(()) } else { Err(Failure::Files(problems)) }
 }
 
@@ -108,7 +108,7 @@ fn files(plan: &Plan) -> Vec<String> {
             Recipe::Prompts(_) => 1,
             Recipe::Resource(_) => 2,
             Recipe::Tables(tables) => {
-                let place = tables.database.address().shown();
+                let place = tables.database.address().redacted();
                 let names = tables.tables.join(", ");
                 kinds[3].1.push(format!("{names} of {} ({place})", recipe.name()));
                 continue;
@@ -124,8 +124,8 @@ fn files(plan: &Plan) -> Vec<String> {
 /// The skills of a folder. The server leaves out a wrong one and serves the others; here it is an error.
 fn skills(folder: &Path) -> Result<String, Failure> {
     let loaded = load(folder).map_err(|problem| Failure::Files(vec![problem]))?;
-    if !loaded.problems.is_empty() {
-        return Err(Failure::Files(loaded.problems));
+    if !loaded.errors.is_empty() {
+        return Err(Failure::Files(loaded.errors));
     }
     let names: Vec<String> = loaded.skills.iter().map(|skill| skill.name().to_owned()).collect();
     Ok(format!("  skills   {}", list(&names)))
@@ -140,11 +140,11 @@ fn chain(label: &str, layers: &[LayerPlan]) -> Option<String> {
 /// A tool that was described, and what it does; never with what may be a secret.
 fn described(tool: &ToolRecipe) -> String {
     let what = match &tool.action {
-        Action::Command(command) => format!("runs {}", command.program.display()),
-        Action::Script(script) => format!("calls {}", script.name()),
-        Action::Query(query) => format!("asks the database {}", query.database.name()),
-        Action::Http(http) => {
-            let host = http.url.beginning().split('/').nth(2).unwrap_or_default();
+        ToolAction::Command(command) => format!("runs {}", command.program.display()),
+        ToolAction::Script(script) => format!("calls {}", script.name()),
+        ToolAction::Query(query) => format!("asks the database {}", query.database.name()),
+        ToolAction::Http(http) => {
+            let host = http.url.literal_prefix().split('/').nth(2).unwrap_or_default();
             format!("asks {}", host.split('?').next().unwrap_or_default())
         }
     };
@@ -181,7 +181,7 @@ fn service(api: &Api, operations: bool) -> Vec<String> {
         return vec![format!("  openapi  {}: {why}", api.name)];
     }
     let mut lines = vec![format!("  openapi  {}: {report}", api.name)];
-    if report.kept() > MANY_TOOLS {
+    if report.tool_count() > MANY_TOOLS {
         lines.push(
             "           models choose badly among so many tools; `include` takes fewer".to_owned(),
         );
@@ -190,9 +190,9 @@ fn service(api: &Api, operations: bool) -> Vec<String> {
         lines.extend(report.operations.iter().map(|fate| format!("           {fate}")));
         return lines;
     }
-    let reasons = report.reasons().into_iter();
+    let reasons = report.excluded_reasons().into_iter();
     lines.extend(reasons.map(|(why, count)| format!("           {count} left out: {why}")));
-    let noted = |kept: &Kept| kept.renamed.is_some() || !kept.notes.is_empty();
+    let noted = |kept: &GeneratedTool| kept.rename_reason.is_some() || !kept.notes.is_empty();
     let kept = report.operations.iter().filter(|fate| fate.outcome.as_ref().is_ok_and(noted));
     match kept.count() {
         0 => {}

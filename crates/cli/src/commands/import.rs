@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use creole_tools::ordered::Ordered;
+use creole_tools::ordered_value::OrderedValue;
 use jsonc_parser::parse_to_serde_value;
 
 use self::entry::table;
@@ -63,19 +63,22 @@ fn read(file: &Path) -> Result<String, Failure> {
 }
 
 /// Reads JSON with comments and trailing commas.
-fn parse(file: &Path, text: &str) -> Result<Ordered, Failure> {
+fn parse(file: &Path, text: &str) -> Result<OrderedValue, Failure> {
     let shown = file.display();
     if jsonc::is_too_deep(text) {
         return Err(Failure::Usage(format!("`{shown}` is nested deeper than {DEEPEST} levels")));
     }
-    parse_to_serde_value::<Ordered>(text, &jsonc::options())
+    parse_to_serde_value::<OrderedValue>(text, &jsonc::options())
         .map_err(|error| Failure::Usage(format!("`{shown}` is not JSON: {error}")))
 }
 
-fn servers<'a>(file: &Path, document: &'a Ordered) -> Result<&'a [(String, Ordered)], Failure> {
+fn servers<'a>(
+    file: &Path,
+    document: &'a OrderedValue,
+) -> Result<&'a [(String, OrderedValue)], Failure> {
     let found = PLACES.iter().find_map(|place| {
         match place.iter().fold(document, |part, name| &part[*name]) {
-            Ordered::Members(servers) => Some(servers.as_slice()),
+            OrderedValue::Object(servers) => Some(servers.as_slice()),
             _ => None,
         }
     });
@@ -91,7 +94,7 @@ fn servers<'a>(file: &Path, document: &'a Ordered) -> Result<&'a [(String, Order
 }
 
 /// The configuration as TOML.
-fn configuration(file: &Path, servers: &[(String, Ordered)], vault: &mut Vault) -> String {
+fn configuration(file: &Path, servers: &[(String, OrderedValue)], vault: &mut Vault) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name: String = name.chars().filter(|letter| !letter.is_control()).collect();
     let mut text =

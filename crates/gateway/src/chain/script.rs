@@ -14,7 +14,7 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::Object;
-use creole_tools::script::{Function, Script, Step, Thrown};
+use creole_tools::script::{Function, Script, ScriptError, ScriptStep};
 
 use super::edit::newest;
 use super::unknown::{subject, unknown};
@@ -47,28 +47,31 @@ impl Scripted {
         };
         let mut last: Option<Passed> = None;
         loop {
-            match session.step().await {
-                Step::Next(number, text) => {
+            match session.next_step().await {
+                ScriptStep::Next(number, text) => {
                     let wanted = match changed(&call, &text) {
                         Ok(wanted) => wanted,
                         Err(refusal) => {
-                            session.answer(number, Err(refusal));
+                            session.resume(number, Err(refusal));
                             continue;
                         }
                     };
                     let passed = Passed::new(next.call(wanted).await);
                     // Who asks the client something, or becomes a task, is run again from the beginning.
                     let Some(answer) = passed.answer() else { return passed.outcome };
-                    session.answer(number, answer);
+                    session.resume(number, answer);
                     last = Some(passed);
                 }
-                Step::Done(Ok(value)) => {
-                    let wrong =
-                        |what| Thrown { message: what, name: "Result".into(), ..Thrown::default() };
+                ScriptStep::Done(Ok(value)) => {
+                    let wrong = |what| ScriptError {
+                        message: what,
+                        name: "Result".into(),
+                        ..ScriptError::default()
+                    };
                     return returned(value.as_deref(), &call.operation, last)
                         .unwrap_or_else(|what| self.thrown(&wrong(what), &call.operation));
                 }
-                Step::Done(Err(thrown)) => {
+                ScriptStep::Done(Err(thrown)) => {
                     // What was refused further in and not caught is told as it was.
                     return match last.and_then(|last| last.rethrown(&thrown)) {
                         Some(outcome) => outcome,
@@ -80,17 +83,17 @@ impl Scripted {
     }
 
     /// What a call comes to whose script threw.
-    fn thrown(&self, thrown: &Thrown, operation: &Operation) -> Outcome {
+    fn thrown(&self, thrown: &ScriptError, operation: &Operation) -> Outcome {
         let usual = match operation {
             Operation::CallTool { .. } => FaultKind::ToolFailed,
             _ => FaultKind::Internal,
         };
         let named = thrown.kind.as_deref().and_then(FaultKind::from_name);
         // What another server told has a code of its own, which scripts do not see.
-        let named = named.filter(|kind| thrown.is_meant() && *kind != FaultKind::Foreign);
+        let named = named.filter(|kind| thrown.is_deliberate() && *kind != FaultKind::Foreign);
         let kind = named.unwrap_or(usual);
         let mut fault =
-            Fault::new(kind, self.script.blame(thrown)).with_subject(operation.target());
+            Fault::new(kind, self.script.explain_error(thrown)).with_subject(operation.target());
         fault.data = thrown.data.as_ref().map(creole_proto::wire::Raw::from_value);
         fault.into()
     }
@@ -121,7 +124,7 @@ impl Scripted {
             return None;
         }
         let arguments = [text.to_owned(), format!("\"{}\"", kind.member())];
-        let what = match self.script.at_once(Function::Metadata, &arguments) {
+        let what = match self.script.call_blocking(Function::Metadata, &arguments) {
             // Nothing said is nothing changed.
             Ok(None) => return Some(text.to_owned()),
             Ok(Some(text)) if text == "null" => return None,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use creole_tools::database::{Address, Database, Limits};
+use creole_tools::database::{Database, DatabaseAddress, DatabaseLimits};
 use creole_tools::recipe::{Recipe, TablesRecipe};
 
 use super::files::checked_name;
@@ -43,11 +43,11 @@ fn database(
     table: DatabaseTable,
     folder: &Path,
 ) -> Result<(Database, Vec<String>), Problem> {
-    let usual = Limits::default();
-    let limits = Limits {
-        connections: table.connections.map_or(usual.connections, |it| count(it.get())),
-        rows: table.max_rows.map_or(usual.rows, |it| count(it.get())),
-        time: table.timeout_seconds.map_or(usual.time, |it| seconds(it.get())),
+    let usual = DatabaseLimits::default();
+    let limits = DatabaseLimits {
+        max_connections: table.connections.map_or(usual.max_connections, |it| count(it.get())),
+        max_rows: table.max_rows.map_or(usual.max_rows, |it| count(it.get())),
+        query_timeout: table.timeout_seconds.map_or(usual.query_timeout, |it| seconds(it.get())),
     };
     let address = address(table.url, table.password, table.password_file, folder)?;
     let tables = table.tables.unwrap_or_default();
@@ -76,7 +76,7 @@ pub(super) fn tasks(
     table: Option<Placed<TasksTable>>,
     packs: &[String],
     folder: &Path,
-) -> Result<Option<Address>, Problem> {
+) -> Result<Option<DatabaseAddress>, Problem> {
     let Some(Placed { value: table, span }) = table else { return Ok(None) };
     if !packs.iter().any(|pack| pack == "tasks") {
         let what = "`[tasks]` says where tasks are kept, but the server does not offer them";
@@ -90,7 +90,7 @@ fn address(
     password: Option<Placed<String>>,
     password_file: Option<Placed<String>>,
     folder: &Path,
-) -> Result<Address, Problem> {
+) -> Result<DatabaseAddress, Problem> {
     let password = match (password, password_file) {
         (Some(here), None) => Some(here.value),
         (None, Some(written)) => Some(password_in(written, folder)?),
@@ -99,7 +99,7 @@ fn address(
             return Err(Problem::new("a password is here or in a file, not both").at(written.span));
         }
     };
-    Address::parse(&url.value, password.as_deref(), folder)
+    DatabaseAddress::parse(&url.value, password.as_deref(), folder)
         .map_err(|what| Problem::new(what).at(url.span).hidden())
 }
 

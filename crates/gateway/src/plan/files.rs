@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use creole_tools::files::Pattern;
-use creole_tools::recipe::resource::Body;
+use creole_tools::recipe::resource::ResourceBody;
 use creole_tools::recipe::{FolderRecipe, PromptsRecipe, Recipe, ResourceRecipe};
 
 use super::{count, file, label};
@@ -95,8 +95,8 @@ fn resource(
 ) -> Result<ResourceRecipe, Problem> {
     let one = "write `text`, or `file` with the name of a file";
     let body = match (table.text, table.file) {
-        (Some(text), None) => Body::Text(text),
-        (None, Some(written)) => Body::File(existing(written, seen_from)?),
+        (Some(text), None) => ResourceBody::Text(text),
+        (None, Some(written)) => ResourceBody::File(existing(written, seen_from)?),
         (None, None) => return Err(Problem::new("the resource holds nothing").help(one)),
         (Some(_), Some(written)) => {
             return Err(Problem::new("there are `text` and `file`").help(one).at(written.span));

@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use creole_tools::openapi::grant::Grant;
+use creole_tools::openapi::client_credentials::ClientCredentials;
 use creole_tools::openapi::{
-    self, ApiError, ApiSettings, Document, Given, Override, Part, Selector,
+    self, ApiError, ApiSettings, DocumentSource, OperationOverride, SchemeSecret, Selector,
+    SettingsPart,
 };
 use creole_tools::recipe::Recipe;
-use creole_tools::recipe::http::{Auth, Verb};
+use creole_tools::recipe::http::{Auth, RequestMethod};
 use creole_tools::recipe::secret::Secret;
-use creole_tools::recipe::tool::Hints;
+use creole_tools::recipe::tool::ToolHints;
 
 use super::tools::http::{OWN_HEADERS, auth, verb};
 use super::tools::{LONGEST, TIMEOUT, about, own_name, within};
@@ -62,7 +63,7 @@ impl Described {
                 let Some((_, span, time)) = written else { continue };
                 let most = each.server.limits.call_timeout;
                 if let Some(time) = time
-                    && api.terms.timeout > most
+                    && api.options.timeout > most
                 {
                     let (name, most) = (&each.server.name, most.as_secs());
                     let help = "raise `call_timeout_seconds` in the server's `limits`, or ask for less time here";
@@ -131,15 +132,15 @@ impl Spans {
     /// A problem of a document at the place of the table that it is about.
     fn place(&self, error: ApiError) -> Problem {
         let span = match error.part {
-            Part::Document => self.document.as_ref(),
-            Part::Include(index) => self.include.get(index),
-            Part::Exclude(index) => self.exclude.get(index),
-            Part::Override(index) => self.overrides.get(index),
-            Part::Security(index) => self.security.get(index),
+            SettingsPart::Document => self.document.as_ref(),
+            SettingsPart::Include(index) => self.include.get(index),
+            SettingsPart::Exclude(index) => self.exclude.get(index),
+            SettingsPart::Override(index) => self.overrides.get(index),
+            SettingsPart::Security(index) => self.security.get(index),
         };
         let problem = match span {
-            Some(span) => Problem::new(error.what).at(span.clone()),
-            None => Problem::new(error.what),
+            Some(span) => Problem::new(error.message).at(span.clone()),
+            None => Problem::new(error.message),
         };
         match error.help {
             Some(help) => problem.help(help),
@@ -172,9 +173,9 @@ fn service(
         base: table.base_url.map(base).transpose()?,
         trust_servers: table.trust_servers.is_some_and(|trust| trust.value),
         prefix: table.prefix.map(prefix).transpose()?.unwrap_or_default(),
-        methods: table
-            .methods
-            .map_or(usual.methods, |words| words.into_iter().map(verb).collect::<Vec<Verb>>()),
+        methods: table.methods.map_or(usual.methods, |words| {
+            words.into_iter().map(verb).collect::<Vec<RequestMethod>>()
+        }),
         include: selectors(table.include)?,
         exclude: selectors(table.exclude)?,
         deprecated: table.deprecated.unwrap_or(false),
@@ -187,7 +188,7 @@ fn service(
             .map_or(usual.retries, |times| u32::try_from(times.get()).unwrap_or_default()),
         allow_private: table.allow_private.unwrap_or(false),
         timeout: seconds(table.timeout_seconds.map_or(TIMEOUT, |time| time.value.get())),
-        longest: count(table.output_limit_bytes.map_or(LONGEST, Within::get)),
+        max_result_bytes: count(table.output_limit_bytes.map_or(LONGEST, Within::get)),
         ..usual
     };
     if !enabled {
@@ -202,11 +203,11 @@ fn document(
     file: Option<Placed<String>>,
     url: Option<Placed<String>>,
     folder: &Path,
-) -> Result<Document, Problem> {
+) -> Result<DocumentSource, Problem> {
     let one = "write `file` with the name of a file, or `url` with an address";
     match (file, url) {
-        (Some(file), None) => within(folder, "file", file).map(Document::File),
-        (None, Some(url)) => address(url).map(Document::Url),
+        (Some(file), None) => within(folder, "file", file).map(DocumentSource::File),
+        (None, Some(url)) => address(url).map(DocumentSource::Url),
         (None, None) => Err(Problem::new("the service has no document").help(one)),
         (Some(_), Some(url)) => {
             Err(Problem::new("there are `file` and `url`").help(one).at(url.span))
@@ -258,12 +259,12 @@ fn each<V, M>(
     entries.into_iter().map(entry).collect()
 }
 
-fn operation(table: OperationTable) -> Result<Override, Problem> {
-    Ok(Override {
+fn operation(table: OperationTable) -> Result<OperationOverride, Problem> {
+    Ok(OperationOverride {
         name: table.name.map(own_name).transpose()?,
         title: label("title", table.title)?,
         about: table.description.as_ref().map(about).transpose()?,
-        hints: Hints {
+        hints: ToolHints {
             read_only: table.read_only,
             destructive: table.destructive,
             idempotent: table.idempotent,
@@ -273,7 +274,7 @@ fn operation(table: OperationTable) -> Result<Override, Problem> {
 }
 
 /// The secret of a scheme, which is written as that of any service.
-fn security(written: Placed<SecurityTable>, folder: &Path) -> Result<Given, Problem> {
+fn security(written: Placed<SecurityTable>, folder: &Path) -> Result<SchemeSecret, Problem> {
     let Placed { value: table, span } = written;
     let is_value = table.value.is_some() || table.value_file.is_some();
     let is_token = table.bearer.is_some() || table.bearer_file.is_some();
@@ -304,15 +305,17 @@ fn security(written: Placed<SecurityTable>, folder: &Path) -> Result<Given, Prob
         return Err(missing("client_secret"));
     }
     match auth(Placed { value: both, span: span.clone() }, folder)? {
-        Auth::Bearer(token) => Ok(Given::Bearer(token)),
-        Auth::Basic { password: secret, .. } if is_client => Ok(Given::Client(Grant {
-            id: table.client_id.ok_or_else(|| missing("client_id"))?.value,
-            secret,
-            url: address(table.token_url.ok_or_else(|| missing("token_url"))?)?,
-            scopes: table.scopes.unwrap_or_default(),
-        })),
-        Auth::Basic { user, password } => Ok(Given::Basic { user, password }),
-        Auth::Header { value, .. } => Ok(Given::Value(value)),
+        Auth::Bearer(token) => Ok(SchemeSecret::Bearer(token)),
+        Auth::Basic { password: secret, .. } if is_client => {
+            Ok(SchemeSecret::Client(ClientCredentials {
+                id: table.client_id.ok_or_else(|| missing("client_id"))?.value,
+                secret,
+                url: address(table.token_url.ok_or_else(|| missing("token_url"))?)?,
+                scopes: table.scopes.unwrap_or_default(),
+            }))
+        }
+        Auth::Basic { user, password } => Ok(SchemeSecret::Basic { user, password }),
+        Auth::Header { value, .. } => Ok(SchemeSecret::Value(value)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use creole_tools::script::{Function, Limits, Script};
+use creole_tools::script::{Function, Script, ScriptLimits};
 
 use super::{count, file};
 use crate::config::error::Problem;
@@ -16,13 +16,13 @@ pub(super) fn resolve(
     folder: &Path,
 ) -> Result<Script, Problem> {
     let span = table.file.span.clone();
-    let usual = Limits::default();
-    let limits = Limits {
-        compute: table
+    let usual = ScriptLimits::default();
+    let limits = ScriptLimits {
+        cpu_time: table
             .compute_ms
-            .map_or(usual.compute, |time| Duration::from_millis(time.get().unsigned_abs())),
+            .map_or(usual.cpu_time, |time| Duration::from_millis(time.get().unsigned_abs())),
         memory: table.memory_mb.map_or(usual.memory, |memory| count(memory.get()) << 20),
-        at_once: table.concurrency.map_or(usual.at_once, |calls| count(calls.get())),
+        max_concurrent: table.concurrency.map_or(usual.max_concurrent, |calls| count(calls.get())),
     };
     let path = folder.join(file("file", table.file)?);
     let script = Script::load(&path, limits)

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use creole::schema::{Schema, Violation};
 use creole_tools::database::Database;
 use creole_tools::recipe::Recipe;
-use creole_tools::recipe::http::Form;
-use creole_tools::recipe::outcome::Shape;
-use creole_tools::recipe::tool::{Action, Hints, ToolRecipe};
+use creole_tools::recipe::http::ResponseFormat;
+use creole_tools::recipe::tool::{ToolAction, ToolHints, ToolRecipe};
+use creole_tools::recipe::tool_result::ResultFormat;
 use creole_tools::script::Function;
 use serde_json::Value;
 
@@ -89,7 +89,7 @@ fn tool(
 ) -> Result<ToolRecipe, Problem> {
     let name = own_name(name)?;
     let arguments = argument::resolve(table.arguments.take())?;
-    let hints = Hints {
+    let hints = ToolHints {
         read_only: table.read_only.or(table.query.is_some().then_some(true)),
         destructive: table.destructive,
         idempotent: table.idempotent,
@@ -106,12 +106,12 @@ fn tool(
         title,
         about,
         hints,
-        output: match output {
+        output_schema: match output {
             Some(written) => Some(output_schema(written, &action)?),
             None => action.output_schema(),
         },
         timeout: seconds(timeout.map_or(TIMEOUT, |time| time.value.get())),
-        longest: count(longest.map_or(LONGEST, Within::get)),
+        max_result_bytes: count(longest.map_or(LONGEST, Within::get)),
         action,
         arguments: arguments.into_iter().map(|(_, argument)| argument).collect(),
     })
@@ -122,20 +122,20 @@ fn action(
     terms: &mut Terms<'_>,
     databases: &[Database],
     folder: &Path,
-) -> Result<Action, Problem> {
+) -> Result<ToolAction, Problem> {
     check_one(&table)?;
     if let Some(command) = table.command.take() {
         query::check_absent(&table)?;
-        return command::resolve(command, table, terms, folder).map(Action::Command);
+        return command::resolve(command, table, terms, folder).map(ToolAction::Command);
     }
     command::check_absent(&table)?;
     if let Some(text) = table.query.take() {
-        return query::resolve(text, table.database, terms, databases).map(Action::Query);
+        return query::resolve(text, table.database, terms, databases).map(ToolAction::Query);
     }
     query::check_absent(&table)?;
     if let Some(http) = table.http.take() {
         let is_idempotent = table.idempotent == Some(true);
-        return http::resolve(http.value, is_idempotent, terms, folder).map(Action::Http);
+        return http::resolve(http.value, is_idempotent, terms, folder).map(ToolAction::Http);
     }
     let Some(written) = table.script.take() else {
         let what = "a tool needs a `command`, a `query`, or a table `http` or `script`";
@@ -145,7 +145,7 @@ fn action(
         ));
     };
     terms.use_all();
-    script::resolve(written.value, &[Function::Tool], folder).map(Action::Script)
+    script::resolve(written.value, &[Function::Tool], folder).map(ToolAction::Script)
 }
 
 /// That a tool does one thing.
@@ -186,12 +186,14 @@ pub(super) fn about(written: &Placed<String>) -> Result<String, Problem> {
 }
 
 /// The schema of a result, which there is only where the result is data.
-fn output_schema(written: Placed<Value>, action: &Action) -> Result<Value, Problem> {
+fn output_schema(written: Placed<Value>, action: &ToolAction) -> Result<Value, Problem> {
     let Placed { value, span } = written;
     let is_data = match action {
-        Action::Command(command) => command.result == Shape::Json,
-        Action::Http(http) => http.answer.template.is_none() && http.answer.form != Form::Text,
-        Action::Script(_) | Action::Query(_) => true,
+        ToolAction::Command(command) => command.result == ResultFormat::Json,
+        ToolAction::Http(http) => {
+            http.response.template.is_none() && http.response.format != ResponseFormat::Text
+        }
+        ToolAction::Script(_) | ToolAction::Query(_) => true,
     };
     if !is_data {
         return Err(Problem::new("`output_schema` is for tools whose result is data")

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use creole_tools::recipe::secret::{Held, Secret};
+use creole_tools::recipe::secret::{Secret, SecretSource};
 use creole_tools::wordpress::{Address, PHASES, Routes, SETS, Settings};
 
 use super::seconds;
@@ -96,13 +96,13 @@ fn account(
     password: Option<Placed<String>>,
     file: Option<Placed<String>>,
     folder: &Path,
-) -> Result<Option<(String, Held)>, Problem> {
+) -> Result<Option<(String, SecretSource)>, Problem> {
     let held = match (password, file) {
         (None, None) => None,
-        (Some(here), None) => Some((Held::Here(Secret(here.value)), here.span)),
+        (Some(here), None) => Some((SecretSource::Inline(Secret(here.value)), here.span)),
         (None, Some(file)) => {
             let span = file.span.clone();
-            Some((Held::File(folder.join(super::file("password_file", file)?)), span))
+            Some((SecretSource::File(folder.join(super::file("password_file", file)?)), span))
         }
         (Some(_), Some(file)) => {
             return Err(Problem::new("a secret is here or in a file, not both").at(file.span));
@@ -188,7 +188,7 @@ mod tests {
         let site = "[wordpress]\nurl = \"http://[::1]\"\nuser = \"sam\"\npassword_file = \"key\"\n\
                     sets = [\"members\"]\ncapability = \"\"\n[wordpress.routes]\nread = [\"wp/v2/posts/*\"]";
         let site = read(&format!("{site}\n[auth]\nusers = \"users\"")).unwrap();
-        let held = Held::File("/etc/creole/key".into());
+        let held = SecretSource::File("/etc/creole/key".into());
         assert_eq!(site.account, Some(("sam".to_owned(), held)));
         assert_eq!(site.routes.read, ["wp/v2/posts/*"]);
     }

@@ -9,45 +9,45 @@ use creole::client::encrypt::Encryption;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use super::encrypted::Privacy;
+use super::tls::TlsMode;
 use crate::recipe::Secret;
-use crate::recipe::http::encode::decoded;
+use crate::recipe::http::encode::percent_decode;
 
 /// How long it may take to connect.
-const CONNECTING: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where a database is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Address {
+pub enum DatabaseAddress {
     /// A file.
     Sqlite(PathBuf),
     /// A server.
-    Postgres(Server),
+    Postgres(PostgresServer),
 }
 
 /// A PostgreSQL server, a database on it and who asks.
 #[derive(Clone)]
-pub struct Server {
+pub struct PostgresServer {
     config: Box<Config>,
     /// How the way there is encrypted.
-    privacy: Privacy,
+    tls_mode: TlsMode,
     /// What it was made of.
     text: Secret,
 }
 
-impl Server {
+impl PostgresServer {
     /// How it is connected to.
     pub(crate) fn config(&self) -> Config {
         (*self.config).clone()
     }
 
     /// How the way there is encrypted.
-    pub(crate) fn privacy(&self) -> &Privacy {
-        &self.privacy
+    pub(crate) fn tls_mode(&self) -> &TlsMode {
+        &self.tls_mode
     }
 
     /// The server and the database, without who asks.
-    pub fn place(&self) -> String {
+    pub fn display_address(&self) -> String {
         let host = match self.config.get_hosts().first() {
             Some(Host::Tcp(name)) => name.clone(),
             #[cfg(unix)]
@@ -61,21 +61,21 @@ impl Server {
     }
 }
 
-impl PartialEq for Server {
+impl PartialEq for PostgresServer {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
             && self.config.get_password() == other.config.get_password()
-            && self.privacy == other.privacy
+            && self.tls_mode == other.tls_mode
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for PostgresServer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Server({})", self.place())
+        write!(formatter, "Server({})", self.display_address())
     }
 }
 
-impl Address {
+impl DatabaseAddress {
     /// Reads an address: `sqlite:FILE`, as seen from this folder, or `postgres://USER@HOST/DATABASE`.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Address {
             let right = "write `sqlite:FILE` or `postgres://USER@HOST/DATABASE`";
             return Err(format!("the address is of no database that is known; {right}"));
         }
-        let (plain, wish) = Wish::taken_out_of(text)?;
+        let (plain, wish) = TlsOptions::split_from(text)?;
         // The parser's own words may repeat a password.
         let parsed = plain.parse::<Config>().map_err(|_| {
             "the address of the PostgreSQL server cannot be read; write `postgres://USER@HOST/DATABASE`"
@@ -105,31 +105,31 @@ impl Address {
         if let Some(password) = password {
             config.password(password);
         }
-        let privacy = wish.granted(is_here(&config), folder)?;
-        config.application_name("creole").connect_timeout(CONNECTING).ssl_mode(privacy.mode());
+        let privacy = wish.resolve(is_local(&config), folder)?;
+        config.application_name("creole").connect_timeout(CONNECT_TIMEOUT).ssl_mode(privacy.mode());
         let text = Secret(text.to_owned());
-        Ok(Self::Postgres(Server { config: Box::new(config), privacy, text }))
+        Ok(Self::Postgres(PostgresServer { config: Box::new(config), tls_mode: privacy, text }))
     }
 
     /// What people may be told of it.
-    pub fn shown(&self) -> String {
+    pub fn redacted(&self) -> String {
         match self {
             Self::Sqlite(file) => file.display().to_string(),
-            Self::Postgres(server) => server.place(),
+            Self::Postgres(server) => server.display_address(),
         }
     }
 }
 
 /// What an address says about encryption, in the words of PostgreSQL's own clients.
 #[derive(Default)]
-struct Wish {
+struct TlsOptions {
     mode: Option<String>,
     root: Option<String>,
 }
 
-impl Wish {
+impl TlsOptions {
     /// The address without it, and what it is.
-    fn taken_out_of(text: &str) -> Result<(String, Self), String> {
+    fn split_from(text: &str) -> Result<(String, Self), String> {
         let Some((place, query)) = text.split_once('?') else {
             return Ok((text.to_owned(), Self::default()));
         };
@@ -142,7 +142,7 @@ impl Wish {
             };
             match known {
                 Some((Some(_), _)) => return Err("the address says twice how to encrypt".into()),
-                Some((place, value)) => *place = Some(decoded(value)),
+                Some((place, value)) => *place = Some(percent_decode(value)),
                 None => rest.push(pair),
             }
         }
@@ -151,13 +151,13 @@ impl Wish {
     }
 
     /// What is done. Where nothing is said, what leaves this machine is encrypted, and the server has to prove who it is.
-    fn granted(self, is_here: bool, folder: &Path) -> Result<Privacy, String> {
+    fn resolve(self, is_here: bool, folder: &Path) -> Result<TlsMode, String> {
         let privacy = match self.mode.as_deref() {
-            None if is_here => Privacy::None,
-            Some("disable") => Privacy::None,
-            Some("prefer") => Privacy::Preferred,
-            Some("require") => Privacy::Required,
-            None | Some("verify-full") => return proven(self.root.as_deref(), folder),
+            None if is_here => TlsMode::None,
+            Some("disable") => TlsMode::None,
+            Some("prefer") => TlsMode::Preferred,
+            Some("require") => TlsMode::Required,
+            None | Some("verify-full") => return verified_tls(self.root.as_deref(), folder),
             Some(_) => {
                 return Err(
                     "`sslmode` is none of `disable`, `prefer`, `require` and `verify-full`"
@@ -175,21 +175,21 @@ impl Wish {
 }
 
 /// Certificates of a file, as seen from this folder, or those of the system.
-fn proven(file: Option<&str>, folder: &Path) -> Result<Privacy, String> {
+fn verified_tls(file: Option<&str>, folder: &Path) -> Result<TlsMode, String> {
     let Some(file) = file.filter(|file| *file != "system") else {
-        return Ok(Privacy::Proven(None));
+        return Ok(TlsMode::Verified(None));
     };
     let certificates = std::fs::read(folder.join(file));
     let certificates = certificates
         .map_err(|error| format!("`{file}`, which `sslrootcert` names, cannot be read: {error}"))?;
     match Encryption::trusting(&certificates) {
-        Ok(_) => Ok(Privacy::Proven(Some(certificates))),
+        Ok(_) => Ok(TlsMode::Verified(Some(certificates))),
         Err(why) => Err(format!("`{file}`, which `sslrootcert` names, {why}")),
     }
 }
 
 /// Whether the server is on this machine.
-fn is_here(config: &Config) -> bool {
+fn is_local(config: &Config) -> bool {
     let is_local = |host: &Host| match host {
         Host::Tcp(name) => {
             name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -204,17 +204,17 @@ fn is_here(config: &Config) -> bool {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Address, String> {
-        Address::parse(text, None, Path::new("/data"))
+    fn parse(text: &str) -> Result<DatabaseAddress, String> {
+        DatabaseAddress::parse(text, None, Path::new("/data"))
     }
 
     #[test]
     fn files_and_servers_are_told_apart() {
         for text in ["sqlite:shop.db", "sqlite://shop.db"] {
-            assert_eq!(parse(text), Ok(Address::Sqlite("/data/shop.db".into())));
+            assert_eq!(parse(text), Ok(DatabaseAddress::Sqlite("/data/shop.db".into())));
         }
         let server = parse("postgres://ann:hunter2000@127.0.0.1:6543/shop").unwrap();
-        assert_eq!(server.shown(), "127.0.0.1/shop");
+        assert_eq!(server.redacted(), "127.0.0.1/shop");
         assert!(parse("postgres://ann@localhost/shop").is_ok());
         assert!(parse("postgresql:///shop?host=/run/postgresql&user=ann").is_ok());
     }
@@ -222,18 +222,20 @@ mod tests {
     #[test]
     fn what_leaves_this_machine_is_encrypted_unless_the_address_says_otherwise() {
         for (text, expected) in [
-            ("localhost/shop", Privacy::None),
-            ("[::1]/shop", Privacy::None),
-            ("db.example.com/shop", Privacy::Proven(None)),
-            ("localhost/shop?hostaddr=10.0.0.1", Privacy::Proven(None)),
-            ("db.example.com/shop?sslmode=disable", Privacy::None),
-            ("db.example.com/shop?connect_timeout=3&sslmode=prefer", Privacy::Preferred),
-            ("localhost/shop?sslmode=require&connect_timeout=3", Privacy::Required),
-            ("localhost/shop?sslmode=verify-full", Privacy::Proven(None)),
-            ("localhost/shop?sslmode=verify-full&sslrootcert=system", Privacy::Proven(None)),
+            ("localhost/shop", TlsMode::None),
+            ("[::1]/shop", TlsMode::None),
+            ("db.example.com/shop", TlsMode::Verified(None)),
+            ("localhost/shop?hostaddr=10.0.0.1", TlsMode::Verified(None)),
+            ("db.example.com/shop?sslmode=disable", TlsMode::None),
+            ("db.example.com/shop?connect_timeout=3&sslmode=prefer", TlsMode::Preferred),
+            ("localhost/shop?sslmode=require&connect_timeout=3", TlsMode::Required),
+            ("localhost/shop?sslmode=verify-full", TlsMode::Verified(None)),
+            ("localhost/shop?sslmode=verify-full&sslrootcert=system", TlsMode::Verified(None)),
         ] {
             match parse(&format!("postgres://ann@{text}")) {
-                Ok(Address::Postgres(server)) => assert_eq!(server.privacy, expected, "{text}"),
+                Ok(DatabaseAddress::Postgres(server)) => {
+                    assert_eq!(server.tls_mode, expected, "{text}")
+                }
                 other => panic!("{text}: {other:?}"),
             }
         }
@@ -258,13 +260,14 @@ mod tests {
         }
         let server = parse("postgres://ann:hunter2000@localhost/shop");
         assert!(!format!("{server:?}").contains("hunter2000"));
-        assert!(Address::parse("sqlite:a", Some("x"), Path::new("")).is_err());
+        assert!(DatabaseAddress::parse("sqlite:a", Some("x"), Path::new("")).is_err());
     }
 
     #[test]
     fn another_password_is_another_address() {
         let with = |password| {
-            Address::parse("postgres://ann@localhost/shop", Some(password), Path::new("")).unwrap()
+            DatabaseAddress::parse("postgres://ann@localhost/shop", Some(password), Path::new(""))
+                .unwrap()
         };
         assert_eq!(with("a"), with("a"));
         assert_ne!(with("a"), with("b"));

@@ -6,28 +6,28 @@ use tokio_postgres::error::SqlState;
 
 /// What went wrong with a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum DatabaseError {
     /// It cannot be reached, or the connection was lost; why is for the log.
     Unavailable(String),
     /// It did not take the query, for this reason.
-    Refused(String),
+    QueryRejected(String),
     /// The query took too long.
-    Late,
+    TimedOut,
     /// Not one row fits into an answer.
     TooLarge(usize),
 }
 
-impl Trouble {
+impl DatabaseError {
     /// What PostgreSQL said.
     pub(crate) fn postgres(error: &tokio_postgres::Error) -> Self {
         match error.as_db_error() {
-            Some(told) if *told.code() == SqlState::QUERY_CANCELED => Self::Late,
-            Some(told) if is_about_the_server(told.code()) => {
+            Some(told) if *told.code() == SqlState::QUERY_CANCELED => Self::TimedOut,
+            Some(told) if is_server_error(told.code()) => {
                 Self::Unavailable(told.message().to_owned())
             }
             Some(told) => {
                 let detail = told.detail().map(|it| format!(" ({it})")).unwrap_or_default();
-                Self::Refused(format!("{}{detail}", told.message()))
+                Self::QueryRejected(format!("{}{detail}", told.message()))
             }
             None if error.is_closed() => Self::Unavailable("the connection was lost".to_owned()),
             None => Self::Unavailable(with_causes(error)),
@@ -38,7 +38,7 @@ impl Trouble {
     pub(crate) fn sqlite(error: &rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         match error.sqlite_error_code() {
-            Some(ErrorCode::OperationInterrupted) => Self::Late,
+            Some(ErrorCode::OperationInterrupted) => Self::TimedOut,
             Some(
                 ErrorCode::CannotOpen
                 | ErrorCode::NotADatabase
@@ -49,34 +49,34 @@ impl Trouble {
                 | ErrorCode::SystemIoFailure,
             ) => Self::Unavailable(error.to_string()),
             Some(ErrorCode::AuthorizationForStatementDenied) => {
-                Self::Refused("this database is only read".to_owned())
+                Self::QueryRejected("this database is only read".to_owned())
             }
-            _ => Self::Refused(error.to_string()),
+            _ => Self::QueryRejected(error.to_string()),
         }
     }
 
     /// What whoever runs the server is told of it.
-    pub(crate) fn plain(self) -> String {
+    pub(crate) fn to_detail(self) -> String {
         match self {
             Self::Unavailable(why) => format!("it is not available: {why}"),
-            Self::Refused(why) => format!("it refused the query: {why}"),
-            Self::Late => "it took too long".to_owned(),
+            Self::QueryRejected(why) => format!("it refused the query: {why}"),
+            Self::TimedOut => "it took too long".to_owned(),
             Self::TooLarge(most) => format!("a row has more than {most} bytes"),
         }
     }
 
     /// What callers are told of the database of this name; the log is told the rest.
-    pub(crate) fn told(self, database: &str) -> ToolError {
+    pub(crate) fn to_tool_error(self, database: &str) -> ToolError {
         match self {
             Self::Unavailable(why) => {
                 tracing::warn!("the database `{database}` is not available: {why}");
                 let detail = format!("the database `{database}` is not available; try again later");
                 ToolError::Fault(Box::new(Fault::new(FaultKind::BackendUnavailable, detail)))
             }
-            Self::Refused(why) => {
+            Self::QueryRejected(why) => {
                 ToolError::failed(format!("the database `{database}` refused the query: {why}"))
             }
-            Self::Late => ToolError::failed(format!(
+            Self::TimedOut => ToolError::failed(format!(
                 "the database `{database}` took too long and was stopped"
             )),
             Self::TooLarge(most) => ToolError::failed(format!(
@@ -87,7 +87,7 @@ impl Trouble {
 }
 
 /// Whether it is about the server and who may connect, and not about a query.
-fn is_about_the_server(code: &SqlState) -> bool {
+fn is_server_error(code: &SqlState) -> bool {
     // Connections, authorization, unknown databases, resources, interventions of an operator, and the system.
     ["08", "28", "3D", "53", "57P", "58"].iter().any(|class| code.code().starts_with(class))
 }

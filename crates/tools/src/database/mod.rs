@@ -6,12 +6,12 @@
 pub mod address;
 pub mod query;
 
-mod encrypted;
 mod error;
 pub(crate) mod postgres;
 mod rows;
 mod sqlite;
 mod tables;
+mod tls;
 
 #[cfg(test)]
 mod tests;
@@ -22,119 +22,121 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use address::Address;
-pub(crate) use error::Trouble;
-use postgres::Pool;
+pub use address::DatabaseAddress;
+pub(crate) use error::DatabaseError;
+use postgres::PostgresPool;
 use query::Query;
 pub(crate) use rows::Rows;
-use sqlite::Files;
+use sqlite::SqlitePool;
 
 /// How much is read at once, and by how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct DatabaseLimits {
     /// How many connections there are at most; further calls wait.
-    pub connections: usize,
+    pub max_connections: usize,
     /// How many rows one answer has at most.
-    pub rows: usize,
+    pub max_rows: usize,
     /// How long one query may take.
-    pub time: Duration,
+    pub query_timeout: Duration,
 }
 
-impl Default for Limits {
+impl Default for DatabaseLimits {
     fn default() -> Self {
-        Self { connections: 4, rows: 100, time: Duration::from_secs(10) }
+        Self { max_connections: 4, max_rows: 100, query_timeout: Duration::from_secs(10) }
     }
 }
 
 /// A database that is read; clones share its connections.
 #[derive(Clone, Debug)]
 pub struct Database {
-    shared: Arc<Shared>,
+    inner: Arc<DatabaseInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct DatabaseInner {
     name: String,
-    address: Address,
-    limits: Limits,
+    address: DatabaseAddress,
+    limits: DatabaseLimits,
     backend: Backend,
 }
 
 #[derive(Debug)]
 enum Backend {
-    Sqlite(Files),
-    Postgres(Box<Pool>),
+    Sqlite(SqlitePool),
+    Postgres(Box<PostgresPool>),
 }
 
 /// Databases are the same if they are at the same place, with the same limits.
 impl PartialEq for Database {
     fn eq(&self, other: &Self) -> bool {
-        let (one, other) = (&self.shared, &other.shared);
+        let (one, other) = (&self.inner, &other.inner);
         (&one.name, &one.address, &one.limits) == (&other.name, &other.address, &other.limits)
     }
 }
 
 impl Database {
     /// A database of this name. Nothing is opened yet.
-    pub fn new(name: &str, address: Address, limits: Limits) -> Self {
+    pub fn new(name: &str, address: DatabaseAddress, limits: DatabaseLimits) -> Self {
         let backend = match &address {
-            Address::Sqlite(file) => Backend::Sqlite(Files::new(file, limits.connections)),
-            Address::Postgres(server) => Backend::Postgres(Box::new(Pool::new(
+            DatabaseAddress::Sqlite(file) => {
+                Backend::Sqlite(SqlitePool::new(file, limits.max_connections))
+            }
+            DatabaseAddress::Postgres(server) => Backend::Postgres(Box::new(PostgresPool::new(
                 server,
-                limits.connections,
+                limits.max_connections,
                 "SET default_transaction_read_only = on",
             ))),
         };
         let name = name.to_owned();
-        Self { shared: Arc::new(Shared { name, address, limits, backend }) }
+        Self { inner: Arc::new(DatabaseInner { name, address, limits, backend }) }
     }
 
     /// The name that the configuration knows it by.
     pub fn name(&self) -> &str {
-        &self.shared.name
+        &self.inner.name
     }
 
     /// Where it is.
-    pub fn address(&self) -> &Address {
-        &self.shared.address
+    pub fn address(&self) -> &DatabaseAddress {
+        &self.inner.address
     }
 
     /// How much is read at once.
-    pub fn limits(&self) -> Limits {
-        self.shared.limits
+    pub fn limits(&self) -> DatabaseLimits {
+        self.inner.limits
     }
 
     /// The file, if it is one.
     pub fn file(&self) -> Option<&Path> {
-        match &self.shared.address {
-            Address::Sqlite(file) => Some(file),
-            Address::Postgres(_) => None,
+        match &self.inner.address {
+            DatabaseAddress::Sqlite(file) => Some(file),
+            DatabaseAddress::Postgres(_) => None,
         }
     }
 
     /// Why a query cannot be asked, as far as it can be told without connecting: of a file that is there.
-    pub(crate) fn objection(&self, query: &Query) -> Option<String> {
+    pub(crate) fn check_offline(&self, query: &Query) -> Option<String> {
         let file = self.file().filter(|file| file.is_file())?;
-        match sqlite::check(file, &query.sql(&self.shared.address)) {
-            Err(Trouble::Refused(why)) => Some(why),
+        match sqlite::check(file, &query.sql(&self.inner.address)) {
+            Err(DatabaseError::QueryRejected(why)) => Some(why),
             _ => None,
         }
     }
 
     /// Why a query cannot be asked, after the database was asked to prepare it. Nothing is run.
-    pub(crate) async fn attempt(&self, query: &Query) -> Result<(), Trouble> {
-        let sql = query.sql(&self.shared.address);
-        match &self.shared.backend {
+    pub(crate) async fn check_query(&self, query: &Query) -> Result<(), DatabaseError> {
+        let sql = query.sql(&self.inner.address);
+        match &self.inner.backend {
             Backend::Sqlite(_) => {
                 let file = self.file().map(Path::to_owned).unwrap_or_default();
                 let checked = tokio::task::spawn_blocking(move || sqlite::check(&file, &sql)).await;
-                checked.map_err(|error| Trouble::Unavailable(error.to_string()))?
+                checked.map_err(|error| DatabaseError::Unavailable(error.to_string()))?
             }
             Backend::Postgres(pool) => {
                 let prepared = postgres::prepare(pool, &sql);
-                let time = self.shared.limits.time;
+                let time = self.inner.limits.query_timeout;
                 let done = tokio::time::timeout(time, prepared).await;
-                done.map_err(|_| Trouble::Late)?.map_err(|trouble| self.located(trouble))
+                done.map_err(|_| DatabaseError::TimedOut)?.map_err(|trouble| self.located(trouble))
             }
         }
     }
@@ -145,15 +147,20 @@ impl Database {
         query: &Query,
         values: Vec<Value>,
         most_bytes: usize,
-    ) -> Result<Rows, Trouble> {
-        let Limits { rows, time, .. } = self.shared.limits;
-        let room = Room { rows, bytes: most_bytes, time };
-        let sql = query.sql(&self.shared.address);
+    ) -> Result<Rows, DatabaseError> {
+        let DatabaseLimits { max_rows: rows, query_timeout: time, .. } = self.inner.limits;
+        let room = ResultLimits { max_rows: rows, max_bytes: most_bytes, timeout: time };
+        let sql = query.sql(&self.inner.address);
         self.rows(sql, values, room).await
     }
 
-    async fn rows(&self, sql: String, values: Vec<Value>, room: Room) -> Result<Rows, Trouble> {
-        match &self.shared.backend {
+    async fn rows(
+        &self,
+        sql: String,
+        values: Vec<Value>,
+        room: ResultLimits,
+    ) -> Result<Rows, DatabaseError> {
+        match &self.inner.backend {
             Backend::Sqlite(files) => files.rows(sql, values, room).await,
             Backend::Postgres(pool) => {
                 let rows = postgres::rows(pool, &sql, &values, room).await;
@@ -163,10 +170,10 @@ impl Database {
     }
 
     /// The same with the server and the database in it: what PostgreSQL says of a connection does not name them.
-    fn located(&self, trouble: Trouble) -> Trouble {
+    fn located(&self, trouble: DatabaseError) -> DatabaseError {
         match trouble {
-            Trouble::Unavailable(why) => {
-                Trouble::Unavailable(format!("{}: {why}", self.shared.address.shown()))
+            DatabaseError::Unavailable(why) => {
+                DatabaseError::Unavailable(format!("{}: {why}", self.inner.address.redacted()))
             }
             other => other,
         }
@@ -175,8 +182,8 @@ impl Database {
 
 /// How much room an answer has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
-    pub(crate) rows: usize,
-    pub(crate) bytes: usize,
-    pub(crate) time: Duration,
+pub(crate) struct ResultLimits {
+    pub(crate) max_rows: usize,
+    pub(crate) max_bytes: usize,
+    pub(crate) timeout: Duration,
 }

@@ -10,34 +10,40 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::types::{Format, IsNull, Kind, ToSql, Type};
 use tokio_postgres::{Client, Config};
 
-use super::address::Server;
-use super::encrypted::Way;
+use super::address::PostgresServer;
 use super::rows::Rows;
-use super::{Room, Trouble};
+use super::tls::PostgresTls;
+use super::{DatabaseError, ResultLimits};
 
 /// Connections to one server.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct PostgresPool {
     config: Config,
-    way: Way,
-    places: Arc<Semaphore>,
+    tls: PostgresTls,
+    permits: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Client>>>,
     /// What each connection is told first.
-    greeting: &'static str,
+    session_setup: &'static str,
 }
 
-impl Pool {
+impl PostgresPool {
     /// Connections to this server, at most so many. None is made yet.
-    pub(crate) fn new(server: &Server, connections: usize, greeting: &'static str) -> Self {
+    pub(crate) fn new(server: &PostgresServer, connections: usize, greeting: &'static str) -> Self {
         let places = Arc::new(Semaphore::new(connections));
-        let way = Way::new(server.privacy());
-        Self { config: server.config(), way, places, idle: Arc::default(), greeting }
+        let way = PostgresTls::new(server.tls_mode());
+        Self {
+            config: server.config(),
+            tls: way,
+            permits: places,
+            idle: Arc::default(),
+            session_setup: greeting,
+        }
     }
 
     /// A connection for the caller alone. One that was idle and has been lost since is not given out.
-    pub(crate) async fn lease(&self) -> Result<Lease, Trouble> {
-        let closed = |_| Trouble::Unavailable("it is closed".to_owned());
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(closed)?;
+    pub(crate) async fn lease(&self) -> Result<PostgresLease, DatabaseError> {
+        let closed = |_| DatabaseError::Unavailable("it is closed".to_owned());
+        let place = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
         let kept = {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             idle.retain(|client| !client.is_closed());
@@ -48,43 +54,50 @@ impl Pool {
             Some(client) => client,
             None => self.connect().await?,
         };
-        let (idle, way) = (Arc::clone(&self.idle), self.way.clone());
-        Ok(Lease { client: Some(client), idle, way, is_done: false, is_fresh, _place: place })
+        let (idle, way) = (Arc::clone(&self.idle), self.tls.clone());
+        Ok(PostgresLease {
+            client: Some(client),
+            idle,
+            tls: way,
+            is_done: false,
+            is_fresh,
+            _place: place,
+        })
     }
 
-    async fn connect(&self) -> Result<Client, Trouble> {
-        let failed = |error: tokio_postgres::Error| match Trouble::postgres(&error) {
+    async fn connect(&self) -> Result<Client, DatabaseError> {
+        let failed = |error: tokio_postgres::Error| match DatabaseError::postgres(&error) {
             // What a server says before a query is about who connects.
-            Trouble::Refused(why) => Trouble::Unavailable(why),
+            DatabaseError::QueryRejected(why) => DatabaseError::Unavailable(why),
             other => other,
         };
-        let (client, connection) = self.config.connect(self.way.clone()).await.map_err(failed)?;
+        let (client, connection) = self.config.connect(self.tls.clone()).await.map_err(failed)?;
         // It ends with the client; what it ends with, the query that it served is told as well.
         tokio::spawn(async move { drop(connection.await) });
-        client.batch_execute(self.greeting).await.map_err(failed)?;
+        client.batch_execute(self.session_setup).await.map_err(failed)?;
         Ok(client)
     }
 }
 
 /// A connection in use. It goes back only if its work was done; otherwise what it may still be doing is cancelled.
-pub(crate) struct Lease {
+pub(crate) struct PostgresLease {
     client: Option<Client>,
     idle: Arc<Mutex<Vec<Client>>>,
     /// How what it may still be doing is cancelled.
-    way: Way,
+    tls: PostgresTls,
     is_done: bool,
     is_fresh: bool,
     _place: OwnedSemaphorePermit,
 }
 
-impl Lease {
+impl PostgresLease {
     /// That the work is done and nothing is left open.
-    pub(crate) fn done(mut self) {
+    pub(crate) fn release(mut self) {
         self.is_done = true;
     }
 }
 
-impl Deref for Lease {
+impl Deref for PostgresLease {
     type Target = Client;
 
     fn deref(&self) -> &Client {
@@ -92,77 +105,83 @@ impl Deref for Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for PostgresLease {
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
         if self.is_done && !client.is_closed() {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
         } else if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (query, way) = (client.cancel_token(), self.way.clone());
+            let (query, way) = (client.cancel_token(), self.tls.clone());
             runtime.spawn(async move { drop(query.cancel_query(way).await) });
         }
     }
 }
 
 /// Has the server prepare a query, without running it.
-pub(super) async fn prepare(pool: &Pool, sql: &str) -> Result<(), Trouble> {
+pub(super) async fn prepare(pool: &PostgresPool, sql: &str) -> Result<(), DatabaseError> {
     let lease = pool.lease().await?;
     // As a part of another one it has to be one reading statement.
     let framed = format!("SELECT * FROM (\n{sql}\n) AS query");
-    lease.prepare(&framed).await.map_err(|error| Trouble::postgres(&error))?;
-    lease.done();
+    lease.prepare(&framed).await.map_err(|error| DatabaseError::postgres(&error))?;
+    lease.release();
     Ok(())
 }
 
 /// The rows of a reading query. One that found its connection lost is asked once more on another: reading twice is the
 /// same as once.
 pub(super) async fn rows(
-    pool: &Pool,
+    pool: &PostgresPool,
     sql: &str,
     values: &[Value],
-    room: Room,
-) -> Result<Rows, Trouble> {
-    if values.iter().any(has_zero) {
+    room: ResultLimits,
+) -> Result<Rows, DatabaseError> {
+    if values.iter().any(contains_nul) {
         let why = "PostgreSQL knows no text with the character U+0000";
-        return Err(Trouble::Refused(why.to_owned()));
+        return Err(DatabaseError::QueryRejected(why.to_owned()));
     }
     let lease = pool.lease().await?;
     let is_fresh = lease.is_fresh;
     match read(lease, sql, values, room).await {
-        Err(Trouble::Unavailable(_)) if !is_fresh => {
+        Err(DatabaseError::Unavailable(_)) if !is_fresh => {
             read(pool.lease().await?, sql, values, room).await
         }
         rows => rows,
     }
 }
 
-async fn read(lease: Lease, sql: &str, values: &[Value], room: Room) -> Result<Rows, Trouble> {
-    let time = room.time.as_millis();
+async fn read(
+    lease: PostgresLease,
+    sql: &str,
+    values: &[Value],
+    room: ResultLimits,
+) -> Result<Rows, DatabaseError> {
+    let time = room.timeout.as_millis();
     let begin = format!("BEGIN TRANSACTION READ ONLY; SET LOCAL statement_timeout = {time}");
-    let failed = |error| Trouble::postgres(&error);
+    let failed = |error| DatabaseError::postgres(&error);
     let work = async {
         lease.batch_execute(&begin).await.map_err(failed)?;
-        let found = texts(&lease, sql, values, room).await;
+        let found = fetch_row_texts(&lease, sql, values, room).await;
         lease.batch_execute("ROLLBACK").await.map_err(failed)?;
         found
     };
     // The server stops the query by itself; this is for one that does not answer any more.
-    let found = tokio::time::timeout(room.time * 2, work).await.map_err(|_| Trouble::Late)?;
-    if !matches!(found, Err(Trouble::Unavailable(_))) {
-        lease.done();
+    let found =
+        tokio::time::timeout(room.timeout * 2, work).await.map_err(|_| DatabaseError::TimedOut)?;
+    if !matches!(found, Err(DatabaseError::Unavailable(_))) {
+        lease.release();
     }
-    fitting(found?, room)
+    take_fitting(found?, room)
 }
 
 /// Each row as JSON text, or nothing where it does not fit any more: the server counts, so that nothing too large is sent.
-async fn texts(
+async fn fetch_row_texts(
     client: &Client,
     sql: &str,
     values: &[Value],
-    room: Room,
-) -> Result<Vec<Option<String>>, Trouble> {
-    let failed = |error| Trouble::postgres(&error);
-    let (rows, bytes) = (room.rows + 1, room.bytes);
+    room: ResultLimits,
+) -> Result<Vec<Option<String>>, DatabaseError> {
+    let failed = |error| DatabaseError::postgres(&error);
+    let (rows, bytes) = (room.max_rows + 1, room.max_bytes);
     // As a part of another one it has to be one reading statement.
     let whole = format!(
         "SELECT CASE WHEN size <= {bytes} THEN line END FROM (
@@ -173,28 +192,28 @@ async fn texts(
     );
     let statement = client.prepare(&whole).await.map_err(failed)?;
     if statement.params().len() != values.len() {
-        return Err(Trouble::Refused("a placeholder of it is no parameter".to_owned()));
+        return Err(DatabaseError::QueryRejected("a placeholder of it is no parameter".to_owned()));
     }
-    let given: Vec<Given<'_>> = values.iter().map(Given).collect();
+    let given: Vec<TextParameter<'_>> = values.iter().map(TextParameter).collect();
     let given: Vec<&(dyn ToSql + Sync)> = given.iter().map(|it| it as _).collect();
     let found = client.query(&statement, &given).await.map_err(failed)?;
     found.iter().map(|row| row.try_get(0).map_err(failed)).collect()
 }
 
-fn fitting(texts: Vec<Option<String>>, room: Room) -> Result<Rows, Trouble> {
+fn take_fitting(texts: Vec<Option<String>>, room: ResultLimits) -> Result<Rows, DatabaseError> {
     let count = texts.len();
     if let Some(None) = texts.first() {
-        return Err(Trouble::TooLarge(room.bytes));
+        return Err(DatabaseError::TooLarge(room.max_bytes));
     }
-    let rows: Vec<String> = texts.into_iter().map_while(|text| text).take(room.rows).collect();
-    Ok(Rows { more: rows.len() < count, rows })
+    let rows: Vec<String> = texts.into_iter().map_while(|text| text).take(room.max_rows).collect();
+    Ok(Rows { has_more: rows.len() < count, rows })
 }
 
 /// A value of a call, as the text that the server reads for whatever type the parameter has.
 #[derive(Debug)]
-pub(crate) struct Given<'a>(pub(crate) &'a Value);
+pub(crate) struct TextParameter<'a>(pub(crate) &'a Value);
 
-impl ToSql for Given<'_> {
+impl ToSql for TextParameter<'_> {
     fn to_sql(
         &self,
         kind: &Type,
@@ -204,8 +223,8 @@ impl ToSql for Given<'_> {
             Value::Null => return Ok(IsNull::Yes),
             Value::String(text) if is_json(kind) => Value::from(text.as_str()).to_string(),
             Value::String(text) => text.clone(),
-            Value::Number(number) => whole(number),
-            Value::Array(items) if matches!(kind.kind(), Kind::Array(_)) => list(items),
+            Value::Number(number) => format_integer(number),
+            Value::Array(items) if matches!(kind.kind(), Kind::Array(_)) => format_array(items),
             other => other.to_string(),
         };
         out.extend_from_slice(text.as_bytes());
@@ -230,12 +249,12 @@ impl ToSql for Given<'_> {
 }
 
 /// Whether a text in it has the one character that PostgreSQL keeps in no text.
-pub(crate) fn has_zero(value: &Value) -> bool {
+pub(crate) fn contains_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),
-        Value::Array(items) => items.iter().any(has_zero),
+        Value::Array(items) => items.iter().any(contains_nul),
         Value::Object(members) => {
-            members.iter().any(|(key, value)| key.contains('\0') || has_zero(value))
+            members.iter().any(|(key, value)| key.contains('\0') || contains_nul(value))
         }
         _ => false,
     }
@@ -246,7 +265,7 @@ fn is_json(kind: &Type) -> bool {
 }
 
 /// Schemas call 5.0 an integer; PostgreSQL does not.
-fn whole(number: &serde_json::Number) -> String {
+fn format_integer(number: &serde_json::Number) -> String {
     match number.as_f64() {
         Some(real) if number.is_f64() && real.fract() == 0.0 && real.abs() < 1e15 => {
             format!("{real:.0}")
@@ -256,13 +275,13 @@ fn whole(number: &serde_json::Number) -> String {
 }
 
 /// A list as PostgreSQL writes arrays.
-fn list(items: &[Value]) -> String {
+fn format_array(items: &[Value]) -> String {
     let item = |item: &Value| match item {
         Value::Null => "NULL".to_owned(),
         Value::String(text) => {
             format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
         }
-        Value::Number(number) => whole(number),
+        Value::Number(number) => format_integer(number),
         other => other.to_string(),
     };
     format!("{{{}}}", items.iter().map(item).collect::<Vec<_>>().join(","))
@@ -276,7 +295,7 @@ mod tests {
 
     fn written(value: &Value, kind: &Type) -> Option<String> {
         let mut out = BytesMut::new();
-        match Given(value).to_sql(kind, &mut out).unwrap() {
+        match TextParameter(value).to_sql(kind, &mut out).unwrap() {
             IsNull::Yes => None,
             IsNull::No => Some(String::from_utf8(out.to_vec()).unwrap()),
         }
@@ -294,6 +313,6 @@ mod tests {
             r#"{"a","b\"\\",NULL}"#
         );
         assert_eq!(written(&json!([1, "a"]), &Type::JSON).unwrap(), r#"[1,"a"]"#);
-        assert!(has_zero(&json!({ "a": ["\0"] })) && !has_zero(&json!(["0", 0])));
+        assert!(contains_nul(&json!({ "a": ["\0"] })) && !contains_nul(&json!(["0", 0])));
     }
 }

@@ -1,7 +1,7 @@
 //! A query that was written before: placeholders become parameters, and it is one reading statement.
 
-use super::Address;
-use crate::recipe::template::{Part, Template};
+use super::DatabaseAddress;
+use crate::recipe::template::{Template, TemplatePart};
 
 /// A query with named parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,19 +17,19 @@ impl Query {
     /// # Errors
     /// When a placeholder stands where it would be no parameter; says what would be right.
     pub fn new(template: Template) -> Result<Self, String> {
-        let mut place = Place::Code;
+        let mut place = SqlContext::Code;
         let mut names: Vec<String> = Vec::new();
         for part in template.parts() {
             match part {
-                Part::Text(text) => place = place.after(text),
-                Part::Argument(name) if place == Place::Code => {
+                TemplatePart::Text(text) => place = place.advance(text),
+                TemplatePart::Argument(name) if place == SqlContext::Code => {
                     if !names.contains(name) {
                         names.push(name.clone());
                     }
                 }
-                Part::Argument(name) => {
+                TemplatePart::Argument(name) => {
                     return Err(match place {
-                        Place::Quotes(_) => format!(
+                        SqlContext::Quotes(_) => format!(
                             "`{{{name}}}` stands in quotes, where it is no parameter; write it outside, as in \
                              `'%' || {{{name}}} || '%'`"
                         ),
@@ -39,7 +39,7 @@ impl Query {
             }
         }
         match place {
-            Place::Quotes(_) => Err("a quote is not closed".to_owned()),
+            SqlContext::Quotes(_) => Err("a quote is not closed".to_owned()),
             _ => Ok(Self { template, names }),
         }
     }
@@ -50,10 +50,10 @@ impl Query {
     }
 
     /// The query for the database at this address. One that ends with a semicolon ends there.
-    pub(super) fn sql(&self, address: &Address) -> String {
+    pub(super) fn sql(&self, address: &DatabaseAddress) -> String {
         let sign = match address {
-            Address::Sqlite(_) => '?',
-            Address::Postgres(_) => '$',
+            DatabaseAddress::Sqlite(_) => '?',
+            DatabaseAddress::Postgres(_) => '$',
         };
         let number =
             |name: &str| self.names.iter().position(|it| it == name).unwrap_or_default() + 1;
@@ -65,16 +65,16 @@ impl Query {
 
 /// Where in a query a placeholder would stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum SqlContext {
     Code,
     Quotes(char),
     Line,
     Comment,
 }
 
-impl Place {
+impl SqlContext {
     /// The place behind a text that begins here.
-    fn after(self, text: &str) -> Self {
+    fn advance(self, text: &str) -> Self {
         let mut place = self;
         let mut letters = text.chars().peekable();
         while let Some(letter) = letters.next() {
@@ -110,9 +110,10 @@ mod tests {
     fn placeholders_become_numbered_parameters() {
         let query = query("SELECT * FROM t WHERE a = {a} OR b = {b} OR c = {a};\n").unwrap();
         assert_eq!(query.names(), ["a", "b"]);
-        let file = Address::Sqlite("x".into());
+        let file = DatabaseAddress::Sqlite("x".into());
         assert_eq!(query.sql(&file), "SELECT * FROM t WHERE a = ?1 OR b = ?2 OR c = ?1");
-        let server = Address::parse("postgres://a@localhost/b", None, Path::new("")).unwrap();
+        let server =
+            DatabaseAddress::parse("postgres://a@localhost/b", None, Path::new("")).unwrap();
         assert_eq!(query.sql(&server), "SELECT * FROM t WHERE a = $1 OR b = $2 OR c = $1");
     }
 

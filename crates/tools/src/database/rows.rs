@@ -8,29 +8,29 @@ pub(crate) struct Rows {
     /// Each an object, as JSON.
     pub(crate) rows: Vec<String>,
     /// Whether there are more than these.
-    pub(crate) more: bool,
+    pub(crate) has_more: bool,
 }
 
 impl Rows {
     /// All rows as a list.
-    pub(crate) fn list(&self) -> String {
+    pub(crate) fn to_json_array(&self) -> String {
         format!("[{}]", self.rows.join(","))
     }
 
     /// The rows, and whether there are more, as one object.
-    pub(crate) fn json(&self) -> Option<Raw> {
-        Raw::parse(&format!(r#"{{"rows":{},"more":{}}}"#, self.list(), self.more)).ok()
+    pub(crate) fn to_json(&self) -> Option<Raw> {
+        Raw::parse(&format!(r#"{{"rows":{},"more":{}}}"#, self.to_json_array(), self.has_more)).ok()
     }
 }
 
 /// A text as JSON.
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn quote_json(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len() + 2);
     quote(&mut out, text);
     String::from_utf8(out).unwrap_or_default()
 }
 
 /// Bytes as text, in the form that PostgreSQL writes them in.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+pub(crate) fn to_postgres_hex(bytes: &[u8]) -> String {
     String::from("\\x") + &hex(bytes)
 }

@@ -13,49 +13,49 @@ use rusqlite::{Connection, OpenFlags, Row, params_from_iter};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::rows::{Rows, hexadecimal, quoted};
-use super::{Room, Trouble};
+use super::rows::{Rows, quote_json, to_postgres_hex};
+use super::{DatabaseError, ResultLimits};
 
 /// How long a read waits for another process's write.
-const PATIENCE: Duration = Duration::from_secs(2);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many steps of a query pass between two looks at the clock.
-const STEPS: i32 = 1000;
+const PROGRESS_STEPS: i32 = 1000;
 /// The largest single value, in bytes.
-const LARGEST: i32 = 64 << 20;
+const MAX_VALUE_BYTES: i32 = 64 << 20;
 
 /// The connections to one file.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct SqlitePool {
     file: PathBuf,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
 /// Stops a query whose caller has gone.
-struct Stop(Arc<AtomicBool>);
+struct InterruptOnDrop(Arc<AtomicBool>);
 
-impl Drop for Stop {
+impl Drop for InterruptOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-impl Files {
+impl SqlitePool {
     pub(super) fn new(file: &Path, connections: usize) -> Self {
         let places = Arc::new(Semaphore::new(connections));
-        Self { file: file.to_owned(), places, idle: Arc::default() }
+        Self { file: file.to_owned(), permits: places, idle: Arc::default() }
     }
 
     pub(super) async fn rows(
         &self,
         sql: String,
         values: Vec<Value>,
-        room: Room,
-    ) -> Result<Rows, Trouble> {
-        let closed = |_| Trouble::Unavailable("it is closed".to_owned());
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(closed)?;
+        room: ResultLimits,
+    ) -> Result<Rows, DatabaseError> {
+        let closed = |_| DatabaseError::Unavailable("it is closed".to_owned());
+        let place = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
         let (file, idle) = (self.file.clone(), Arc::clone(&self.idle));
-        let stop = Stop(Arc::default());
+        let stop = InterruptOnDrop(Arc::default());
         let stopped = Arc::clone(&stop.0);
         let work = tokio::task::spawn_blocking(move || {
             // The place is given back with the connection, even if nobody waits any more.
@@ -63,36 +63,36 @@ impl Files {
             let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let mut connection = kept.map_or_else(|| open(&file), Ok)?;
             let rows = read(&mut connection, &sql, &values, room, stopped);
-            if !matches!(rows, Err(Trouble::Unavailable(_))) {
+            if !matches!(rows, Err(DatabaseError::Unavailable(_))) {
                 idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
             }
             rows
         });
         let done = work.await;
         drop(stop);
-        done.unwrap_or_else(|_| Err(Trouble::Unavailable("the reader broke down".to_owned())))
+        done.unwrap_or_else(|_| Err(DatabaseError::Unavailable("the reader broke down".to_owned())))
     }
 }
 
 /// Whether a query could be asked of a file.
-pub(super) fn check(file: &Path, sql: &str) -> Result<(), Trouble> {
+pub(super) fn check(file: &Path, sql: &str) -> Result<(), DatabaseError> {
     let connection = open(file)?;
-    let tried = connection.prepare(&framed(sql, 1)).map(drop);
-    tried.map_err(|error| Trouble::sqlite(&error))
+    let tried = connection.prepare(&wrap_in_select(sql, 1)).map(drop);
+    tried.map_err(|error| DatabaseError::sqlite(&error))
 }
 
 /// The query within another one: as a part of that it has to be one reading statement.
-fn framed(sql: &str, most: usize) -> String {
+fn wrap_in_select(sql: &str, most: usize) -> String {
     format!("SELECT * FROM (\n{sql}\n) AS query LIMIT {most}")
 }
 
 /// Opens a file for reading, with every lock there is on the way to anything else.
-fn open(file: &Path) -> Result<Connection, Trouble> {
-    let failed = |error: rusqlite::Error| Trouble::sqlite(&error);
+fn open(file: &Path) -> Result<Connection, DatabaseError> {
+    let failed = |error: rusqlite::Error| DatabaseError::sqlite(&error);
     // Without the flag for URIs, a file's name is nothing but its name.
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(file, flags).map_err(failed)?;
-    connection.busy_timeout(PATIENCE).map_err(failed)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
     connection.pragma_update(None, "query_only", true).map_err(failed)?;
     for (config, value) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
@@ -100,7 +100,8 @@ fn open(file: &Path) -> Result<Connection, Trouble> {
     ] {
         connection.set_db_config(config, value).map_err(failed)?;
     }
-    for (limit, value) in [(Limit::SQLITE_LIMIT_ATTACHED, 0), (Limit::SQLITE_LIMIT_LENGTH, LARGEST)]
+    for (limit, value) in
+        [(Limit::SQLITE_LIMIT_ATTACHED, 0), (Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)]
     {
         connection.set_limit(limit, value).map_err(failed)?;
     }
@@ -125,13 +126,13 @@ fn read(
     connection: &mut Connection,
     sql: &str,
     values: &[Value],
-    room: Room,
+    room: ResultLimits,
     stopped: Arc<AtomicBool>,
-) -> Result<Rows, Trouble> {
-    let failed = |error: rusqlite::Error| Trouble::sqlite(&error);
-    let end = Instant::now() + room.time;
+) -> Result<Rows, DatabaseError> {
+    let failed = |error: rusqlite::Error| DatabaseError::sqlite(&error);
+    let end = Instant::now() + room.timeout;
     let over = move || stopped.load(Ordering::Relaxed) || Instant::now() >= end;
-    connection.progress_handler(STEPS, Some(over)).map_err(failed)?;
+    connection.progress_handler(PROGRESS_STEPS, Some(over)).map_err(failed)?;
     let rows = collect(connection, sql, values, room);
     connection.progress_handler(0, None::<fn() -> bool>).map_err(failed)?;
     rows
@@ -141,25 +142,27 @@ fn collect(
     connection: &Connection,
     sql: &str,
     values: &[Value],
-    room: Room,
-) -> Result<Rows, Trouble> {
-    let failed = |error: rusqlite::Error| Trouble::sqlite(&error);
-    let mut statement = connection.prepare_cached(&framed(sql, room.rows + 1)).map_err(failed)?;
-    let names: Vec<String> = statement.column_names().map(quoted).collect();
-    let mut found = statement.query(params_from_iter(values.iter().map(bound))).map_err(failed)?;
+    room: ResultLimits,
+) -> Result<Rows, DatabaseError> {
+    let failed = |error: rusqlite::Error| DatabaseError::sqlite(&error);
+    let mut statement =
+        connection.prepare_cached(&wrap_in_select(sql, room.max_rows + 1)).map_err(failed)?;
+    let names: Vec<String> = statement.column_names().map(quote_json).collect();
+    let mut found =
+        statement.query(params_from_iter(values.iter().map(bind_value))).map_err(failed)?;
     let (mut rows, mut bytes) = (Rows::default(), 0);
     while let Some(row) = found.next().map_err(failed)? {
-        if rows.rows.len() == room.rows {
-            rows.more = true;
+        if rows.rows.len() == room.max_rows {
+            rows.has_more = true;
             break;
         }
-        let text = object(row, &names, room.bytes).map_err(failed)?;
+        let text = row_to_json(row, &names, room.max_bytes).map_err(failed)?;
         bytes += text.len();
-        if bytes > room.bytes {
+        if bytes > room.max_bytes {
             if rows.rows.is_empty() {
-                return Err(Trouble::TooLarge(room.bytes));
+                return Err(DatabaseError::TooLarge(room.max_bytes));
             }
-            rows.more = true;
+            rows.has_more = true;
             break;
         }
         rows.rows.push(text);
@@ -168,7 +171,7 @@ fn collect(
 }
 
 /// A value as SQLite has it. Lists and objects are JSON text, which `json_each` reads.
-fn bound(value: &Value) -> Bound {
+fn bind_value(value: &Value) -> Bound {
     match value {
         Value::Null => Bound::Null,
         Value::Bool(yes) => Bound::Integer(i64::from(*yes)),
@@ -186,7 +189,7 @@ fn bound(value: &Value) -> Bound {
 }
 
 /// A row as JSON; one that is too long is not written to its end.
-fn object(row: &Row<'_>, names: &[String], most: usize) -> rusqlite::Result<String> {
+fn row_to_json(row: &Row<'_>, names: &[String], most: usize) -> rusqlite::Result<String> {
     let mut text = String::from("{");
     for (index, name) in names.iter().enumerate() {
         if text.len() > most {
@@ -201,8 +204,8 @@ fn object(row: &Row<'_>, names: &[String], most: usize) -> rusqlite::Result<Stri
             ValueRef::Null => text.push_str("null"),
             ValueRef::Integer(number) => text.push_str(&number.to_string()),
             ValueRef::Real(number) => text.push_str(&serde_json::json!(number).to_string()),
-            ValueRef::Text(bytes) => text.push_str(&quoted(&String::from_utf8_lossy(bytes))),
-            ValueRef::Blob(bytes) => text.push_str(&quoted(&hexadecimal(bytes))),
+            ValueRef::Text(bytes) => text.push_str(&quote_json(&String::from_utf8_lossy(bytes))),
+            ValueRef::Blob(bytes) => text.push_str(&quote_json(&to_postgres_hex(bytes))),
         }
     }
     text.push('}');

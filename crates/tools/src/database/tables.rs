@@ -4,67 +4,76 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::rows::{Rows, quoted};
-use super::{Address, Database, Room, Trouble};
+use super::rows::{Rows, quote_json};
+use super::{Database, DatabaseAddress, DatabaseError, ResultLimits};
 
 /// How much one page has at most, in bytes.
 const PAGE_BYTES: usize = 1 << 20;
 /// How many columns of a table are told.
-const MOST_COLUMNS: usize = 1000;
+const MAX_COLUMNS: usize = 1000;
 
 /// A page of a table.
-pub(crate) struct Table {
+pub(crate) struct TablePage {
     /// Its columns, as a list in JSON.
     columns: String,
     rows: Rows,
 }
 
-impl Table {
+impl TablePage {
     /// The page as JSON; `next` is where the next one is, if there is one.
-    pub(crate) fn json(&self, name: &str, page: u32, next: &str) -> String {
-        let next = if self.rows.more { quoted(next) } else { "null".to_owned() };
+    pub(crate) fn to_json(&self, name: &str, page: u32, next: &str) -> String {
+        let next = if self.rows.has_more { quote_json(next) } else { "null".to_owned() };
         format!(
             r#"{{"table":{},"columns":{},"page":{page},"rows":{},"next":{next}}}"#,
-            quoted(name),
+            quote_json(name),
             self.columns,
-            self.rows.list(),
+            self.rows.to_json_array(),
         )
     }
 }
 
 impl Database {
     /// A page of a table, from one on; nothing if there is no such table.
-    pub(crate) async fn table(&self, name: &str, page: u32) -> Result<Option<Table>, Trouble> {
+    pub(crate) async fn table(
+        &self,
+        name: &str,
+        page: u32,
+    ) -> Result<Option<TablePage>, DatabaseError> {
         let limits = self.limits();
-        let columns = self.columns(name, limits.time).await?;
+        let columns = self.columns(name, limits.query_timeout).await?;
         if columns.rows.is_empty() {
             return Ok(None);
         }
-        let keys: Vec<String> = columns.rows.iter().filter_map(|column| key(column)).collect();
+        let keys: Vec<String> =
+            columns.rows.iter().filter_map(|column| primary_key_column(column)).collect();
         let order = match keys.is_empty() {
             true => String::new(),
             false => format!(" ORDER BY {}", keys.join(", ")),
         };
-        let skipped = (page.saturating_sub(1) as usize).saturating_mul(limits.rows);
+        let skipped = (page.saturating_sub(1) as usize).saturating_mul(limits.max_rows);
         // A page that does not fit would leave out rows, so it fails instead.
-        let most = limits.rows + 1;
+        let most = limits.max_rows + 1;
         let sql =
             format!("SELECT * FROM {}{order} LIMIT {most} OFFSET {skipped}", identifier(name));
-        let room = Room { rows: limits.rows, bytes: PAGE_BYTES, time: limits.time };
+        let room = ResultLimits {
+            max_rows: limits.max_rows,
+            max_bytes: PAGE_BYTES,
+            timeout: limits.query_timeout,
+        };
         let rows = self.rows(sql, Vec::new(), room).await?;
-        if rows.more && rows.rows.len() < limits.rows {
+        if rows.has_more && rows.rows.len() < limits.max_rows {
             let why = format!("a page of it has more than {PAGE_BYTES} bytes; lower `max_rows`");
-            return Err(Trouble::Refused(why));
+            return Err(DatabaseError::QueryRejected(why));
         }
-        Ok(Some(Table { columns: columns.list(), rows }))
+        Ok(Some(TablePage { columns: columns.to_json_array(), rows }))
     }
 
-    async fn columns(&self, name: &str, time: Duration) -> Result<Rows, Trouble> {
+    async fn columns(&self, name: &str, time: Duration) -> Result<Rows, DatabaseError> {
         let sql = match self.address() {
-            Address::Sqlite(_) => {
+            DatabaseAddress::Sqlite(_) => {
                 "SELECT name, type, \"notnull\" <> 0 AS required, pk <> 0 AS key FROM pragma_table_info(?1)"
             }
-            Address::Postgres(_) => {
+            DatabaseAddress::Postgres(_) => {
                 "SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
                     coalesce(a.attnum = ANY (i.indkey), false) AS key
                  FROM pg_attribute a
@@ -73,25 +82,25 @@ impl Database {
             }
         };
         let asked = match self.address() {
-            Address::Sqlite(_) => json!(name),
-            Address::Postgres(_) => json!(identifier(name)),
+            DatabaseAddress::Sqlite(_) => json!(name),
+            DatabaseAddress::Postgres(_) => json!(identifier(name)),
         };
-        let room = Room { rows: MOST_COLUMNS, bytes: PAGE_BYTES, time };
+        let room = ResultLimits { max_rows: MAX_COLUMNS, max_bytes: PAGE_BYTES, timeout: time };
         let mut columns = self.rows(sql.to_owned(), vec![asked], room).await?;
-        columns.rows.iter_mut().for_each(|column| *column = with_answers(column));
+        columns.rows.iter_mut().for_each(|column| *column = with_boolean_flags(column));
         Ok(columns)
     }
 }
 
 /// The name of a column that is part of the primary key, as SQL.
-fn key(column: &str) -> Option<String> {
+fn primary_key_column(column: &str) -> Option<String> {
     let column: Value = serde_json::from_str(column).ok()?;
     let name = column["name"].as_str().filter(|_| column["key"] == true)?;
     Some(identifier_part(name))
 }
 
 /// SQLite tells yes and no as numbers.
-fn with_answers(column: &str) -> String {
+fn with_boolean_flags(column: &str) -> String {
     column
         .replace(r#""required":1"#, r#""required":true"#)
         .replace(r#""required":0"#, r#""required":false"#)

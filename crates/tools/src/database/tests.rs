@@ -25,11 +25,11 @@ fn shop() -> (TempDir, PathBuf) {
     (folder, file)
 }
 
-fn open(file: &Path, limits: Limits) -> Database {
-    Database::new("shop", Address::Sqlite(file.to_owned()), limits)
+fn open(file: &Path, limits: DatabaseLimits) -> Database {
+    Database::new("shop", DatabaseAddress::Sqlite(file.to_owned()), limits)
 }
 
-async fn ask(database: &Database, sql: &str, values: &[Value]) -> Result<Rows, Trouble> {
+async fn ask(database: &Database, sql: &str, values: &[Value]) -> Result<Rows, DatabaseError> {
     let query = Query::new(Template::parse(sql).unwrap()).unwrap();
     database.query(&query, values.to_vec(), 10_000).await
 }
@@ -37,7 +37,7 @@ async fn ask(database: &Database, sql: &str, values: &[Value]) -> Result<Rows, T
 #[tokio::test]
 async fn rows_keep_the_order_of_their_columns_and_the_kinds_of_their_values() {
     let (_folder, file) = shop();
-    let database = open(&file, Limits::default());
+    let database = open(&file, DatabaseLimits::default());
     let rows = ask(&database, "SELECT name, id, price, picture FROM products ORDER BY id", &[])
         .await
         .unwrap();
@@ -49,13 +49,13 @@ async fn rows_keep_the_order_of_their_columns_and_the_kinds_of_their_values() {
             r#"{"name":"tea","id":3,"price":2.5,"picture":"\\x00ff"}"#,
         ]
     );
-    assert!(!rows.more);
+    assert!(!rows.has_more);
 }
 
 #[tokio::test]
 async fn values_are_bound_and_never_spliced() {
     let (_folder, file) = shop();
-    let database = open(&file, Limits::default());
+    let database = open(&file, DatabaseLimits::default());
     for hostile in ["' OR 1=1 --", "x'; DROP TABLE products; --", "{name}", "?1", "tea\0"] {
         let rows =
             ask(&database, "SELECT * FROM products WHERE name = {name}", &[json!(hostile)]).await;
@@ -71,7 +71,7 @@ async fn values_are_bound_and_never_spliced() {
 #[tokio::test]
 async fn nothing_but_reading_is_possible() {
     let (folder, file) = shop();
-    let database = open(&file, Limits::default());
+    let database = open(&file, DatabaseLimits::default());
     let other = folder.path().join("other.sqlite3");
     let attach = format!("ATTACH '{}' AS other", other.display());
     for sql in [
@@ -87,7 +87,7 @@ async fn nothing_but_reading_is_possible() {
         attach.as_str(),
     ] {
         let refused = ask(&database, sql, &[]).await;
-        assert!(matches!(refused, Err(Trouble::Refused(_))), "{sql}: {refused:?}");
+        assert!(matches!(refused, Err(DatabaseError::QueryRejected(_))), "{sql}: {refused:?}");
     }
     let still = ask(&database, "SELECT count(*) AS n FROM products", &[]).await.unwrap();
     assert_eq!(still.rows, [r#"{"n":3}"#]);
@@ -106,18 +106,24 @@ fn sqlite_connection(file: &Path) -> Connection {
 #[tokio::test]
 async fn rows_bytes_and_time_have_limits() {
     let (_folder, file) = shop();
-    let two =
-        open(&file, Limits { rows: 2, time: Duration::from_millis(300), ..Limits::default() });
+    let two = open(
+        &file,
+        DatabaseLimits {
+            max_rows: 2,
+            query_timeout: Duration::from_millis(300),
+            ..DatabaseLimits::default()
+        },
+    );
     let rows = ask(&two, "SELECT id FROM products ORDER BY id", &[]).await.unwrap();
-    assert_eq!((rows.rows.len(), rows.more), (2, true));
+    assert_eq!((rows.rows.len(), rows.has_more), (2, true));
     let query =
         Query::new(Template::parse("SELECT name FROM products ORDER BY id").unwrap()).unwrap();
     let rows = two.query(&query, Vec::new(), 20).await.unwrap();
-    assert_eq!((rows.rows.len(), rows.more), (1, true));
-    assert_eq!(two.query(&query, Vec::new(), 5).await, Err(Trouble::TooLarge(5)));
+    assert_eq!((rows.rows.len(), rows.has_more), (1, true));
+    assert_eq!(two.query(&query, Vec::new(), 5).await, Err(DatabaseError::TooLarge(5)));
     let endless =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
-    assert_eq!(ask(&two, endless, &[]).await, Err(Trouble::Late));
+    assert_eq!(ask(&two, endless, &[]).await, Err(DatabaseError::TimedOut));
     assert!(ask(&two, "SELECT 1 AS one", &[]).await.is_ok(), "the connection goes on");
 }
 
@@ -126,7 +132,11 @@ async fn a_query_that_nobody_waits_for_gives_its_place_back() {
     let (_folder, file) = shop();
     let one = open(
         &file,
-        Limits { connections: 1, time: Duration::from_secs(3600), ..Limits::default() },
+        DatabaseLimits {
+            max_connections: 1,
+            query_timeout: Duration::from_secs(3600),
+            ..DatabaseLimits::default()
+        },
     );
     let endless =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
@@ -139,24 +149,24 @@ async fn a_query_that_nobody_waits_for_gives_its_place_back() {
 async fn a_file_that_is_not_there_is_not_made_and_found_once_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("late.sqlite3");
-    let database = open(&file, Limits::default());
-    assert!(matches!(ask(&database, "SELECT 1", &[]).await, Err(Trouble::Unavailable(_))));
+    let database = open(&file, DatabaseLimits::default());
+    assert!(matches!(ask(&database, "SELECT 1", &[]).await, Err(DatabaseError::Unavailable(_))));
     assert!(!file.exists());
     Connection::open(&file).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
     assert!(ask(&database, "SELECT * FROM t", &[]).await.is_ok());
     std::fs::write(folder.path().join("text.db"), "no database".repeat(100)).unwrap();
-    let text = open(&folder.path().join("text.db"), Limits::default());
+    let text = open(&folder.path().join("text.db"), DatabaseLimits::default());
     assert!(matches!(
         ask(&text, "SELECT 1 FROM sqlite_schema", &[]).await,
-        Err(Trouble::Unavailable(_))
+        Err(DatabaseError::Unavailable(_))
     ));
 }
 
 #[tokio::test]
 async fn tables_are_told_with_their_columns_and_page_by_page() {
     let (_folder, file) = shop();
-    let database = open(&file, Limits { rows: 2, ..Limits::default() });
-    let page = database.table("products", 1).await.unwrap().unwrap().json("products", 1, "next");
+    let database = open(&file, DatabaseLimits { max_rows: 2, ..DatabaseLimits::default() });
+    let page = database.table("products", 1).await.unwrap().unwrap().to_json("products", 1, "next");
     let page: Value = serde_json::from_str(&page).unwrap();
     assert_eq!(
         page["columns"][0],
@@ -167,7 +177,7 @@ async fn tables_are_told_with_their_columns_and_page_by_page() {
         (&page["rows"][0]["id"], &page["rows"][1]["id"], &page["next"]),
         (&json!(1), &json!(2), &json!("next"))
     );
-    let page = database.table("products", 2).await.unwrap().unwrap().json("products", 2, "next");
+    let page = database.table("products", 2).await.unwrap().unwrap().to_json("products", 2, "next");
     let page: Value = serde_json::from_str(&page).unwrap();
     assert_eq!((page["rows"].as_array().unwrap().len(), &page["next"]), (1, &Value::Null));
     assert!(database.table("nowhere", 1).await.unwrap().is_none());

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::define::{NO_ARGUMENTS, tool};
+use crate::schema_tool::{NO_ARGUMENTS, tool};
 
 const SLOW: &str = r#"{
     "type": "object",
@@ -52,12 +52,12 @@ pub(super) fn tools() -> Vec<Tool> {
             .output_schema(Raw::from_static(WEATHER)),
         tool("test_structured_list", "Returns a list of data", NO_ARGUMENTS, structured_list)
             .read_only()
-            .output_schema(weathers()),
+            .output_schema(weather_list_schema()),
     ]
 }
 
 /// The schema of a list of what [`WEATHER`] describes.
-fn weathers() -> Raw {
+fn weather_list_schema() -> Raw {
     let list = format!(r#"{{"type": "array", "items": {WEATHER}}}"#);
     Raw::parse(&list).expect("a schema within a schema is JSON")
 }
@@ -96,11 +96,11 @@ async fn reconnection(_: Value, context: Context) -> &'static str {
 }
 
 #[derive(Deserialize)]
-struct Slow {
+struct SlowInput {
     milliseconds: u64,
 }
 
-async fn slow(wanted: Slow) -> String {
+async fn slow(wanted: SlowInput) -> String {
     sleep(Duration::from_millis(wanted.milliseconds)).await;
     format!("Slept {} ms", wanted.milliseconds)
 }

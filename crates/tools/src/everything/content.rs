@@ -4,7 +4,7 @@ use creole::{Content, Contents, Tool, ToolResult};
 use serde_json::Value;
 
 use super::samples::{WAV, image};
-use crate::define::{NO_ARGUMENTS, tool};
+use crate::schema_tool::{NO_ARGUMENTS, tool};
 
 /// The tools, of which the first is the simplest.
 pub(super) fn tools() -> Vec<Tool> {

@@ -2,10 +2,10 @@
 //!
 //! The names, texts and keys are the suite's; what it wants them for is in its scenarios.
 
-mod asking;
 mod behaviour;
 mod changing;
 mod content;
+mod input_requests;
 mod prompts;
 mod resources;
 mod rounds;
@@ -20,7 +20,7 @@ use creole::Server;
 /// both.
 pub(crate) fn add(mut server: Server) -> Server {
     let tools = content::tools().into_iter().chain(behaviour::tools()).chain(schemas::tools());
-    for tool in tools.chain(asking::tools()).chain(rounds::tools()).chain(tasks::tools()) {
+    for tool in tools.chain(input_requests::tools()).chain(rounds::tools()).chain(tasks::tools()) {
         server = server.tool(tool);
     }
     for prompt in prompts::all() {

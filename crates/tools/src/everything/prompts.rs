@@ -3,7 +3,7 @@
 use creole::resource::Variables;
 use creole::{Content, Contents, Context, Prompt, PromptMessage, PromptResult, Role, ToolError};
 
-use super::resources::proposed;
+use super::resources::complete_from;
 use super::rounds::text_form;
 use super::samples::image;
 
@@ -19,7 +19,9 @@ pub(super) fn all() -> [Prompt; 5] {
         )
         .required("arg1", "First test argument")
         .required("arg2", "Second test argument")
-        .complete("arg1", |typed, _| async move { proposed(&typed, &["test1", "test2", "other"]) }),
+        .complete("arg1", |typed, _| async move {
+            complete_from(&typed, &["test1", "test2", "other"])
+        }),
         Prompt::new(
             "test_prompt_with_embedded_resource",
             "A prompt with a resource",
@@ -32,31 +34,31 @@ pub(super) fn all() -> [Prompt; 5] {
         Prompt::new(
             "test_input_required_result_prompt",
             "A prompt that asks first",
-            |_, context| async move { asking(&context) },
+            |_, context| async move { prompt_with_input_request(&context) },
         ),
     ]
 }
 
 fn with_arguments(given: &Variables) -> PromptResult {
-    let (first, second) = (value(given, "arg1"), value(given, "arg2"));
+    let (first, second) = (argument_value(given, "arg1"), argument_value(given, "arg2"));
     messages([Content::text(format!("Prompt with arguments: arg1='{first}', arg2='{second}'"))])
 }
 
 fn with_resource(given: &Variables) -> PromptResult {
     let text = "Embedded resource content for testing.";
-    let resource = Contents::text(value(given, "resourceUri"), "text/plain", text);
+    let resource = Contents::text(argument_value(given, "resourceUri"), "text/plain", text);
     let request = Content::text("Please process the embedded resource above.");
     messages([Content::Resource { resource }, request])
 }
 
-fn asking(context: &Context) -> Result<PromptResult, ToolError> {
+fn prompt_with_input_request(context: &Context) -> Result<PromptResult, ToolError> {
     let question = text_form("What context should the prompt use?", "context");
     let answer = context.elicit("user_context", question)?;
     let text = answer.text("context").unwrap_or_else(|| "none".to_owned());
     Ok(messages([Content::text(format!("Use this context: {text}"))]))
 }
 
-fn value<'a>(given: &'a Variables, name: &str) -> &'a str {
+fn argument_value<'a>(given: &'a Variables, name: &str) -> &'a str {
     given.get(name).map(String::as_str).unwrap_or_default()
 }
 

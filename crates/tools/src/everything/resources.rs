@@ -21,7 +21,7 @@ pub(super) fn add(server: Server) -> Server {
         })
         .about("Data for any id")
         .mime_type("application/json")
-        .complete("id", |typed, _| async move { proposed(&typed, &["123", "124", "456"]) });
+        .complete("id", |typed, _| async move { complete_from(&typed, &["123", "124", "456"]) });
     server.resource(text).resource(picture).template(family)
 }
 
@@ -32,6 +32,6 @@ fn read(uri: String, variables: &Variables) -> Result<Vec<Contents>, ToolError> 
 }
 
 /// The values that begin with what was typed.
-pub(super) fn proposed(typed: &str, values: &[&str]) -> Vec<String> {
+pub(super) fn complete_from(typed: &str, values: &[&str]) -> Vec<String> {
     values.iter().filter(|value| value.starts_with(typed)).map(ToString::to_string).collect()
 }

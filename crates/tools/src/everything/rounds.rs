@@ -5,7 +5,7 @@ use creole::proto::model::{InputRequest, KeyedInputRequest};
 use creole::{Context, Tool, ToolError};
 use serde_json::{Value, json};
 
-use crate::define::{NO_ARGUMENTS, tool};
+use crate::schema_tool::{NO_ARGUMENTS, tool};
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -17,12 +17,17 @@ pub(super) fn tools() -> Vec<Tool> {
         ),
         tool("test_input_required_result_sampling", "Needs the model", NO_ARGUMENTS, sampling),
         tool("test_input_required_result_list_roots", "Needs the roots", NO_ARGUMENTS, roots),
-        tool("test_input_required_result_request_state", "Needs a yes", NO_ARGUMENTS, confirmed),
+        tool(
+            "test_input_required_result_request_state",
+            "Needs a yes",
+            NO_ARGUMENTS,
+            request_confirmation,
+        ),
         tool(
             "test_input_required_result_tampered_state",
             "Needs a yes, untampered",
             NO_ARGUMENTS,
-            confirmed,
+            request_confirmation,
         ),
         tool(
             "test_input_required_result_multiple_inputs",
@@ -40,7 +45,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "test_input_required_result_capabilities",
             "Needs whatever the client can do",
             NO_ARGUMENTS,
-            capable,
+            request_what_is_supported,
         ),
         tool(
             "test_two_questions",
@@ -71,12 +76,12 @@ fn name_form() -> InputRequest {
     text_form("What is your name?", "name")
 }
 
-fn ask(key: &str, question: InputRequest) -> KeyedInputRequest {
+fn keyed_request(key: &str, question: InputRequest) -> KeyedInputRequest {
     KeyedInputRequest { key: key.to_owned(), question }
 }
 
 /// A text that a person filled in, or what stands for one who did not.
-fn filled_in(
+fn request_text(
     context: &Context,
     key: &str,
     question: InputRequest,
@@ -87,7 +92,7 @@ fn filled_in(
 }
 
 async fn elicitation(_: Value, context: Context) -> Result<String, ToolError> {
-    let name = filled_in(&context, "user_name", name_form(), "name")?;
+    let name = request_text(&context, "user_name", name_form(), "name")?;
     Ok(format!("Hello, {name}!"))
 }
 
@@ -103,7 +108,7 @@ async fn roots(_: Value, context: Context) -> Result<String, ToolError> {
     Ok(format!("Roots: {}", uris.join(", ")))
 }
 
-async fn confirmed(_: Value, context: Context) -> Result<&'static str, ToolError> {
+async fn request_confirmation(_: Value, context: Context) -> Result<&'static str, ToolError> {
     let schema = json!({
         "type": "object",
         "properties": {"ok": {"type": "boolean"}},
@@ -116,11 +121,11 @@ async fn confirmed(_: Value, context: Context) -> Result<&'static str, ToolError
 async fn multiple(_: Value, context: Context) -> Result<String, ToolError> {
     let greeting = sample("Generate a greeting", 50);
     context.ask_all(vec![
-        ask("user_name", name_form()),
-        ask("greeting", greeting.clone()),
-        ask("client_roots", InputRequest::Roots),
+        keyed_request("user_name", name_form()),
+        keyed_request("greeting", greeting.clone()),
+        keyed_request("client_roots", InputRequest::Roots),
     ])?;
-    let name = filled_in(&context, "user_name", name_form(), "name")?;
+    let name = request_text(&context, "user_name", name_form(), "name")?;
     let greeting = context.sample("greeting", greeting)?.text();
     let roots = context.roots("client_roots")?.len();
     Ok(format!("{greeting} {name}, roots: {roots}"))
@@ -128,18 +133,18 @@ async fn multiple(_: Value, context: Context) -> Result<String, ToolError> {
 
 async fn multi_round(_: Value, context: Context) -> Result<String, ToolError> {
     let name =
-        filled_in(&context, "step1", text_form("Step 1: What is your name?", "name"), "name")?;
+        request_text(&context, "step1", text_form("Step 1: What is your name?", "name"), "name")?;
     let question = text_form("Step 2: What is your favorite color?", "color");
-    let color = filled_in(&context, "step2", question, "color")?;
+    let color = request_text(&context, "step2", question, "color")?;
     Ok(format!("{name} likes {color}"))
 }
 
-async fn capable(_: Value, context: Context) -> Result<String, ToolError> {
+async fn request_what_is_supported(_: Value, context: Context) -> Result<String, ToolError> {
     let client = &context.caller().capabilities;
     let questions = [
-        ask("user_name", name_form()),
-        ask("greeting", sample("Generate a greeting", 50)),
-        ask("client_roots", InputRequest::Roots),
+        keyed_request("user_name", name_form()),
+        keyed_request("greeting", sample("Generate a greeting", 50)),
+        keyed_request("client_roots", InputRequest::Roots),
     ];
     let asks: Vec<_> =
         questions.into_iter().filter(|ask| ask.question.is_allowed_by(client)).collect();
@@ -149,17 +154,17 @@ async fn capable(_: Value, context: Context) -> Result<String, ToolError> {
 }
 
 async fn two_questions(_: Value, context: Context) -> Result<String, ToolError> {
-    let name = filled_in(&context, "name", name_form(), "name")?;
+    let name = request_text(&context, "name", name_form(), "name")?;
     let question = text_form(&format!("What is the favourite colour of {name}?"), "colour");
-    let colour = filled_in(&context, "colour", question, "colour")?;
+    let colour = request_text(&context, "colour", question, "colour")?;
     Ok(format!("{name} likes {colour}"))
 }
 
 async fn parallel_questions(_: Value, context: Context) -> Result<String, ToolError> {
     let city = || text_form("Which city?", "city");
     let colour = || text_form("Which colour?", "colour");
-    context.ask_all(vec![ask("city", city()), ask("colour", colour())])?;
-    let city = filled_in(&context, "city", city(), "city")?;
-    let colour = filled_in(&context, "colour", colour(), "colour")?;
+    context.ask_all(vec![keyed_request("city", city()), keyed_request("colour", colour())])?;
+    let city = request_text(&context, "city", city(), "city")?;
+    let colour = request_text(&context, "colour", colour(), "colour")?;
     Ok(format!("{city} is {colour}"))
 }

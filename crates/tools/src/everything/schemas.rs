@@ -4,7 +4,7 @@ use creole::Tool;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::define::tool;
+use crate::schema_tool::tool;
 
 /// Every corner of JSON Schema 2020-12 that the suite looks for.
 const FULL: &str = r##"{
@@ -50,31 +50,32 @@ const GREET: &str = r#"{
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
-        tool("json_schema_2020_12_tool", "Has a schema of many features", FULL, show).read_only(),
+        tool("json_schema_2020_12_tool", "Has a schema of many features", FULL, show_arguments)
+            .read_only(),
         tool("test_custom_header", "Has an argument that is also a header", HEADER, header)
             .read_only(),
         tool("greet", "Greets whoever is named", GREET, greet).read_only(),
     ]
 }
 
-async fn show(given: Value) -> String {
+async fn show_arguments(given: Value) -> String {
     format!("JSON Schema 2020-12 tool called with: {given}")
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct HeaderInput {
     value: String,
 }
 
-async fn header(given: Header) -> String {
+async fn header(given: HeaderInput) -> String {
     format!("Header value: {}", given.value)
 }
 
 #[derive(Deserialize)]
-struct Greet {
+struct GreetInput {
     name: String,
 }
 
-async fn greet(whom: Greet) -> String {
+async fn greet(whom: GreetInput) -> String {
     format!("Hello, {}!", whom.name)
 }

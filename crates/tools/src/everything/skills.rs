@@ -3,9 +3,9 @@
 use creole::{Server, Skill};
 
 /// The files of a skill, each with its path.
-type Files = &'static [(&'static str, &'static str)];
+type SkillFiles = &'static [(&'static str, &'static str)];
 
-const SKILLS: &[(&str, Files)] = &[
+const SKILLS: &[(&str, SkillFiles)] = &[
     (
         "git-commit",
         &[

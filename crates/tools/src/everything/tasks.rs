@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::rounds::text_form;
-use crate::define::{NO_ARGUMENTS, tool};
+use crate::schema_tool::{NO_ARGUMENTS, tool};
 
 const COMPUTATION: &str = r#"{
     "type": "object",
@@ -33,7 +33,7 @@ const FILENAME: &str = r#"{
 }"#;
 
 /// How long work takes that only has to be seen to take a while.
-const WHILE: Duration = Duration::from_millis(100);
+const WORK_TIME: Duration = Duration::from_millis(100);
 
 pub(super) fn tools() -> Vec<Tool> {
     let optional = |tool: Tool| tool.task(TaskSupport::Optional);
@@ -68,37 +68,37 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 #[derive(Deserialize)]
-struct Computation {
+struct ComputationInput {
     seconds: f64,
     label: Option<String>,
 }
 
-async fn slow_compute(wanted: Computation) -> String {
+async fn slow_compute(wanted: ComputationInput) -> String {
     sleep(Duration::from_secs_f64(wanted.seconds)).await;
     let label = wanted.label.as_deref().unwrap_or("result");
     format!("Computed {label} in {} seconds", wanted.seconds)
 }
 
 async fn failing_job(_: Value) -> Result<String, ToolError> {
-    sleep(WHILE).await;
+    sleep(WORK_TIME).await;
     Err(ToolError::failed("The job failed, as it always does"))
 }
 
 async fn protocol_error(_: Value) -> Result<String, ToolError> {
-    sleep(WHILE).await;
+    sleep(WORK_TIME).await;
     let fault = Fault::new(FaultKind::Internal, "the job broke the protocol, as it always does");
     Err(ToolError::Fault(Box::new(fault)))
 }
 
 #[derive(Deserialize)]
-struct File {
+struct FilenameInput {
     filename: String,
 }
 
-async fn confirm_delete(file: File, context: Context) -> Result<String, ToolError> {
+async fn confirm_delete(file: FilenameInput, context: Context) -> Result<String, ToolError> {
     let name = &file.filename;
     let answer = context.elicit("confirm", yes_or_no(&format!("Delete {name}?")))?;
-    Ok(match is_yes(&answer) {
+    Ok(match is_confirmed(&answer) {
         true => format!("Deleted {name}"),
         false => format!("Kept {name}"),
     })
@@ -110,7 +110,7 @@ async fn multi_input(_: Value, context: Context) -> Result<String, ToolError> {
     let ask = |key: &str, question| KeyedInputRequest { key: key.to_owned(), question };
     context.ask_all(vec![ask("name", name()), ask("confirm", confirm())])?;
     let named = context.elicit("name", name())?;
-    let confirmed = is_yes(&context.elicit("confirm", confirm())?);
+    let confirmed = is_confirmed(&context.elicit("confirm", confirm())?);
     let name = named.text("name").unwrap_or_else(|| "unknown".to_owned());
     Ok(format!("{name} said {}", if confirmed { "yes" } else { "no" }))
 }
@@ -118,7 +118,7 @@ async fn multi_input(_: Value, context: Context) -> Result<String, ToolError> {
 async fn asks_first(_: Value, context: Context) -> Result<String, ToolError> {
     let answer = context.elicit("user_name", text_form("What is your name?", "name"))?;
     context.detach()?;
-    sleep(WHILE).await;
+    sleep(WORK_TIME).await;
     let name = answer.text("name").unwrap_or_else(|| "stranger".to_owned());
     Ok(format!("Hello, {name}, from a task!"))
 }
@@ -132,7 +132,7 @@ fn yes_or_no(message: &str) -> InputRequest {
     form(message, &schema)
 }
 
-fn is_yes(answer: &Elicited) -> bool {
+fn is_confirmed(answer: &Elicited) -> bool {
     let confirmed = answer.content.as_ref().and_then(|content| content.get("confirm"));
     answer.action == ElicitAction::Accept && confirmed == Some(&Value::Bool(true))
 }

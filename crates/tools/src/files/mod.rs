@@ -1,12 +1,12 @@
 //! Files below a folder: opened without a way out of it, chosen by patterns, listed within limits, watched.
 
-mod hub;
+mod file_error;
+pub(crate) mod file_filter;
 pub mod pattern;
-mod problem;
 pub(crate) mod root;
-pub(crate) mod rules;
 pub(crate) mod scan;
+mod shared_watcher;
 pub(crate) mod watch;
 
+pub use file_error::FileError;
 pub use pattern::Pattern;
-pub use problem::Problem;

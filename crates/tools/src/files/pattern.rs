@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The longest pattern, in bytes.
-const LONGEST: usize = 256;
+const MAX_PATTERN_BYTES: usize = 256;
 
 /// A pattern for paths: `*` stands for anything within one name, `?` for one letter, `**` for any number of folders.
 /// One without a slash is about names at any depth, one with a slash about paths from the top.
@@ -14,9 +14,9 @@ pub struct Pattern {
 
 /// What is wrong with a pattern, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadPattern(pub &'static str);
+pub struct PatternError(pub &'static str);
 
-impl fmt::Display for BadPattern {
+impl fmt::Display for PatternError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.0)
     }
@@ -27,12 +27,12 @@ impl Pattern {
     ///
     /// # Errors
     /// When it could never match, or has what other languages of patterns have and this one has not.
-    pub fn new(text: &str) -> Result<Self, BadPattern> {
-        if text.is_empty() || text.len() > LONGEST {
-            return Err(BadPattern("a pattern has from 1 to 256 bytes"));
+    pub fn new(text: &str) -> Result<Self, PatternError> {
+        if text.is_empty() || text.len() > MAX_PATTERN_BYTES {
+            return Err(PatternError("a pattern has from 1 to 256 bytes"));
         }
         if text.contains(['[', ']', '{', '}', '\\', '!']) || text.contains(char::is_control) {
-            return Err(BadPattern(
+            return Err(PatternError(
                 "a pattern has `*`, `?` and `**` and no other signs; write several patterns instead",
             ));
         }
@@ -41,10 +41,12 @@ impl Pattern {
         let mut parts: Vec<String> = inner.split('/').map(str::to_owned).collect();
         for part in &parts {
             match part.as_str() {
-                "" | "." | ".." => return Err(BadPattern("a pattern leads down from the folder")),
+                "" | "." | ".." => {
+                    return Err(PatternError("a pattern leads down from the folder"));
+                }
                 "**" => {}
                 part if part.contains("**") => {
-                    return Err(BadPattern("`**` stands alone between slashes"));
+                    return Err(PatternError("`**` stands alone between slashes"));
                 }
                 _ => {}
             }
@@ -146,7 +148,7 @@ mod tests {
         for wrong in ["", "a/../b", "..", "a//b", "{a,b}", "[ab]", "!a", "a\\b", "a**", "a\nb"] {
             assert!(Pattern::new(wrong).is_err(), "{wrong}");
         }
-        assert!(Pattern::new(&"a".repeat(LONGEST + 1)).is_err());
+        assert!(Pattern::new(&"a".repeat(MAX_PATTERN_BYTES + 1)).is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat,
 use rustix::io::Errno;
 
 /// The longest path below the folder, in bytes.
-pub(crate) const LONGEST_PATH: usize = 2048;
+pub(crate) const MAX_PATH_BYTES: usize = 2048;
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 /// A pipe that has come in place of a file would make the reader wait, and a terminal would become ours.
@@ -22,16 +22,16 @@ const FILE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXE
 
 /// A folder, which is looked up anew each time: it may be replaced as a whole while a server runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Root {
+pub(crate) struct RootDirectory {
     path: PathBuf,
     hard_links: bool,
 }
 
 /// Why a file cannot be read.
 #[derive(Debug)]
-pub(crate) enum Unread {
+pub(crate) enum ReadError {
     /// There is no regular file at this path that can be reached without links.
-    NotThere,
+    NotFound,
     /// It has more bytes than it may have.
     TooLarge,
     /// The system refused.
@@ -40,19 +40,19 @@ pub(crate) enum Unread {
 
 /// What is known of something in a folder without opening it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct FileMetadata {
     /// Its size in bytes.
     pub(crate) size: u64,
     /// When it changed, in nanoseconds since 1970.
     pub(crate) modified: i128,
     /// What tells it from another file that came in its place.
-    pub(crate) number: u64,
+    pub(crate) inode: u64,
 }
 
 /// What stands under a name.
-pub(crate) enum Entry {
+pub(crate) enum DirectoryEntry {
     /// A regular file.
-    File(Facts),
+    File(FileMetadata),
     /// A folder.
     Folder,
     /// A link, a pipe, a device, a file that has another name as well, or nothing any more.
@@ -60,12 +60,12 @@ pub(crate) enum Entry {
 }
 
 /// A folder below the root, or the root itself, opened.
-pub(crate) struct Opened {
+pub(crate) struct OpenDirectory {
     folder: OwnedFd,
     hard_links: bool,
 }
 
-impl Root {
+impl RootDirectory {
     pub(crate) fn new(path: &Path) -> Self {
         // What watches files reports absolute paths.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -82,38 +82,41 @@ impl Root {
     }
 
     /// Opens a folder below, or the root itself at the empty path.
-    pub(crate) fn folder(&self, path: &str) -> io::Result<Opened> {
+    pub(crate) fn open_directory(&self, path: &str) -> io::Result<OpenDirectory> {
         let mut folder = openat(CWD, &self.path, FOLDER, Mode::empty())?;
-        for part in parts(path).ok_or(Errno::NOENT)? {
+        for part in path_parts(path).ok_or(Errno::NOENT)? {
             folder = openat(&folder, part, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
         }
-        Ok(Opened { folder, hard_links: self.hard_links })
+        Ok(OpenDirectory { folder, hard_links: self.hard_links })
     }
 
     /// Reads a file of at most so many bytes.
-    pub(crate) fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, Unread> {
-        if path.is_empty() || parts(path).is_none() {
-            return Err(Unread::NotThere);
+    pub(crate) fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, ReadError> {
+        if path.is_empty() || path_parts(path).is_none() {
+            return Err(ReadError::NotFound);
         }
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let Opened { folder, .. } = self.folder(folder).map_err(refused)?;
+        let OpenDirectory { folder, .. } = self.open_directory(folder).map_err(to_read_error)?;
         let check = |stat: &Stat| match stat.st_nlink > 1 && !self.hard_links {
-            true => Err(Unread::NotThere),
+            true => Err(ReadError::NotFound),
             false => check(stat, most),
         };
-        let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(refused)?;
+        let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(to_read_error)?;
         check(&stat)?;
         let file =
-            openat(&folder, name, FILE | OFlags::NOFOLLOW, Mode::empty()).map_err(refused)?;
-        check(&fstat(&file).map_err(refused)?)?;
+            openat(&folder, name, FILE | OFlags::NOFOLLOW, Mode::empty()).map_err(to_read_error)?;
+        check(&fstat(&file).map_err(to_read_error)?)?;
         let mut bytes = Vec::new();
         // It may grow while it is read.
-        File::from(file).take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(refused)?;
-        if bytes.len() as u64 > most { Err(Unread::TooLarge) } else { Ok(bytes) }
+        File::from(file)
+            .take(most.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .map_err(to_read_error)?;
+        if bytes.len() as u64 > most { Err(ReadError::TooLarge) } else { Ok(bytes) }
     }
 }
 
-impl Opened {
+impl OpenDirectory {
     /// The names in the folder, sorted, at most so many; those that are no UTF-8 are left out.
     pub(crate) fn names(&self, most: usize) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
@@ -130,44 +133,44 @@ impl Opened {
     }
 
     /// What stands under a name of the folder.
-    pub(crate) fn entry(&self, name: &str) -> Entry {
+    pub(crate) fn entry(&self, name: &str) -> DirectoryEntry {
         let Ok(stat) = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
-            return Entry::Other;
+            return DirectoryEntry::Other;
         };
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile if stat.st_nlink > 1 && !self.hard_links => Entry::Other,
-            FileType::RegularFile => Entry::File(Facts {
+            FileType::RegularFile if stat.st_nlink > 1 && !self.hard_links => DirectoryEntry::Other,
+            FileType::RegularFile => DirectoryEntry::File(FileMetadata {
                 size: u64::try_from(stat.st_size).unwrap_or_default(),
                 modified: i128::from(stat.st_mtime) * 1_000_000_000
                     + i128::from(stat.st_mtime_nsec),
-                number: stat.st_ino,
+                inode: stat.st_ino,
             }),
-            FileType::Directory => Entry::Folder,
-            _ => Entry::Other,
+            FileType::Directory => DirectoryEntry::Folder,
+            _ => DirectoryEntry::Other,
         }
     }
 }
 
 /// The parts of a path that is a plain way down; the empty path has none.
-pub(crate) fn parts(path: &str) -> Option<impl Iterator<Item = &str>> {
+pub(crate) fn path_parts(path: &str) -> Option<impl Iterator<Item = &str>> {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     let is_path = path.is_empty()
-        || (path.len() <= LONGEST_PATH && !path.contains('\0') && path.split('/').all(is_plain));
+        || (path.len() <= MAX_PATH_BYTES && !path.contains('\0') && path.split('/').all(is_plain));
     is_path.then(|| path.split('/').filter(|part| !part.is_empty()))
 }
 
-fn check(stat: &Stat, most: u64) -> Result<(), Unread> {
+fn check(stat: &Stat, most: u64) -> Result<(), ReadError> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(Unread::NotThere);
+        return Err(ReadError::NotFound);
     }
     match u64::try_from(stat.st_size).unwrap_or_default() > most {
-        true => Err(Unread::TooLarge),
+        true => Err(ReadError::TooLarge),
         false => Ok(()),
     }
 }
 
 /// A link in the way, a file in place of a folder and a name that is too long are all no file at that path.
-fn refused(error: impl Into<io::Error>) -> Unread {
+fn to_read_error(error: impl Into<io::Error>) -> ReadError {
     let error = error.into();
     let code = error.raw_os_error().map(Errno::from_raw_os_error);
     match code {
@@ -178,8 +181,8 @@ fn refused(error: impl Into<io::Error>) -> Unread {
             | Errno::NAMETOOLONG
             | Errno::NXIO
             | Errno::MLINK,
-        ) => Unread::NotThere,
-        _ => Unread::Failed(error),
+        ) => ReadError::NotFound,
+        _ => ReadError::Failed(error),
     }
 }
 

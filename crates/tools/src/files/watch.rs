@@ -14,63 +14,63 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind};
 
-use super::hub::Hub;
+use super::shared_watcher::SharedWatcher;
 
 /// How long nothing may happen before a change is told.
-const QUIET: Duration = Duration::from_millis(100);
+const QUIET_PERIOD: Duration = Duration::from_millis(100);
 /// How long changes are gathered at most.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MAX_DELAY: Duration = Duration::from_secs(1);
 /// How many written files are remembered by name until they are told.
-const MOST_PATHS: usize = 1000;
+const MAX_PATHS: usize = 1000;
 /// How many folders are watched; changes in others show when something else changes.
-const MOST_FOLDERS: usize = 1000;
+const MAX_FOLDERS: usize = 1000;
 
 /// Something that looks at folders and wants to know when they change.
-pub(crate) trait Watched: Send + 'static {
+pub(crate) trait WatchTarget: Send + 'static {
     /// What the log calls it.
     fn name(&self) -> String;
 
     /// The folder or file that it is about: what changes elsewhere is nothing to it.
-    fn top(&self) -> PathBuf;
+    fn root(&self) -> PathBuf;
 
     /// The folders whose direct contents matter now.
     fn folders(&self) -> Vec<PathBuf>;
 
     /// Looks again; these files were written.
-    fn look(&mut self, written: &BTreeSet<PathBuf>);
+    fn on_change(&mut self, written: &BTreeSet<PathBuf>);
 }
 
 /// Keeps watching until it is dropped.
-pub(crate) struct Watch {
-    shared: Arc<Shared>,
+pub(crate) struct FolderWatch {
+    shared: Arc<WatchState>,
 }
 
 /// What one who watches is told, and has not looked at yet.
-pub(super) struct Shared {
-    top: PathBuf,
-    pending: Mutex<Pending>,
-    woken: Condvar,
+pub(super) struct WatchState {
+    root: PathBuf,
+    pending: Mutex<PendingChanges>,
+    wakeup: Condvar,
 }
 
 #[derive(Default)]
-struct Pending {
+struct PendingChanges {
     changed: bool,
     written: BTreeSet<PathBuf>,
     ended: bool,
 }
 
-impl Watch {
+impl FolderWatch {
     /// Watches from now on, in a thread of its own.
     ///
     /// # Errors
     /// When the system cannot watch files, or not so many.
-    pub(crate) fn start(mut watched: impl Watched) -> Result<Self, String> {
-        let shared = Arc::new(Shared {
-            top: watched.top(),
+    pub(crate) fn start(mut watched: impl WatchTarget) -> Result<Self, String> {
+        let shared = Arc::new(WatchState {
+            root: watched.root(),
             pending: Mutex::default(),
-            woken: Condvar::new(),
+            wakeup: Condvar::new(),
         });
-        let hub = Hub::join(&shared)?;
+        let hub = SharedWatcher::subscribe(&shared)?;
         let inner = Arc::clone(&shared);
         let run = move || inner.run(&mut watched, &hub);
         let thread = thread::Builder::new().name("creole-watch".to_owned()).spawn(run);
@@ -79,18 +79,18 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for FolderWatch {
     fn drop(&mut self) {
         // The thread is not waited for: it may be the one that drops this.
-        locked(&self.shared.pending).ended = true;
-        self.shared.woken.notify_all();
+        lock(&self.shared.pending).ended = true;
+        self.shared.wakeup.notify_all();
     }
 }
 
-impl Shared {
+impl WatchState {
     /// Notes what the system tells.
-    pub(super) fn note(&self, event: &notify::Result<Event>) {
-        let top = std::slice::from_ref(&self.top);
+    pub(super) fn record_event(&self, event: &notify::Result<Event>) {
+        let top = std::slice::from_ref(&self.root);
         let (paths, is_written) = match event {
             // Something was missed.
             Ok(event) if event.need_rescan() => (top, false),
@@ -105,42 +105,42 @@ impl Shared {
             }
             Ok(Event { paths, .. }) => (paths.as_slice(), true),
         };
-        let mut paths = paths.iter().filter(|path| path.starts_with(&self.top)).peekable();
+        let mut paths = paths.iter().filter(|path| path.starts_with(&self.root)).peekable();
         if paths.peek().is_none() {
             return;
         }
-        let mut pending = locked(&self.pending);
+        let mut pending = lock(&self.pending);
         pending.changed = true;
         for path in paths.filter(|_| is_written) {
-            if pending.written.len() < MOST_PATHS {
+            if pending.written.len() < MAX_PATHS {
                 pending.written.insert(path.clone());
             }
         }
         drop(pending);
-        self.woken.notify_all();
+        self.wakeup.notify_all();
     }
 
     /// Tells of changes until the end.
-    fn run(&self, watched: &mut impl Watched, hub: &Hub) {
+    fn run(&self, watched: &mut impl WatchTarget, hub: &SharedWatcher) {
         let mut known = BTreeMap::new();
         loop {
             // What came into a folder before it was watched has been missed.
-            if watch(watched, hub, &mut known) {
-                locked(&self.pending).changed = true;
+            if update_watches(watched, hub, &mut known) {
+                lock(&self.pending).changed = true;
             }
-            let Some(written) = self.settled() else { break };
-            watched.look(&written);
+            let Some(written) = self.wait_until_settled() else { break };
+            watched.on_change(&written);
         }
         known.keys().for_each(|folder| hub.unwatch(folder));
     }
 
     /// Waits for changes and until they have settled; `None` at the end.
-    fn settled(&self) -> Option<BTreeSet<PathBuf>> {
-        let waiting = self.woken.wait_while(locked(&self.pending), |it| !it.changed && !it.ended);
+    fn wait_until_settled(&self) -> Option<BTreeSet<PathBuf>> {
+        let waiting = self.wakeup.wait_while(lock(&self.pending), |it| !it.changed && !it.ended);
         let mut pending = waiting.unwrap_or_else(PoisonError::into_inner);
         let since = Instant::now();
-        while !pending.ended && since.elapsed() < PATIENCE {
-            let waited = self.woken.wait_timeout(pending, QUIET);
+        while !pending.ended && since.elapsed() < MAX_DELAY {
+            let waited = self.wakeup.wait_timeout(pending, QUIET_PERIOD);
             let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             pending = woken;
             if timeout.timed_out() {
@@ -156,16 +156,20 @@ impl Shared {
 }
 
 /// Brings what is watched up to date; tells whether a folder came to it.
-fn watch(watched: &impl Watched, hub: &Hub, known: &mut BTreeMap<PathBuf, u64>) -> bool {
+fn update_watches(
+    watched: &impl WatchTarget,
+    hub: &SharedWatcher,
+    known: &mut BTreeMap<PathBuf, u64>,
+) -> bool {
     let folders = watched.folders();
-    if folders.len() > MOST_FOLDERS {
+    if folders.len() > MAX_FOLDERS {
         let (name, all) = (watched.name(), folders.len());
-        tracing::warn!("{name}: {MOST_FOLDERS} of {all} folders are watched for changes");
+        tracing::warn!("{name}: {MAX_FOLDERS} of {all} folders are watched for changes");
     }
     let number = |folder: &PathBuf| std::fs::metadata(folder).ok().map(|it| it.ino());
     let wanted: BTreeMap<PathBuf, u64> = folders
         .into_iter()
-        .take(MOST_FOLDERS)
+        .take(MAX_FOLDERS)
         .filter_map(|folder| number(&folder).map(|number| (folder, number)))
         .collect();
     known.retain(|folder, number| {
@@ -195,7 +199,7 @@ fn watch(watched: &impl Watched, hub: &Hub, known: &mut BTreeMap<PathBuf, u64>) 
 }
 
 /// What is behind the locks is whole between any two steps.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -212,12 +216,12 @@ mod tests {
         tells: Sender<Vec<PathBuf>>,
     }
 
-    impl Watched for Teller {
+    impl WatchTarget for Teller {
         fn name(&self) -> String {
             "teller".to_owned()
         }
 
-        fn top(&self) -> PathBuf {
+        fn root(&self) -> PathBuf {
             self.top.clone()
         }
 
@@ -225,15 +229,15 @@ mod tests {
             vec![self.top.clone()]
         }
 
-        fn look(&mut self, written: &BTreeSet<PathBuf>) {
+        fn on_change(&mut self, written: &BTreeSet<PathBuf>) {
             // A receiver that is gone wants to know no more.
             _ = self.tells.send(written.iter().cloned().collect());
         }
     }
 
-    fn watched(top: &std::path::Path) -> (Watch, Receiver<Vec<PathBuf>>) {
+    fn watched(top: &std::path::Path) -> (FolderWatch, Receiver<Vec<PathBuf>>) {
         let (tells, told) = channel();
-        let watch = Watch::start(Teller { top: top.to_owned(), tells }).unwrap();
+        let watch = FolderWatch::start(Teller { top: top.to_owned(), tells }).unwrap();
         // The first look, after the folder came to be watched.
         assert!(told.recv().unwrap().is_empty());
         (watch, told)

@@ -1,33 +1,33 @@
 //! The body of a request, as its document describes it: members that become arguments, or one argument for all.
 
-use super::library::{Library, Node};
-use super::parameter::{member_names, style_named};
+use super::document_set::{DocumentSet, Node};
+use super::parameter::{member_names, style_from_name};
 use super::schema::is_read_only;
 use super::style::Style;
 
 /// The name of the argument that is the whole body.
-pub(super) const WHOLE: &str = "body";
+pub(super) const WHOLE_BODY_ARGUMENT: &str = "body";
 /// Bytes of which nothing else is known.
-const OCTETS: &str = "application/octet-stream";
+const OCTET_STREAM: &str = "application/octet-stream";
 /// How many schemas may be put together to one.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 /// How many members become arguments; of more, the body is one argument.
-const MOST_MEMBERS: usize = 500;
+const MAX_MEMBERS: usize = 500;
 
 /// A body.
-pub(super) struct Body<'a> {
-    pub(super) kind: Kind,
+pub(super) struct RequestBody<'a> {
+    pub(super) kind: BodyKind,
     pub(super) required: bool,
     /// Whether the only member is the body itself.
     pub(super) is_whole: bool,
-    pub(super) members: Vec<Member<'a>>,
+    pub(super) members: Vec<BodyMember<'a>>,
     /// What there is to know.
     pub(super) notes: Vec<String>,
 }
 
 /// How a body is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BodyKind {
     Json(String),
     Form,
     Multipart,
@@ -37,7 +37,7 @@ pub(super) enum Kind {
 }
 
 /// A member of a body.
-pub(super) struct Member<'a> {
+pub(super) struct BodyMember<'a> {
     pub(super) name: String,
     pub(super) schema: Node<'a>,
     pub(super) required: bool,
@@ -53,41 +53,47 @@ pub(super) struct Member<'a> {
 ///
 /// # Errors
 /// Why its body cannot be sent.
-pub(super) fn body<'a>(
-    library: &'a Library,
+pub(super) fn read_body<'a>(
+    library: &'a DocumentSet,
     operation: Node<'a>,
-) -> Result<Option<Body<'a>>, String> {
+) -> Result<Option<RequestBody<'a>>, String> {
     let Some(written) = operation.get("requestBody") else { return Ok(None) };
     let node = library.resolve(written).map_err(|why| format!("its body refers to {why}"))?;
-    let required = node.is("required");
-    let Some((kind, content)) = chosen(library, node)? else { return Ok(None) };
+    let required = node.is_true("required");
+    let Some((kind, content)) = choose_media_type(library, node)? else { return Ok(None) };
     let schema = content.get("schema");
-    let flat = schema.and_then(|schema| members(library, schema, &mut 0));
-    let is_form = matches!(kind, Kind::Form | Kind::Multipart);
+    let flat = schema.and_then(|schema| read_members(library, schema, &mut 0));
+    let is_form = matches!(kind, BodyKind::Form | BodyKind::Multipart);
     if is_form && !required && flat.as_ref().is_some_and(Vec::is_empty) {
         // A form without a field that need not be sent is none.
         return Ok(None);
     }
     let flat = flat.filter(|members| !members.is_empty());
-    let mut body = Body { kind, required, is_whole: false, members: Vec::new(), notes: Vec::new() };
+    let mut body =
+        RequestBody { kind, required, is_whole: false, members: Vec::new(), notes: Vec::new() };
     match (&body.kind, flat) {
-        (Kind::Json(_), Some(found)) => body.members = found,
-        (Kind::Form, Some(found)) => {
+        (BodyKind::Json(_), Some(found)) => body.members = found,
+        (BodyKind::Form, Some(found)) => {
             let encoding = content.get("encoding");
-            body.members = found.into_iter().map(|it| in_form(library, it, encoding)).collect();
+            body.members =
+                found.into_iter().map(|it| with_form_encoding(library, it, encoding)).collect();
         }
-        (Kind::Multipart, Some(found)) => {
+        (BodyKind::Multipart, Some(found)) => {
             let encoding = content.get("encoding");
-            body.members = found.into_iter().map(|it| in_parts(library, it, encoding)).collect();
+            body.members = found
+                .into_iter()
+                .map(|it| with_multipart_encoding(library, it, encoding))
+                .collect();
         }
-        (Kind::Form | Kind::Multipart, None) => {
+        (BodyKind::Form | BodyKind::Multipart, None) => {
             return Err("the fields of its form are not described".to_owned());
         }
-        (kind @ (Kind::Json(_) | Kind::Text(_) | Kind::Bytes(_)), _) => {
+        (kind @ (BodyKind::Json(_) | BodyKind::Text(_) | BodyKind::Bytes(_)), _) => {
             let schema = schema.unwrap_or(Node { value: &serde_json::Value::Null, file: 0 });
-            let file = if let Kind::Bytes(media) = kind { Some(media.clone()) } else { None };
+            let file = if let BodyKind::Bytes(media) = kind { Some(media.clone()) } else { None };
             body.is_whole = true;
-            body.members = vec![Member { file, ..member(WHOLE, schema, required) }];
+            body.members =
+                vec![BodyMember { file, ..new_member(WHOLE_BODY_ARGUMENT, schema, required) }];
         }
     }
     let files = body.members.iter().filter(|it| it.file.is_some());
@@ -95,27 +101,30 @@ pub(super) fn body<'a>(
     Ok(Some(body))
 }
 
-fn member<'a>(name: &str, schema: Node<'a>, required: bool) -> Member<'a> {
+fn new_member<'a>(name: &str, schema: Node<'a>, required: bool) -> BodyMember<'a> {
     let name = name.to_owned();
     let (style, names) = (Style::Form, Vec::new());
-    Member { name, schema, required, style, explode: true, names, file: None }
+    BodyMember { name, schema, required, style, explode: true, names, file: None }
 }
 
 /// The kind of body that suits best, of those that the service takes.
-fn chosen<'a>(library: &Library, node: Node<'a>) -> Result<Option<(Kind, Node<'a>)>, String> {
+fn choose_media_type<'a>(
+    library: &DocumentSet,
+    node: Node<'a>,
+) -> Result<Option<(BodyKind, Node<'a>)>, String> {
     let content = node.get("content").into_iter().flat_map(Node::members);
-    let mut best: Option<(usize, Kind, Node<'a>)> = None;
+    let mut best: Option<(usize, BodyKind, Node<'a>)> = None;
     let mut refused = None;
     for (written, content) in content {
         let media = written.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let (rank, kind) = match media.as_str() {
-            "application/json" => (0, Kind::Json(media)),
-            "*/*" | "application/*" => (1, Kind::Json("application/json".to_owned())),
-            json if json.ends_with("+json") && !json.contains('*') => (2, Kind::Json(media)),
-            "application/x-www-form-urlencoded" => (3, Kind::Form),
-            "multipart/form-data" => (4, Kind::Multipart),
-            text if text.starts_with("text/") && !text.contains('*') => (5, Kind::Text(media)),
-            bytes if are_bytes(library, bytes, content) => (6, Kind::Bytes(media)),
+            "application/json" => (0, BodyKind::Json(media)),
+            "*/*" | "application/*" => (1, BodyKind::Json("application/json".to_owned())),
+            json if json.ends_with("+json") && !json.contains('*') => (2, BodyKind::Json(media)),
+            "application/x-www-form-urlencoded" => (3, BodyKind::Form),
+            "multipart/form-data" => (4, BodyKind::Multipart),
+            text if text.starts_with("text/") && !text.contains('*') => (5, BodyKind::Text(media)),
+            bytes if is_binary(library, bytes, content) => (6, BodyKind::Bytes(media)),
             _ => {
                 refused = Some(media);
                 continue;
@@ -135,13 +144,13 @@ fn chosen<'a>(library: &Library, node: Node<'a>) -> Result<Option<(Kind, Node<'a
 }
 
 /// The members of a schema that is an object and nothing else, also where it is put together of several.
-fn members<'a>(
-    library: &'a Library,
+fn read_members<'a>(
+    library: &'a DocumentSet,
     schema: Node<'a>,
     parts: &mut usize,
-) -> Option<Vec<Member<'a>>> {
+) -> Option<Vec<BodyMember<'a>>> {
     *parts += 1;
-    let node = library.resolve(schema).ok().filter(|_| *parts <= MOST_PARTS)?;
+    let node = library.resolve(schema).ok().filter(|_| *parts <= MAX_PARTS)?;
     let chooses = ["oneOf", "anyOf", "not", "if"].iter().any(|key| node.get(key).is_some());
     let kind = node.get("type").map(|kind| kind.value);
     let is_object = kind.is_none_or(|kind| {
@@ -151,21 +160,21 @@ fn members<'a>(
     if chooses || !is_object {
         return None;
     }
-    let mut found: Vec<Member<'a>> = Vec::new();
+    let mut found: Vec<BodyMember<'a>> = Vec::new();
     for part in node.get("allOf").into_iter().flat_map(Node::items) {
-        for member in members(library, part, parts)? {
+        for member in read_members(library, part, parts)? {
             found.retain(|it| it.name != member.name);
             found.push(member);
         }
     }
     let own = node.get("properties").and_then(|own| own.value.as_object());
-    if found.len() + own.map_or(0, serde_json::Map::len) > MOST_MEMBERS {
+    if found.len() + own.map_or(0, serde_json::Map::len) > MAX_MEMBERS {
         return None;
     }
     for (name, own) in node.get("properties").into_iter().flat_map(Node::members) {
         found.retain(|it| it.name != name);
         if !is_read_only(library, own) {
-            found.push(member(name, own, false));
+            found.push(new_member(name, own, false));
         }
     }
     let required = node.get("required").into_iter().flat_map(Node::items);
@@ -176,11 +185,15 @@ fn members<'a>(
 }
 
 /// A member of a form: how it is written stands in `encoding`; what has members is JSON if nothing stands there.
-fn in_form<'a>(library: &Library, member: Member<'a>, encoding: Option<Node<'_>>) -> Member<'a> {
+fn with_form_encoding<'a>(
+    library: &DocumentSet,
+    member: BodyMember<'a>,
+    encoding: Option<Node<'_>>,
+) -> BodyMember<'a> {
     let own = encoding.and_then(|encoding| encoding.get(&member.name));
     let names = member_names(library, member.schema);
     let is_json = own.and_then(|own| own.text("contentType")).is_some_and(|it| it.contains("json"));
-    let style = own.and_then(|own| own.text("style")).and_then(style_named);
+    let style = own.and_then(|own| own.text("style")).and_then(style_from_name);
     let style = match (style, is_json) {
         (Some(style), _) => style,
         (None, true) => Style::Json,
@@ -188,28 +201,33 @@ fn in_form<'a>(library: &Library, member: Member<'a>, encoding: Option<Node<'_>>
         (None, false) => Style::Form,
     };
     let explode = own.and_then(|own| own.get("explode")).and_then(|it| it.value.as_bool());
-    Member { style, names, explode: explode.unwrap_or(style == Style::Form), ..member }
+    BodyMember { style, names, explode: explode.unwrap_or(style == Style::Form), ..member }
 }
 
 /// A member of a form in parts: a file, or a text. Its media type stands in `encoding` or in its schema.
-fn in_parts<'a>(library: &Library, member: Member<'a>, encoding: Option<Node<'_>>) -> Member<'a> {
-    let Some(said) = file(library, member.schema) else { return member };
+fn with_multipart_encoding<'a>(
+    library: &DocumentSet,
+    member: BodyMember<'a>,
+    encoding: Option<Node<'_>>,
+) -> BodyMember<'a> {
+    let Some(said) = file_media_type(library, member.schema) else { return member };
     let own = encoding.and_then(|encoding| encoding.get(&member.name));
     let own = own.and_then(|own| own.text("contentType")).filter(|it| is_concrete(it));
-    let media = own.or(said.filter(|it| is_concrete(it))).unwrap_or(OCTETS).to_owned();
-    Member { file: Some(media), ..member }
+    let media = own.or(said.filter(|it| is_concrete(it))).unwrap_or(OCTET_STREAM).to_owned();
+    BodyMember { file: Some(media), ..member }
 }
 
 /// Whether bodies of this media type are bytes and no text with a grammar of its own.
-fn are_bytes(library: &Library, media: &str, content: Node<'_>) -> bool {
+fn is_binary(library: &DocumentSet, media: &str, content: Node<'_>) -> bool {
     let is_known = ["image/", "audio/", "video/"].iter().any(|kind| media.starts_with(kind));
-    let is_said = || content.get("schema").is_some_and(|schema| file(library, schema).is_some());
-    is_concrete(media) && (media == OCTETS || is_known || is_said())
+    let is_said =
+        || content.get("schema").is_some_and(|schema| file_media_type(library, schema).is_some());
+    is_concrete(media) && (media == OCTET_STREAM || is_known || is_said())
 }
 
 /// What is said of the media type of a file or of a list of files; nothing of what is neither. What is encoded is a
 /// text already (JSON Schema 2020-12, `contentEncoding`).
-fn file<'a>(library: &'a Library, schema: Node<'a>) -> Option<Option<&'a str>> {
+fn file_media_type<'a>(library: &'a DocumentSet, schema: Node<'a>) -> Option<Option<&'a str>> {
     let node = library.resolve(schema).ok()?;
     let node = match node.get("items") {
         Some(items) => library.resolve(items).ok()?,

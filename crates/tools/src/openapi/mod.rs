@@ -4,12 +4,11 @@
 //! server, and a report on what became of every operation. Versions 3.0 and 3.1 are known, in JSON and in YAML. Only
 //! what reads becomes a tool, unless more is asked for.
 
-mod base;
+mod base_url;
 mod body;
-mod clean;
-pub mod grant;
-mod library;
-mod maker;
+mod clean_text;
+pub mod client_credentials;
+mod document_set;
 mod names;
 mod operation;
 mod parameter;
@@ -21,6 +20,7 @@ pub mod security;
 pub mod settings;
 pub mod style;
 pub mod tool;
+mod tool_builder;
 pub mod upload;
 mod yaml;
 
@@ -31,14 +31,14 @@ use std::sync::Arc;
 use creole::Server;
 use creole::client::http::fetch::{Fetcher, Reach};
 
-use grant::Tokens;
-use library::{Library, Node};
-use maker::{Maker, check_named, operations};
-use remote::NoDocument;
-use report::Report;
-use security::Doors;
-pub use settings::{ApiSettings, Document, Given, Override, Selector};
-use tool::{ApiTool, Service, Terms};
+use client_credentials::TokenCache;
+use document_set::{DocumentSet, Node};
+use remote::DocumentError;
+use report::ApiReport;
+use security::SecuritySchemes;
+pub use settings::{ApiSettings, DocumentSource, OperationOverride, SchemeSecret, Selector};
+use tool::{ApiService, ApiTool, ServiceOptions};
+use tool_builder::{ToolBuilder, check_settings, list_operations};
 
 /// A service that is described in a document.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,15 +46,15 @@ pub struct Api {
     /// The name that the configuration knows it by.
     pub name: String,
     /// Where its document is.
-    pub document: Document,
+    pub document: DocumentSource,
     /// The files that were read: that of the document, if it is in one, and those that it refers to.
     pub files: Arc<[PathBuf]>,
     /// Its tools.
     pub tools: Arc<[ApiTool]>,
     /// How it is asked.
-    pub terms: Terms,
+    pub options: ServiceOptions,
     /// What became of its operations.
-    pub report: Arc<Report>,
+    pub report: Arc<ApiReport>,
     /// Why there is no document at its address, if there is none. It then has no tools, or those of an earlier document.
     pub failure: Option<String>,
 }
@@ -63,16 +63,16 @@ pub struct Api {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
     /// What of the settings is at fault.
-    pub part: Part,
+    pub part: SettingsPart,
     /// What is wrong.
-    pub what: String,
+    pub message: String,
     /// What would be right.
     pub help: Option<String>,
 }
 
 /// A part of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum SettingsPart {
     /// The document.
     Document,
     /// This one of `include`.
@@ -86,8 +86,8 @@ pub enum Part {
 }
 
 impl ApiError {
-    fn new(part: Part, what: impl Into<String>) -> Self {
-        Self { part, what: what.into(), help: None }
+    fn new(part: SettingsPart, what: impl Into<String>) -> Self {
+        Self { part, message: what.into(), help: None }
     }
 
     fn help(mut self, help: impl Into<String>) -> Self {
@@ -98,7 +98,7 @@ impl ApiError {
 
 impl fmt::Display for ApiError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.what)?;
+        formatter.write_str(&self.message)?;
         self.help.iter().try_for_each(|help| write!(formatter, "; {help}"))
     }
 }
@@ -113,42 +113,42 @@ impl std::error::Error for ApiError {}
 /// settings name what the document does not have.
 pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
     let library = match &settings.document {
-        Document::File(path) => Library::open(path).map_err(NoDocument::Unusable),
-        Document::Url(url) => remote::fetched(url, settings.allow_private),
+        DocumentSource::File(path) => DocumentSet::open(path).map_err(DocumentError::Invalid),
+        DocumentSource::Url(url) => remote::fetch_document(url, settings.allow_private),
     };
     let library = match library {
         Ok(library) => library,
-        Err(NoDocument::Unfetched(why)) => {
+        Err(DocumentError::FetchFailed(why)) => {
             return Ok(absent(settings, format!("the document cannot be fetched: {why}")));
         }
-        Err(NoDocument::Unreadable(why)) => {
+        Err(DocumentError::Unreadable(why)) => {
             return Ok(absent(settings, format!("what was fetched is no OpenAPI document: {why}")));
         }
-        Err(NoDocument::Unusable(why)) => {
+        Err(DocumentError::Invalid(why)) => {
             let what = format!("the document cannot be read: {why}");
-            return Err(ApiError::new(Part::Document, what));
+            return Err(ApiError::new(SettingsPart::Document, what));
         }
     };
-    let is_old = match (version(library.document()), &settings.document) {
-        (Err(error), Document::Url(_)) => return Ok(absent(settings, error.to_string())),
+    let is_old = match (is_version_3_0(library.document()), &settings.document) {
+        (Err(error), DocumentSource::Url(_)) => return Ok(absent(settings, error.to_string())),
         (version, _) => version?,
     };
-    let base = base::base(settings, library.document())?;
-    let doors = Doors::new(&library, &settings.security)?;
-    let written = operations(&library)?;
-    check_named(settings, &written)?;
-    let maker = Maker::new(&library, settings, is_old, doors);
-    let (tools, operations) = maker.make(&written)?;
+    let base = base_url::resolve_base(settings, library.document())?;
+    let doors = SecuritySchemes::new(&library, &settings.security)?;
+    let written = list_operations(&library)?;
+    check_settings(settings, &written)?;
+    let maker = ToolBuilder::new(&library, settings, is_old, doors);
+    let (tools, operations) = maker.build_tools(&written)?;
     Ok(Api {
         name: settings.name.clone(),
         document: settings.document.clone(),
         files: match &settings.document {
-            Document::File(path) => library.files(path).collect(),
-            Document::Url(_) => Arc::default(),
+            DocumentSource::File(path) => library.files(path).collect(),
+            DocumentSource::Url(_) => Arc::default(),
         },
         tools: tools.into(),
-        report: Arc::new(Report { base: base.clone(), operations }),
-        terms: terms(settings, base),
+        report: Arc::new(ApiReport { base: base.clone(), operations }),
+        options: service_options(settings, base),
         failure: None,
     })
 }
@@ -161,39 +161,40 @@ fn absent(settings: &ApiSettings, failure: String) -> Api {
         document: settings.document.clone(),
         files: Arc::default(),
         tools: Arc::default(),
-        report: Arc::new(Report { base: base.clone(), operations: Vec::new() }),
-        terms: terms(settings, base),
+        report: Arc::new(ApiReport { base: base.clone(), operations: Vec::new() }),
+        options: service_options(settings, base),
         failure: Some(match &settings.document {
             // Behind the `?` there may be a secret.
-            Document::Url(url) => {
+            DocumentSource::Url(url) => {
                 let address = url.split(['?', '#']).next().unwrap_or(url);
                 format!("{failure} ({address})")
             }
-            Document::File(_) => failure,
+            DocumentSource::File(_) => failure,
         }),
     }
 }
 
-fn terms(settings: &ApiSettings, base: String) -> Terms {
-    Terms {
+fn service_options(settings: &ApiSettings, base: String) -> ServiceOptions {
+    ServiceOptions {
         base,
         headers: settings.headers.clone(),
         auth: settings.auth.clone(),
         retries: settings.retries,
         allow_private: settings.allow_private,
         timeout: settings.timeout,
-        longest: settings.longest,
+        max_result_bytes: settings.max_result_bytes,
     }
 }
 
 impl Api {
     /// Adds its tools to a server.
     pub fn add(&self, mut server: Server) -> Server {
-        let reach = if self.terms.allow_private { Reach::Anywhere } else { Reach::Public };
-        let is_encrypted = self.terms.base.starts_with("https:");
+        let reach = if self.options.allow_private { Reach::Anywhere } else { Reach::Public };
+        let is_encrypted = self.options.base.starts_with("https:");
         let fetcher = Fetcher::new(reach, is_encrypted);
-        let tokens = Tokens::default();
-        let service = Arc::new(Service { terms: self.terms.clone(), fetcher, reach, tokens });
+        let tokens = TokenCache::default();
+        let service =
+            Arc::new(ApiService { options: self.options.clone(), fetcher, reach, tokens });
         match &self.failure {
             Some(why) => {
                 let (openapi, reason) = (&*self.name, &**why);
@@ -211,7 +212,7 @@ impl Api {
 }
 
 /// Whether a document is of version 3.0, of those that are known.
-fn version(document: Node<'_>) -> Result<bool, ApiError> {
+fn is_version_3_0(document: Node<'_>) -> Result<bool, ApiError> {
     let said = |key: &str| match document.value.get(key) {
         Some(serde_json::Value::String(text)) => Some(text.clone()),
         Some(number @ serde_json::Value::Number(_)) => Some(number.to_string()),
@@ -227,7 +228,7 @@ fn version(document: Node<'_>) -> Result<bool, ApiError> {
         ),
         (None, None) => ("no OpenAPI document".to_owned(), "it begins with `openapi: 3.…`"),
     };
-    Err(ApiError::new(Part::Document, format!("the document is {version}")).help(help))
+    Err(ApiError::new(SettingsPart::Document, format!("the document is {version}")).help(help))
 }
 
 #[cfg(test)]

@@ -3,17 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 /// The longest name of a tool, in bytes. Clients put names of their own before it and take 64 in all.
-const LONGEST: usize = 56;
+const MAX_TOOL_NAME: usize = 56;
 /// The longest name of an argument, in bytes.
-const LONGEST_ARGUMENT: usize = 64;
+const MAX_ARGUMENT_NAME: usize = 64;
 
 /// The name that an operation has without one of its own: its method and its path.
-pub(super) fn of_path(method: &str, path: &str) -> String {
-    snake(&format!("{method} {path}"))
+pub(super) fn name_of_path(method: &str, path: &str) -> String {
+    to_snake_case(&format!("{method} {path}"))
 }
 
 /// A name in small letters and underscores.
-pub(super) fn snake(text: &str) -> String {
+pub(super) fn to_snake_case(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let mut name = String::with_capacity(text.len());
     for (position, letter) in letters.iter().enumerate() {
@@ -37,34 +37,34 @@ pub(super) fn snake(text: &str) -> String {
 
 /// The names of tools that were given away.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct ToolNames {
     taken: HashSet<String>,
     /// The number that was given last to a name that is wished for again.
     numbers: HashMap<String, usize>,
 }
 
-impl Names {
+impl ToolNames {
     /// A name that nobody has, as close to what is wished as can be.
-    pub(super) fn give(&mut self, prefix: &str, wished: &str) -> String {
-        let room = LONGEST.saturating_sub(prefix.len()).max(8);
-        let mut name = format!("{prefix}{}", fitted(wished, room));
+    pub(super) fn assign(&mut self, prefix: &str, wished: &str) -> String {
+        let room = MAX_TOOL_NAME.saturating_sub(prefix.len()).max(8);
+        let mut name = format!("{prefix}{}", truncate_with_digest(wished, room));
         while !self.taken.insert(name.clone()) {
             let number = self.numbers.entry(wished.to_owned()).or_insert(1);
             *number += 1;
             let ending = format!("_{number}");
-            name = format!("{prefix}{}{ending}", fitted(wished, room - ending.len()));
+            name = format!("{prefix}{}{ending}", truncate_with_digest(wished, room - ending.len()));
         }
         name
     }
 
     /// Takes a name that somebody chose; tells whether nobody has it.
-    pub(super) fn take(&mut self, name: &str) -> bool {
+    pub(super) fn reserve(&mut self, name: &str) -> bool {
         self.taken.insert(name.to_owned())
     }
 }
 
 /// A name of at most so many bytes; what is cut is told apart by its digest.
-fn fitted(name: &str, most: usize) -> String {
+fn truncate_with_digest(name: &str, most: usize) -> String {
     if name.len() <= most {
         return name.to_owned();
     }
@@ -81,7 +81,7 @@ fn digest(text: &str) -> u64 {
 }
 
 /// The name of an argument: that of the document, with what clients do not take written as `_`.
-pub(super) fn argument(name: &str, taken: &HashSet<String>, place: &str) -> String {
+pub(super) fn argument_name(name: &str, taken: &HashSet<String>, place: &str) -> String {
     let letter = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '.');
     let mut plain: String = name.chars().map(|it| if letter(it) { it } else { '_' }).collect();
     let trimmed = plain.trim_matches('_');
@@ -91,15 +91,15 @@ pub(super) fn argument(name: &str, taken: &HashSet<String>, place: &str) -> Stri
     if plain.is_empty() {
         plain = "value".to_owned();
     }
-    plain = fitted(&plain, LONGEST_ARGUMENT);
+    plain = truncate_with_digest(&plain, MAX_ARGUMENT_NAME);
     if !taken.contains(&plain) {
         return plain;
     }
-    let with_place = fitted(&format!("{plain}_{place}"), LONGEST_ARGUMENT);
+    let with_place = truncate_with_digest(&format!("{plain}_{place}"), MAX_ARGUMENT_NAME);
     let mut number = 2;
     let mut unique = with_place.clone();
     while taken.contains(&unique) {
-        unique = fitted(&format!("{with_place}_{number}"), LONGEST_ARGUMENT);
+        unique = truncate_with_digest(&format!("{with_place}_{number}"), MAX_ARGUMENT_NAME);
         number += 1;
     }
     unique
@@ -121,22 +121,22 @@ mod tests {
             ("naïve ÜberPet", "na_ve_ber_pet"),
         ];
         for (written, name) in rows {
-            assert_eq!(snake(written), name, "{written}");
+            assert_eq!(to_snake_case(written), name, "{written}");
         }
-        assert_eq!(of_path("GET", "/pets/{petId}/photos"), "get_pets_pet_id_photos");
+        assert_eq!(name_of_path("GET", "/pets/{petId}/photos"), "get_pets_pet_id_photos");
     }
 
     #[test]
     fn names_fit_and_are_never_given_twice() {
-        let mut names = Names::default();
-        assert_eq!(names.give("", "list"), "list");
-        assert_eq!(names.give("", "list"), "list_2");
-        assert_eq!(names.give("p_", "list"), "p_list");
+        let mut names = ToolNames::default();
+        assert_eq!(names.assign("", "list"), "list");
+        assert_eq!(names.assign("", "list"), "list_2");
+        assert_eq!(names.assign("p_", "list"), "p_list");
         let (long, other) = ("x".repeat(80), "x".repeat(81));
-        let (first, second) = (names.give("p_", &long), names.give("p_", &other));
-        assert!(first.len() == LONGEST && second.len() == LONGEST && first != second);
-        assert_eq!(Names::default().give("p_", &long), first);
-        assert!(!names.take("list") && names.take("own"));
+        let (first, second) = (names.assign("p_", &long), names.assign("p_", &other));
+        assert!(first.len() == MAX_TOOL_NAME && second.len() == MAX_TOOL_NAME && first != second);
+        assert_eq!(ToolNames::default().assign("p_", &long), first);
+        assert!(!names.reserve("list") && names.reserve("own"));
     }
 
     #[test]
@@ -152,13 +152,13 @@ mod tests {
             ("id", "id_path_2"),
         ];
         for (written, name) in rows {
-            let given = argument(written, &taken, "path");
+            let given = argument_name(written, &taken, "path");
             if written == "ü" {
                 assert!(!given.is_empty());
             } else {
                 assert_eq!(given, name, "{written}");
             }
         }
-        assert!(argument(&"x".repeat(100), &taken, "query").len() <= LONGEST_ARGUMENT);
+        assert!(argument_name(&"x".repeat(100), &taken, "query").len() <= MAX_ARGUMENT_NAME);
     }
 }

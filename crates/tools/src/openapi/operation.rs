@@ -6,40 +6,40 @@ use std::sync::LazyLock;
 use creole::proto::wire::Raw;
 use serde_json::{Map, Value, json};
 
-use super::body::{Body, Kind, Member, body};
-use super::clean::sentence;
-use super::library::{Library, Node};
+use super::body::{BodyKind, BodyMember, RequestBody, read_body};
+use super::clean_text::clean_text;
+use super::document_set::{DocumentSet, Node};
 use super::names;
-use super::parameter::{Parameter, Place, parameters};
-use super::request::{Operation, Payload, Piece};
-use super::schema::Schemas;
-use super::security::Doors;
-use super::style::Slot;
-use super::upload::Field;
-use crate::recipe::http::{Verb, encode};
+use super::parameter::{Parameter, ParameterLocation, read_parameters};
+use super::request::{ApiOperation, Piece, RequestPayload};
+use super::schema::SchemaInliner;
+use super::security::SecuritySchemes;
+use super::style::ParameterSlot;
+use super::upload::MultipartField;
+use crate::recipe::http::{RequestMethod, encode};
 
 /// How many bytes the schema of a tool's arguments may have.
-const MOST_SCHEMA: usize = 16_384;
+const MAX_SCHEMA_BYTES: usize = 16_384;
 /// How many bytes the descriptions of parameters may have together.
-const MOST_ABOUT: usize = 4_096;
+const MAX_DESCRIPTION_BYTES: usize = 4_096;
 
 /// An operation in its document.
-pub(super) struct Written<'a> {
+pub(super) struct OperationSource<'a> {
     pub(super) path: &'a str,
-    pub(super) verb: Verb,
+    pub(super) verb: RequestMethod,
     pub(super) item: Node<'a>,
     pub(super) node: Node<'a>,
 }
 
 /// What becomes a tool.
-pub(super) struct Made {
+pub(super) struct BuiltOperation {
     pub(super) schema: Raw,
-    pub(super) operation: Operation,
+    pub(super) operation: ApiOperation,
     pub(super) notes: Vec<String>,
 }
 
 /// What an argument is called, and what is announced of it.
-struct Argument<'a> {
+struct OperationArgument<'a> {
     name: String,
     schema: Node<'a>,
     about: &'a str,
@@ -51,26 +51,26 @@ struct Argument<'a> {
 ///
 /// # Errors
 /// Why it cannot become one.
-pub(super) fn make<'a>(
-    library: &'a Library,
-    schemas: &mut Schemas<'a>,
-    doors: &Doors,
-    written: &Written<'a>,
+pub(super) fn build_operation<'a>(
+    library: &'a DocumentSet,
+    schemas: &mut SchemaInliner<'a>,
+    doors: &SecuritySchemes,
+    written: &OperationSource<'a>,
     has_auth: bool,
-) -> Result<Made, String> {
-    let path = pieces(written.path)?;
+) -> Result<BuiltOperation, String> {
+    let path = parse_path(written.path)?;
     let in_path: Vec<&str> =
         path.iter().filter_map(|piece| piece.as_ref().err().copied()).collect();
-    let mut parameters = parameters(library, written.item, written.node, &in_path)?;
-    parameters.retain(|it| !doors.has(it.place.name(), &it.name));
+    let mut parameters = read_parameters(library, written.item, written.node, &in_path)?;
+    parameters.retain(|it| !doors.has(it.location.name(), &it.name));
     // A request that only reads has no body, whatever a document says.
     let body = match written.verb {
-        Verb::Get => None,
-        _ => body(library, written.node)?,
+        RequestMethod::Get => None,
+        _ => read_body(library, written.node)?,
     };
     let mut notes = body.as_ref().map(|body| body.notes.clone()).unwrap_or_default();
     let security = written.node.get("security").or_else(|| library.document().get("security"));
-    let credentials = doors.of(security).unwrap_or_else(|missing| {
+    let credentials = doors.credentials_for(security).unwrap_or_else(|missing| {
         if !has_auth {
             notes.push(format!("there is no secret for `{}`", missing.join("` and `")));
         }
@@ -78,8 +78,8 @@ pub(super) fn make<'a>(
     });
     let mut arguments = Vec::new();
     let mut taken = HashSet::new();
-    let payload = body.map(|body| payload(body, &mut arguments, &mut taken));
-    let mut operation = Operation {
+    let payload = body.map(|body| build_payload(body, &mut arguments, &mut taken));
+    let mut operation = ApiOperation {
         verb: written.verb,
         path: Vec::new(),
         query: Vec::new(),
@@ -90,22 +90,22 @@ pub(super) fn make<'a>(
     };
     let mut in_path = Vec::new();
     for parameter in parameters {
-        let slot = slot(&parameter, &mut arguments, &mut taken);
-        match parameter.place {
-            Place::Path => in_path.push(slot),
-            Place::Query => operation.query.push(slot),
-            Place::Header => operation.headers.push(slot),
-            Place::Cookie => operation.cookies.push(slot),
+        let slot = parameter_slot(&parameter, &mut arguments, &mut taken);
+        match parameter.location {
+            ParameterLocation::Path => in_path.push(slot),
+            ParameterLocation::Query => operation.query.push(slot),
+            ParameterLocation::Header => operation.headers.push(slot),
+            ParameterLocation::Cookie => operation.cookies.push(slot),
         }
     }
-    operation.path = path.into_iter().map(|piece| placed(piece, &in_path)).collect();
-    let schema = announced(schemas, &arguments)?;
+    operation.path = path.into_iter().map(|piece| to_path_piece(piece, &in_path)).collect();
+    let schema = arguments_schema(schemas, &arguments)?;
     notes.extend(schemas.take_notes());
-    Ok(Made { schema, operation, notes })
+    Ok(BuiltOperation { schema, operation, notes })
 }
 
 /// A path in parts: texts, and the names of parameters.
-fn pieces(path: &str) -> Result<Vec<Result<String, &str>>, String> {
+fn parse_path(path: &str) -> Result<Vec<Result<String, &str>>, String> {
     let (mut pieces, mut rest) = (Vec::new(), path);
     if path.split(['/', '?']).any(|part| part == "." || part == "..") {
         return Err("its path has dots for a part".to_owned());
@@ -124,11 +124,11 @@ fn pieces(path: &str) -> Result<Vec<Result<String, &str>>, String> {
 
 fn literal(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
-    encode::percent_but(text, "/:@!$&'()*+,;=?%", &mut encoded);
+    encode::percent_encode_except(text, "/:@!$&'()*+,;=?%", &mut encoded);
     encoded
 }
 
-fn placed(piece: Result<String, &str>, slots: &[Slot]) -> Piece {
+fn to_path_piece(piece: Result<String, &str>, slots: &[ParameterSlot]) -> Piece {
     match piece {
         Ok(text) => Piece::Text(text),
         Err(name) => match slots.iter().find(|slot| slot.name == name) {
@@ -138,21 +138,21 @@ fn placed(piece: Result<String, &str>, slots: &[Slot]) -> Piece {
     }
 }
 
-fn slot<'a>(
+fn parameter_slot<'a>(
     parameter: &Parameter<'a>,
-    arguments: &mut Vec<Argument<'a>>,
+    arguments: &mut Vec<OperationArgument<'a>>,
     taken: &mut HashSet<String>,
-) -> Slot {
-    let argument = names::argument(&parameter.name, taken, parameter.place.name());
+) -> ParameterSlot {
+    let argument = names::argument_name(&parameter.name, taken, parameter.location.name());
     taken.insert(argument.clone());
-    arguments.push(Argument {
+    arguments.push(OperationArgument {
         name: argument.clone(),
         schema: parameter.schema,
         about: parameter.about,
         required: parameter.required,
         is_file: false,
     });
-    Slot {
+    ParameterSlot {
         argument,
         name: parameter.name.clone(),
         style: parameter.style,
@@ -163,48 +163,61 @@ fn slot<'a>(
 }
 
 /// The body, whose members are arguments.
-fn payload<'a>(
-    body: Body<'a>,
-    arguments: &mut Vec<Argument<'a>>,
+fn build_payload<'a>(
+    body: RequestBody<'a>,
+    arguments: &mut Vec<OperationArgument<'a>>,
     taken: &mut HashSet<String>,
-) -> Payload {
+) -> RequestPayload {
     let mut slots = Vec::new();
     let mut media_types = Vec::new();
-    for Member { name, schema, required, style, explode, names: members, file } in body.members {
-        let argument = names::argument(&name, taken, "body");
+    for BodyMember { name, schema, required, style, explode, names: members, file } in body.members
+    {
+        let argument = names::argument_name(&name, taken, "body");
         taken.insert(argument.clone());
         let required = required && body.required;
         let is_file = file.is_some();
         let (schema, about) = match is_file {
-            true => (given_as(schema), schema.text("description").unwrap_or_default()),
+            true => (text_schema(schema), schema.text("description").unwrap_or_default()),
             false => (schema, ""),
         };
-        arguments.push(Argument { name: argument.clone(), schema, about, required, is_file });
+        arguments.push(OperationArgument {
+            name: argument.clone(),
+            schema,
+            about,
+            required,
+            is_file,
+        });
         media_types.push(file);
-        slots.push(Slot { argument, name, style, explode, reserved: false, members });
+        slots.push(ParameterSlot { argument, name, style, explode, reserved: false, members });
     }
     let pairs = || slots.iter().map(|slot| (slot.argument.clone(), slot.name.clone())).collect();
     match (body.kind, body.is_whole) {
-        (Kind::Json(media), true) => Payload::Whole { media, argument: slots.remove(0).argument },
-        (Kind::Text(media), _) => Payload::Text { media, argument: slots.remove(0).argument },
-        (Kind::Json(media), false) => {
-            Payload::Members { media, members: pairs(), required: body.required }
+        (BodyKind::Json(media), true) => {
+            RequestPayload::Whole { media, argument: slots.remove(0).argument }
         }
-        (Kind::Form, _) => Payload::Form(slots),
-        (Kind::Bytes(media), _) => Payload::Bytes { media, argument: slots.remove(0).argument },
-        (Kind::Multipart, _) => {
-            let field = |(slot, media): (Slot, Option<String>)| Field {
+        (BodyKind::Text(media), _) => {
+            RequestPayload::Text { media, argument: slots.remove(0).argument }
+        }
+        (BodyKind::Json(media), false) => {
+            RequestPayload::Members { media, members: pairs(), required: body.required }
+        }
+        (BodyKind::Form, _) => RequestPayload::Form(slots),
+        (BodyKind::Bytes(media), _) => {
+            RequestPayload::Bytes { media, argument: slots.remove(0).argument }
+        }
+        (BodyKind::Multipart, _) => {
+            let field = |(slot, media): (ParameterSlot, Option<String>)| MultipartField {
                 argument: slot.argument,
                 name: slot.name,
                 media,
             };
-            Payload::Multipart(slots.into_iter().zip(media_types).map(field).collect())
+            RequestPayload::Multipart(slots.into_iter().zip(media_types).map(field).collect())
         }
     }
 }
 
 /// What is announced of bytes: they are given as text.
-fn given_as(schema: Node<'_>) -> Node<'static> {
+fn text_schema(schema: Node<'_>) -> Node<'static> {
     static FILE: LazyLock<Value> =
         LazyLock::new(|| json!({ "type": "string", "contentEncoding": "base64" }));
     static FILES: LazyLock<Value> = LazyLock::new(|| json!({ "type": "array", "items": *FILE }));
@@ -213,9 +226,12 @@ fn given_as(schema: Node<'_>) -> Node<'static> {
 }
 
 /// The schema of all arguments together.
-fn announced<'a>(schemas: &mut Schemas<'a>, arguments: &[Argument<'a>]) -> Result<Raw, String> {
-    let each = (MOST_ABOUT / arguments.len().max(1)).clamp(40, 400);
-    let about = |it: &Argument<'_>| match (sentence(it.about, each), it.is_file) {
+fn arguments_schema<'a>(
+    schemas: &mut SchemaInliner<'a>,
+    arguments: &[OperationArgument<'a>],
+) -> Result<Raw, String> {
+    let each = (MAX_DESCRIPTION_BYTES / arguments.len().max(1)).clamp(40, 400);
+    let about = |it: &OperationArgument<'_>| match (clean_text(it.about, each), it.is_file) {
         (about, false) => about,
         (about, true) if about.is_empty() => "Bytes, in Base64".to_owned(),
         (about, true) => format!("{about} (bytes, in Base64)"),
@@ -224,9 +240,9 @@ fn announced<'a>(schemas: &mut Schemas<'a>, arguments: &[Argument<'a>]) -> Resul
     let names = arguments.iter().map(|it| 2 * it.name.len() + 40).sum::<usize>();
     let spent = about.iter().map(String::len).sum::<usize>() + names + 80;
     let nodes: Vec<Node<'a>> = arguments.iter().map(|it| it.schema).collect();
-    let made = schemas.put_together(&nodes, MOST_SCHEMA.saturating_sub(spent));
-    let made =
-        made.ok_or_else(|| format!("its arguments cannot be described in {MOST_SCHEMA} bytes"))?;
+    let made = schemas.inline_all(&nodes, MAX_SCHEMA_BYTES.saturating_sub(spent));
+    let made = made
+        .ok_or_else(|| format!("its arguments cannot be described in {MAX_SCHEMA_BYTES} bytes"))?;
     let mut properties = Map::new();
     for ((argument, mut schema), about) in arguments.iter().zip(made).zip(about) {
         if let Value::Object(members) = &mut schema {

@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use super::library::{Library, Node};
+use super::document_set::{DocumentSet, Node};
 use super::style::Style;
 
 /// Where a parameter stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ParameterLocation {
     Path,
     Query,
     Header,
     Cookie,
 }
 
-impl Place {
-    fn named(name: &str) -> Option<Self> {
+impl ParameterLocation {
+    fn from_name(name: &str) -> Option<Self> {
         match name {
             "path" => Some(Self::Path),
             "query" => Some(Self::Query),
@@ -35,7 +35,7 @@ impl Place {
         }
     }
 
-    fn usual_style(self) -> Style {
+    fn default_style(self) -> Style {
         match self {
             Self::Path | Self::Header => Style::Simple,
             Self::Query | Self::Cookie => Style::Form,
@@ -47,7 +47,7 @@ impl Place {
 #[derive(Clone, Debug)]
 pub(super) struct Parameter<'a> {
     pub(super) name: String,
-    pub(super) place: Place,
+    pub(super) location: ParameterLocation,
     pub(super) required: bool,
     pub(super) about: &'a str,
     pub(super) schema: Node<'a>,
@@ -59,11 +59,11 @@ pub(super) struct Parameter<'a> {
 }
 
 /// How many parameters an operation may have.
-const MOST_PARAMETERS: usize = 1_000;
+const MAX_PARAMETERS: usize = 1_000;
 /// A schema that says nothing.
-static NOTHING: Value = Value::Null;
+static EMPTY_SCHEMA: Value = Value::Null;
 /// Headers that are not for callers to write; the specification leaves out the first three as well.
-const OWN_HEADERS: [&str; 14] = [
+const RESERVED_HEADERS: [&str; 14] = [
     "accept",
     "authorization",
     "content-type",
@@ -81,8 +81,8 @@ const OWN_HEADERS: [&str; 14] = [
 ];
 
 /// The parameters of an operation: its own, and those of its path that it does not replace.
-pub(super) fn parameters<'a>(
-    library: &'a Library,
+pub(super) fn read_parameters<'a>(
+    library: &'a DocumentSet,
     item: Node<'a>,
     operation: Node<'a>,
     in_path: &[&'a str],
@@ -90,34 +90,36 @@ pub(super) fn parameters<'a>(
     let mut found: Vec<Parameter<'a>> = Vec::new();
     for node in [item, operation] {
         for written in node.get("parameters").into_iter().flat_map(Node::items) {
-            let Some(parameter) = parameter(library, written)? else { continue };
+            let Some(parameter) = read_parameter(library, written)? else { continue };
             let same =
-                |it: &Parameter<'_>| it.name == parameter.name && it.place == parameter.place;
+                |it: &Parameter<'_>| it.name == parameter.name && it.location == parameter.location;
             found.retain(|it| !same(it));
             found.push(parameter);
-            if found.len() > MOST_PARAMETERS {
-                return Err(format!("it has more than {MOST_PARAMETERS} parameters"));
+            if found.len() > MAX_PARAMETERS {
+                return Err(format!("it has more than {MAX_PARAMETERS} parameters"));
             }
         }
     }
-    found.retain(|it| it.place != Place::Path || in_path.contains(&it.name.as_str()));
+    found
+        .retain(|it| it.location != ParameterLocation::Path || in_path.contains(&it.name.as_str()));
     for name in in_path {
-        let is_known = |it: &Parameter<'_>| it.place == Place::Path && it.name == *name;
+        let is_known =
+            |it: &Parameter<'_>| it.location == ParameterLocation::Path && it.name == *name;
         if !found.iter().any(is_known) {
-            found.push(undescribed(name));
+            found.push(undescribed_path_parameter(name));
         }
     }
     Ok(found)
 }
 
 /// A part of the path that the document does not describe.
-fn undescribed<'a>(name: &str) -> Parameter<'a> {
+fn undescribed_path_parameter<'a>(name: &str) -> Parameter<'a> {
     Parameter {
         name: name.to_owned(),
-        place: Place::Path,
+        location: ParameterLocation::Path,
         required: true,
         about: "",
-        schema: Node { value: &NOTHING, file: 0 },
+        schema: Node { value: &EMPTY_SCHEMA, file: 0 },
         style: Style::Simple,
         explode: false,
         reserved: false,
@@ -125,13 +127,16 @@ fn undescribed<'a>(name: &str) -> Parameter<'a> {
     }
 }
 
-fn parameter<'a>(library: &'a Library, written: Node<'a>) -> Result<Option<Parameter<'a>>, String> {
+fn read_parameter<'a>(
+    library: &'a DocumentSet,
+    written: Node<'a>,
+) -> Result<Option<Parameter<'a>>, String> {
     let node = library.resolve(written).map_err(|why| format!("a parameter refers to {why}"))?;
-    let required = node.is("required");
+    let required = node.is_true("required");
     let (Some(name), Some(said)) = (node.text("name"), node.text("in")) else {
         return Err("a parameter has no name or no place".to_owned());
     };
-    let Some(place) = Place::named(said) else {
+    let Some(place) = ParameterLocation::from_name(said) else {
         return match required {
             true => {
                 Err(format!("the parameter `{name}` belongs to `{said}`, which is not known here"))
@@ -140,8 +145,8 @@ fn parameter<'a>(library: &'a Library, written: Node<'a>) -> Result<Option<Param
         };
     };
     let lower = name.to_ascii_lowercase();
-    let is_own = OWN_HEADERS.contains(&lower.as_str()) || lower.starts_with("content-");
-    if place == Place::Header && is_own {
+    let is_own = RESERVED_HEADERS.contains(&lower.as_str()) || lower.starts_with("content-");
+    if place == ParameterLocation::Header && is_own {
         return Ok(None);
     }
     let (schema, content) = match node.get("schema") {
@@ -153,32 +158,32 @@ fn parameter<'a>(library: &'a Library, written: Node<'a>) -> Result<Option<Param
     };
     let style = match content {
         Some(media) if media.contains("json") => Style::Json,
-        _ => node.text("style").and_then(style_named).unwrap_or(place.usual_style()),
+        _ => node.text("style").and_then(style_from_name).unwrap_or(place.default_style()),
     };
     let explode = node.get("explode").and_then(|it| it.value.as_bool());
-    let schema = schema.unwrap_or(Node { value: &NOTHING, file: 0 });
+    let schema = schema.unwrap_or(Node { value: &EMPTY_SCHEMA, file: 0 });
     let parameter = Parameter {
         name: name.to_owned(),
-        place,
-        required: required || place == Place::Path,
+        location: place,
+        required: required || place == ParameterLocation::Path,
         about: node.text("description").unwrap_or_default(),
         schema,
         style,
         explode: explode.unwrap_or(style == Style::Form),
-        reserved: node.is("allowReserved"),
+        reserved: node.is_true("allowReserved"),
         members: member_names(library, schema),
     };
     Ok(Some(parameter))
 }
 
 /// The names of the members that a schema describes.
-pub(super) fn member_names(library: &Library, schema: Node<'_>) -> Vec<String> {
+pub(super) fn member_names(library: &DocumentSet, schema: Node<'_>) -> Vec<String> {
     let resolved = library.resolve(schema).ok().and_then(|schema| schema.get("properties"));
     resolved.into_iter().flat_map(Node::members).map(|(name, _)| name.to_owned()).collect()
 }
 
 /// The style of this name.
-pub(super) fn style_named(name: &str) -> Option<Style> {
+pub(super) fn style_from_name(name: &str) -> Option<Style> {
     match name {
         "simple" => Some(Style::Simple),
         "label" => Some(Style::Label),

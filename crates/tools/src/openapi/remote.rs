@@ -8,60 +8,63 @@ use creole::client::http::fetch::{Fetcher, Reach, Sent, Unfetched};
 use http::header::{ACCEPT, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 
-use super::library::{Library, MOST_BYTES, parsed, utf_8};
-use crate::recipe::http::request::AGENT;
+use super::document_set::{DocumentSet, MAX_BYTES, decode_utf8, parse_document};
+use crate::recipe::http::request::USER_AGENT_VALUE;
 
 /// How long fetching may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// What we like to have.
-const ACCEPTED: HeaderValue =
+const ACCEPT_VALUE: HeaderValue =
     HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
 
 /// Why there is no document.
-pub(super) enum NoDocument {
+pub(super) enum DocumentError {
     /// It could not be fetched now; later it may be.
-    Unfetched(String),
+    FetchFailed(String),
     /// What was fetched is no document; later there may be one.
     Unreadable(String),
     /// It cannot be used.
-    Unusable(String),
+    Invalid(String),
 }
 
 /// The document at an address. Whoever asks waits for it, on whatever thread that is.
-pub(super) fn fetched(url: &str, allow_private: bool) -> Result<Library, NoDocument> {
+pub(super) fn fetch_document(url: &str, allow_private: bool) -> Result<DocumentSet, DocumentError> {
     let reach = if allow_private { Reach::Anywhere } else { Reach::Public };
     let owned = url.to_owned();
     // A thread of its own: this one may belong to a runtime, where nobody may wait.
     let text = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| NoDocument::Unfetched(error.to_string()))?;
-        let waiting = async { tokio::time::timeout(PATIENCE, text(&owned, reach)).await };
-        let late = format!("it took longer than {} s", PATIENCE.as_secs());
-        runtime.block_on(waiting).map_err(|_| NoDocument::Unfetched(late))?
+        let runtime = runtime.map_err(|error| DocumentError::FetchFailed(error.to_string()))?;
+        let waiting =
+            async { tokio::time::timeout(FETCH_TIMEOUT, fetch_text(&owned, reach)).await };
+        let late = format!("it took longer than {} s", FETCH_TIMEOUT.as_secs());
+        runtime.block_on(waiting).map_err(|_| DocumentError::FetchFailed(late))?
     });
-    let broken = |_| NoDocument::Unfetched("fetching it broke down".to_owned());
+    let broken = |_| DocumentError::FetchFailed("fetching it broke down".to_owned());
     let text = text.join().map_err(broken)??;
     let name = url.split(['?', '#']).next().unwrap_or_default();
-    Ok(Library::of("", parsed(name, &text).map_err(NoDocument::Unreadable)?))
+    Ok(DocumentSet::from_value("", parse_document(name, &text).map_err(DocumentError::Unreadable)?))
 }
 
-async fn text(url: &str, reach: Reach) -> Result<String, NoDocument> {
+async fn fetch_text(url: &str, reach: Reach) -> Result<String, DocumentError> {
     let fetcher = Fetcher::new(reach, url.starts_with("https:"));
-    let unreadable = |_| NoDocument::Unusable("its address cannot be read".to_owned());
+    let unreadable = |_| DocumentError::Invalid("its address cannot be read".to_owned());
     let url = url.parse().map_err(unreadable)?;
-    let headers = HeaderMap::from_iter([(USER_AGENT, AGENT), (ACCEPT, ACCEPTED)]);
+    let headers = HeaderMap::from_iter([(USER_AGENT, USER_AGENT_VALUE), (ACCEPT, ACCEPT_VALUE)]);
     let sent = Sent { method: Method::GET, url, headers, body: Bytes::new() };
-    let longest = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
+    let longest = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
     let answer = fetcher.fetch(&sent, longest).await.map_err(|why| match why {
         // Asking again would not help.
-        why @ (Unfetched::NotPublic | Unfetched::TooLong) => NoDocument::Unusable(why.to_string()),
-        why => NoDocument::Unfetched(why.to_string()),
+        why @ (Unfetched::NotPublic | Unfetched::TooLong) => {
+            DocumentError::Invalid(why.to_string())
+        }
+        why => DocumentError::FetchFailed(why.to_string()),
     })?;
     match answer.status().is_success() {
-        true => utf_8(answer.into_body().into()).map_err(NoDocument::Unreadable),
+        true => decode_utf8(answer.into_body().into()).map_err(DocumentError::Unreadable),
         false => {
             let status = answer.status().as_u16();
-            Err(NoDocument::Unfetched(format!("the answer has status {status}")))
+            Err(DocumentError::FetchFailed(format!("the answer has status {status}")))
         }
     }
 }

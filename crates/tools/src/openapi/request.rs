@@ -8,28 +8,30 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::security::Credential;
-use super::style::Slot;
-use super::upload::{Field, bytes_of, multipart};
-use crate::recipe::argument::{refused, text};
-use crate::recipe::http::request::{ACCEPTED, AGENT, authorize, method, unusable};
-use crate::recipe::http::{Auth, Verb, encode};
-use crate::recipe::secret::{Held, Secret};
+use super::style::ParameterSlot;
+use super::upload::{MultipartField, decode_base64, multipart};
+use crate::recipe::argument::{invalid_argument, text};
+use crate::recipe::http::request::{
+    ACCEPT_VALUE, USER_AGENT_VALUE, authorize, invalid_secret, to_http_method,
+};
+use crate::recipe::http::{Auth, RequestMethod, encode};
+use crate::recipe::secret::{Secret, SecretSource};
 
 /// How an operation is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operation {
+pub struct ApiOperation {
     /// The method.
-    pub verb: Verb,
+    pub verb: RequestMethod,
     /// The path behind the address of the service.
     pub path: Vec<Piece>,
     /// Parameters behind it.
-    pub query: Vec<Slot>,
+    pub query: Vec<ParameterSlot>,
     /// Headers.
-    pub headers: Vec<Slot>,
+    pub headers: Vec<ParameterSlot>,
     /// Cookies.
-    pub cookies: Vec<Slot>,
+    pub cookies: Vec<ParameterSlot>,
     /// The body.
-    pub body: Option<Payload>,
+    pub body: Option<RequestPayload>,
     /// What is shown at the door.
     pub credentials: Vec<Credential>,
 }
@@ -40,12 +42,12 @@ pub enum Piece {
     /// Text that stays as it is.
     Text(String),
     /// The value of an argument.
-    Value(Slot),
+    Value(ParameterSlot),
 }
 
 /// What is sent behind the head of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Payload {
+pub enum RequestPayload {
     /// JSON: one argument is all of it.
     Whole {
         /// The media type.
@@ -63,9 +65,9 @@ pub enum Payload {
         required: bool,
     },
     /// A form in one line.
-    Form(Vec<Slot>),
+    Form(Vec<ParameterSlot>),
     /// A form in parts.
-    Multipart(Vec<Field>),
+    Multipart(Vec<MultipartField>),
     /// Bytes, which the call has in Base64.
     Bytes {
         /// The media type.
@@ -83,10 +85,10 @@ pub enum Payload {
 }
 
 /// The arguments of one call.
-pub(super) type Values = Map<String, Value>;
+pub(super) type ArgumentMap = Map<String, Value>;
 
 /// What is the same for all operations of a service.
-pub(super) struct Common<'a> {
+pub(super) struct ServiceContext<'a> {
     /// Where the service is.
     pub(super) base: &'a str,
     /// Headers of every request.
@@ -95,39 +97,43 @@ pub(super) struct Common<'a> {
     pub(super) auth: Option<&'a Auth>,
 }
 
-impl Operation {
+impl ApiOperation {
     /// The request with its values and the tokens that were fetched, in their order; and what must not be shown.
     pub(super) fn build(
         &self,
-        common: &Common<'_>,
-        values: &Values,
+        common: &ServiceContext<'_>,
+        values: &ArgumentMap,
         tokens: &[Secret],
     ) -> Result<(Sent, Vec<Secret>), ToolError> {
         let mut address = self.address(common.base, values)?;
         let mut query = String::new();
         for slot in &self.query {
-            if let Some(value) = given(values, &slot.argument) {
-                slot.in_query(value, &mut query)?;
+            if let Some(value) = argument_value(values, &slot.argument) {
+                slot.write_query(value, &mut query)?;
             }
         }
         let mut headers = self.headers(values)?;
         let mut secrets = Vec::new();
         for (name, value) in common.headers {
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
-            headers.insert(name, HeaderValue::from_str(&value.0).map_err(|_| unusable())?);
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid_secret())?;
+            headers.insert(name, HeaderValue::from_str(&value.0).map_err(|_| invalid_secret())?);
         }
         let mut cookies = self.cookies(values)?;
         let mut tokens = tokens.iter();
         for credential in &self.credentials {
             match credential {
                 Credential::Client(_) => {
-                    let token = tokens.next().cloned().ok_or_else(unusable)?;
-                    authorize(&Auth::Bearer(Held::Here(token)), &mut headers, &mut secrets)?;
+                    let token = tokens.next().cloned().ok_or_else(invalid_secret)?;
+                    authorize(
+                        &Auth::Bearer(SecretSource::Inline(token)),
+                        &mut headers,
+                        &mut secrets,
+                    )?;
                 }
                 Credential::Header(auth) => authorize(auth, &mut headers, &mut secrets)?,
                 Credential::Query { name, value } => {
                     let value = value.get()?;
-                    encode::parameter(name, &value.0, &mut query);
+                    encode::push_parameter(name, &value.0, &mut query);
                     secrets.push(value);
                 }
                 Credential::Cookie { name, value } => {
@@ -141,7 +147,8 @@ impl Operation {
             authorize(auth, &mut headers, &mut secrets)?;
         }
         if !cookies.is_empty() {
-            let mut value = HeaderValue::from_str(&cookies.join("; ")).map_err(|_| unusable())?;
+            let mut value =
+                HeaderValue::from_str(&cookies.join("; ")).map_err(|_| invalid_secret())?;
             value.set_sensitive(true);
             headers.insert(COOKIE, value);
         }
@@ -153,16 +160,16 @@ impl Operation {
             address.parse().map_err(|_| ToolError::failed("its address cannot be written"))?;
         let body = match self.body.as_ref().map(|body| body.write(values)).transpose()?.flatten() {
             Some((media, body)) => {
-                let media = HeaderValue::from_str(&media).map_err(|_| unusable())?;
+                let media = HeaderValue::from_str(&media).map_err(|_| invalid_secret())?;
                 headers.insert(CONTENT_TYPE, media);
                 body
             }
             None => Bytes::new(),
         };
-        Ok((Sent { method: method(self.verb), url, headers, body }, secrets))
+        Ok((Sent { method: to_http_method(self.verb), url, headers, body }, secrets))
     }
 
-    fn address(&self, base: &str, values: &Values) -> Result<String, ToolError> {
+    fn address(&self, base: &str, values: &ArgumentMap) -> Result<String, ToolError> {
         let mut path = String::new();
         let mut places = Vec::new();
         for piece in &self.path {
@@ -170,9 +177,10 @@ impl Operation {
                 Piece::Text(text) => path.push_str(text),
                 Piece::Value(slot) => {
                     places.push((path.len(), slot.argument.as_str()));
-                    let value = given(values, &slot.argument);
-                    let value = value.ok_or_else(|| refused(&slot.argument, "is missing"))?;
-                    slot.in_path(value, &mut path)?;
+                    let value = argument_value(values, &slot.argument);
+                    let value =
+                        value.ok_or_else(|| invalid_argument(&slot.argument, "is missing"))?;
+                    slot.write_path(value, &mut path)?;
                 }
             }
         }
@@ -180,17 +188,17 @@ impl Operation {
         Ok(format!("{base}{path}"))
     }
 
-    fn headers(&self, values: &Values) -> Result<HeaderMap, ToolError> {
+    fn headers(&self, values: &ArgumentMap) -> Result<HeaderMap, ToolError> {
         let mut headers = HeaderMap::new();
-        headers.insert(USER_AGENT, AGENT);
-        headers.insert(ACCEPT, ACCEPTED);
+        headers.insert(USER_AGENT, USER_AGENT_VALUE);
+        headers.insert(ACCEPT, ACCEPT_VALUE);
         for slot in &self.headers {
-            let Some(value) = given(values, &slot.argument) else { continue };
-            let value = slot.in_header(value)?;
+            let Some(value) = argument_value(values, &slot.argument) else { continue };
+            let value = slot.format_header(value)?;
             let value = Some(&value).filter(|value| value.is_ascii());
             let value = value.and_then(|value| HeaderValue::from_str(value).ok());
             let value = value.ok_or_else(|| {
-                refused(&slot.argument, "has a character that headers cannot carry")
+                invalid_argument(&slot.argument, "has a character that headers cannot carry")
             })?;
             let name = HeaderName::from_bytes(slot.name.as_bytes())
                 .map_err(|_| ToolError::failed("one of its headers cannot be sent"))?;
@@ -199,12 +207,12 @@ impl Operation {
         Ok(headers)
     }
 
-    fn cookies(&self, values: &Values) -> Result<Vec<String>, ToolError> {
+    fn cookies(&self, values: &ArgumentMap) -> Result<Vec<String>, ToolError> {
         let mut cookies = Vec::new();
         for slot in &self.cookies {
-            if let Some(value) = given(values, &slot.argument) {
+            if let Some(value) = argument_value(values, &slot.argument) {
                 let mut pairs = String::new();
-                slot.in_query(value, &mut pairs)?;
+                slot.write_query(value, &mut pairs)?;
                 cookies.extend(pairs.split('&').filter(|it| !it.is_empty()).map(str::to_owned));
             }
         }
@@ -213,13 +221,13 @@ impl Operation {
 }
 
 /// The value of an argument; null is none.
-pub(super) fn given<'a>(values: &'a Values, argument: &str) -> Option<&'a Value> {
+pub(super) fn argument_value<'a>(values: &'a ArgumentMap, argument: &str) -> Option<&'a Value> {
     values.get(argument).filter(|value| !value.is_null())
 }
 
-impl Payload {
+impl RequestPayload {
     /// The media type and the bytes; nothing if a call has none of it.
-    fn write(&self, values: &Values) -> Result<Option<(String, Bytes)>, ToolError> {
+    fn write(&self, values: &ArgumentMap) -> Result<Option<(String, Bytes)>, ToolError> {
         Ok(match self {
             Self::Whole { media, argument } => {
                 values.get(argument).map(|value| (media.clone(), Bytes::from(value.to_string())))
@@ -236,21 +244,20 @@ impl Payload {
             Self::Form(slots) => {
                 let mut form = String::new();
                 for slot in slots {
-                    if let Some(value) = given(values, &slot.argument) {
-                        slot.in_query(value, &mut form)?;
+                    if let Some(value) = argument_value(values, &slot.argument) {
+                        slot.write_query(value, &mut form)?;
                     }
                 }
                 let media = "application/x-www-form-urlencoded".to_owned();
                 (!form.is_empty()).then(|| (media, Bytes::from(form)))
             }
             Self::Multipart(fields) => Some(multipart(fields, values)?),
-            Self::Bytes { media, argument } => match given(values, argument) {
-                Some(value) => Some((media.clone(), bytes_of(argument, value)?.into())),
+            Self::Bytes { media, argument } => match argument_value(values, argument) {
+                Some(value) => Some((media.clone(), decode_base64(argument, value)?.into())),
                 None => None,
             },
-            Self::Text { media, argument } => {
-                given(values, argument).map(|value| (media.clone(), Bytes::from(text(value))))
-            }
+            Self::Text { media, argument } => argument_value(values, argument)
+                .map(|value| (media.clone(), Bytes::from(text(value)))),
         })
     }
 }

@@ -11,31 +11,31 @@ use std::collections::{HashMap, HashSet};
 use creole::schema::{Schema, Violation};
 use serde_json::{Map, Value, json};
 
-use super::clean::sentence;
-use super::library::{Library, Node, Place};
+use super::clean_text::clean_text;
+use super::document_set::{DocumentSet, Node, ReferenceTarget};
 use keywords::{Keyword, keyword};
 
 /// How much a schema may take, in the order in which it is tried: the next one where a schema becomes too large.
-const ATTEMPTS: [Measure; 7] = [
-    Measure { recursion: 5, depth: 24, description: 600 },
-    Measure { recursion: 2, depth: 12, description: 400 },
-    Measure { recursion: 1, depth: 8, description: 200 },
-    Measure { recursion: 1, depth: 5, description: 120 },
-    Measure { recursion: 1, depth: 3, description: 80 },
-    Measure { recursion: 1, depth: 1, description: 40 },
-    Measure { recursion: 1, depth: 0, description: 0 },
+const BUDGETS: [SchemaBudget; 7] = [
+    SchemaBudget { recursion: 5, depth: 24, description: 600 },
+    SchemaBudget { recursion: 2, depth: 12, description: 400 },
+    SchemaBudget { recursion: 1, depth: 8, description: 200 },
+    SchemaBudget { recursion: 1, depth: 5, description: 120 },
+    SchemaBudget { recursion: 1, depth: 3, description: 80 },
+    SchemaBudget { recursion: 1, depth: 1, description: 40 },
+    SchemaBudget { recursion: 1, depth: 0, description: 0 },
 ];
 /// How deep schemas may be inside of one another, and how many references may lead to a place, whatever is measured:
 /// the stack has an end.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// How many regular expressions of a document are tried.
-const MOST_PATTERNS: usize = 5_000;
+const MAX_PATTERNS: usize = 5_000;
 /// Values in a schema that take more bytes are left out.
-const LONGEST_SAMPLE: usize = 200;
+const MAX_SAMPLE_BYTES: usize = 200;
 
 /// How far schemas are followed.
 #[derive(Clone, Copy)]
-struct Measure {
+struct SchemaBudget {
     /// How often the same reference may be inside of itself.
     recursion: usize,
     /// How deep schemas may be inside of one another.
@@ -45,10 +45,10 @@ struct Measure {
 }
 
 /// Puts schemas together.
-pub(super) struct Schemas<'a> {
-    library: &'a Library,
+pub(super) struct SchemaInliner<'a> {
+    library: &'a DocumentSet,
     /// Whether the document is of version 3.0, whose schemas are of a kind of their own.
-    is_old: bool,
+    is_version_3_0: bool,
     /// Whether the expressions that were met can be used.
     patterns: HashMap<String, bool>,
     /// What had to be left out of the last schema.
@@ -59,17 +59,17 @@ pub(super) struct Schemas<'a> {
 struct TooLarge;
 
 /// One schema that is put together.
-struct Work<'a, 'b> {
-    schemas: &'b mut Schemas<'a>,
-    measure: Measure,
+struct SchemaBuild<'a, 'b> {
+    schemas: &'b mut SchemaInliner<'a>,
+    budget: SchemaBudget,
     left: usize,
-    path: Vec<Place>,
+    path: Vec<ReferenceTarget>,
     is_cut: bool,
 }
 
-impl<'a> Schemas<'a> {
-    pub(super) fn new(library: &'a Library, is_old: bool) -> Self {
-        Self { library, is_old, patterns: HashMap::new(), notes: Vec::new() }
+impl<'a> SchemaInliner<'a> {
+    pub(super) fn new(library: &'a DocumentSet, is_old: bool) -> Self {
+        Self { library, is_version_3_0: is_old, patterns: HashMap::new(), notes: Vec::new() }
     }
 
     /// What had to be left out since the last time that it was asked.
@@ -81,11 +81,16 @@ impl<'a> Schemas<'a> {
     }
 
     /// Schemas that together take at most so many bytes; nothing if they cannot.
-    pub(super) fn put_together(&mut self, nodes: &[Node<'a>], most: usize) -> Option<Vec<Value>> {
-        for (attempt, measure) in ATTEMPTS.into_iter().enumerate() {
+    pub(super) fn inline_all(&mut self, nodes: &[Node<'a>], most: usize) -> Option<Vec<Value>> {
+        for (attempt, measure) in BUDGETS.into_iter().enumerate() {
             self.notes.clear();
-            let mut work =
-                Work { schemas: self, measure, left: most, path: Vec::new(), is_cut: false };
+            let mut work = SchemaBuild {
+                schemas: self,
+                budget: measure,
+                left: most,
+                path: Vec::new(),
+                is_cut: false,
+            };
             let made: Result<Vec<Value>, TooLarge> =
                 nodes.iter().map(|node| work.schema(*node, 0)).collect();
             let is_cut = work.is_cut;
@@ -103,11 +108,11 @@ impl<'a> Schemas<'a> {
     }
 
     /// Whether an expression is one that is understood here.
-    fn can_match(&mut self, pattern: &str) -> bool {
+    fn is_valid_pattern(&mut self, pattern: &str) -> bool {
         if let Some(known) = self.patterns.get(pattern) {
             return *known;
         }
-        if self.patterns.len() >= MOST_PATTERNS {
+        if self.patterns.len() >= MAX_PATTERNS {
             return false;
         }
         // The schema refuses the text or takes it; either way it can be used.
@@ -119,7 +124,7 @@ impl<'a> Schemas<'a> {
     }
 }
 
-impl<'a> Work<'a, '_> {
+impl<'a> SchemaBuild<'a, '_> {
     fn spend(&mut self, bytes: usize) -> Result<(), TooLarge> {
         self.left = self.left.checked_sub(bytes).ok_or(TooLarge)?;
         Ok(())
@@ -130,10 +135,10 @@ impl<'a> Work<'a, '_> {
         let Some(members) = node.value.as_object() else {
             return Ok(node.value.as_bool().map_or_else(|| json!({}), Value::Bool));
         };
-        let Some(reference) = node.text("$ref") else { return self.plain(node, depth) };
+        let Some(reference) = node.text("$ref") else { return self.inline_keywords(node, depth) };
         let library = self.schemas.library;
-        let found = library.place(node.file, reference);
-        let found = found.and_then(|place| library.at(&place).map(|target| (place, target)));
+        let found = library.resolve_target(node.file, reference);
+        let found = found.and_then(|place| library.node_at(&place).map(|target| (place, target)));
         let (place, target) = match found {
             Ok(found) => found,
             Err(why) => {
@@ -142,9 +147,9 @@ impl<'a> Work<'a, '_> {
             }
         };
         let again = self.path.iter().filter(|it| **it == place).count();
-        if again >= self.measure.recursion || self.path.len() >= DEEPEST {
+        if again >= self.budget.recursion || self.path.len() >= MAX_DEPTH {
             self.is_cut = true;
-            return self.stub(target, &format!("recursive: {}", last(reference)));
+            return self.stub(target, &format!("recursive: {}", last_segment(reference)));
         }
         self.path.push(place);
         let schema = self.schema(target, depth);
@@ -152,9 +157,9 @@ impl<'a> Work<'a, '_> {
         let mut schema = schema?;
         // In 3.0 what stands beside a reference means nothing.
         if members.len() > 1
-            && !self.schemas.is_old
+            && !self.schemas.is_version_3_0
             && let (Value::Object(schema), Value::Object(beside)) =
-                (&mut schema, self.plain(node, depth)?)
+                (&mut schema, self.inline_keywords(node, depth)?)
         {
             schema.extend(beside);
         }
@@ -165,25 +170,25 @@ impl<'a> Work<'a, '_> {
     fn stub(&mut self, node: Node<'a>, description: &str) -> Result<Value, TooLarge> {
         let mut schema = Map::new();
         let resolved = self.schemas.library.resolve(node).unwrap_or(node);
-        if let Some(kind) = resolved.get("type").and_then(|kind| keywords::kinds(kind.value)) {
+        if let Some(kind) = resolved.get("type").and_then(|kind| keywords::read_types(kind.value)) {
             schema.insert("type".to_owned(), kind);
         }
-        if self.measure.description > 0 && !description.is_empty() {
+        if self.budget.description > 0 && !description.is_empty() {
             schema.insert("description".to_owned(), description.into());
         }
-        if self.schemas.is_old && resolved.is("nullable") {
+        if self.schemas.is_version_3_0 && resolved.is_true("nullable") {
             nullable(&mut schema);
         }
         self.spend(description.len() + 30)?;
         Ok(Value::Object(schema))
     }
 
-    fn plain(&mut self, node: Node<'a>, depth: usize) -> Result<Value, TooLarge> {
+    fn inline_keywords(&mut self, node: Node<'a>, depth: usize) -> Result<Value, TooLarge> {
         let nests = ["properties", "items", "allOf", "anyOf", "oneOf"];
         let goes_on = nests.iter().any(|key| node.get(key).is_some());
-        if (depth >= self.measure.depth && goes_on) || depth >= DEEPEST {
+        if (depth >= self.budget.depth && goes_on) || depth >= MAX_DEPTH {
             self.is_cut = true;
-            let about = sentence(node.text("description").unwrap_or(""), self.measure.description);
+            let about = clean_text(node.text("description").unwrap_or(""), self.budget.description);
             return self.stub(node, &about);
         }
         let mut schema = Map::new();
@@ -191,10 +196,10 @@ impl<'a> Work<'a, '_> {
             self.spend(key.len().min(20))?;
             self.keyword(key, value, node, depth, &mut schema)?;
         }
-        if self.schemas.is_old && node.is("nullable") {
+        if self.schemas.is_version_3_0 && node.is_true("nullable") {
             nullable(&mut schema);
         }
-        keep_required(&mut schema);
+        prune_required(&mut schema);
         Ok(Value::Object(schema))
     }
 
@@ -215,7 +220,7 @@ impl<'a> Work<'a, '_> {
             Keyword::Sample(value) => {
                 let value = if key == "example" { json!([value]) } else { value };
                 let length = value.to_string().len();
-                if length > LONGEST_SAMPLE {
+                if length > MAX_SAMPLE_BYTES {
                     return Ok(());
                 }
                 self.spend(length)?;
@@ -223,20 +228,20 @@ impl<'a> Work<'a, '_> {
                 schema.entry(key).or_insert(value);
                 return Ok(());
             }
-            Keyword::Text(text) => match sentence(text, self.measure.description) {
+            Keyword::Text(text) => match clean_text(text, self.budget.description) {
                 text if text.is_empty() => return Ok(()),
                 text => {
                     self.spend(text.len())?;
                     text.into()
                 }
             },
-            Keyword::Pattern(pattern) => match self.schemas.can_match(pattern) {
+            Keyword::Pattern(pattern) => match self.schemas.is_valid_pattern(pattern) {
                 true => {
                     self.spend(pattern.len())?;
                     pattern.into()
                 }
                 false => {
-                    let what = format!("the pattern `{}` is left out", sentence(pattern, 60));
+                    let what = format!("the pattern `{}` is left out", clean_text(pattern, 60));
                     self.schemas.notes.push(what);
                     return Ok(());
                 }
@@ -277,8 +282,9 @@ impl<'a> Work<'a, '_> {
 }
 
 /// Whether only answers have it.
-pub(super) fn is_read_only(library: &Library, member: Node<'_>) -> bool {
-    member.is("readOnly") || library.resolve(member).is_ok_and(|found| found.is("readOnly"))
+pub(super) fn is_read_only(library: &DocumentSet, member: Node<'_>) -> bool {
+    member.is_true("readOnly")
+        || library.resolve(member).is_ok_and(|found| found.is_true("readOnly"))
 }
 
 /// Lets a schema of version 3.0 take null.
@@ -302,7 +308,7 @@ fn nullable(schema: &mut Map<String, Value>) {
 }
 
 /// Takes out of `required` what is no member any more.
-fn keep_required(schema: &mut Map<String, Value>) {
+fn prune_required(schema: &mut Map<String, Value>) {
     let Some(Value::Object(members)) = schema.get("properties") else { return };
     let names: Vec<String> = members.keys().cloned().collect();
     if let Some(Value::Array(required)) = schema.get_mut("required") {
@@ -310,7 +316,7 @@ fn keep_required(schema: &mut Map<String, Value>) {
     }
 }
 
-fn last(reference: &str) -> &str {
+fn last_segment(reference: &str) -> &str {
     reference.rsplit('/').next().unwrap_or(reference)
 }
 

@@ -1,12 +1,12 @@
 //! What is shown at the door of each operation: the secrets of the configuration, for the security schemes of the
 //! document.
 
-use super::grant::Grant;
-use super::library::{Library, Node};
-use super::settings::Given;
-use super::{ApiError, Part};
+use super::client_credentials::ClientCredentials;
+use super::document_set::{DocumentSet, Node};
+use super::settings::SchemeSecret;
+use super::{ApiError, SettingsPart};
 use crate::recipe::http::Auth;
-use crate::recipe::secret::Held;
+use crate::recipe::secret::SecretSource;
 
 /// What is shown at the door.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,35 +14,38 @@ pub enum Credential {
     /// A header.
     Header(Auth),
     /// A token that has to be fetched.
-    Client(Grant),
+    Client(ClientCredentials),
     /// A parameter behind the address.
     Query {
         /// Its name.
         name: String,
         /// Its value.
-        value: Held,
+        value: SecretSource,
     },
     /// A cookie.
     Cookie {
         /// Its name.
         name: String,
         /// Its value.
-        value: Held,
+        value: SecretSource,
     },
 }
 
 /// The schemes that there are secrets for.
-pub(super) struct Doors {
-    known: Vec<(String, Credential)>,
+pub(super) struct SecuritySchemes {
+    credentials: Vec<(String, Credential)>,
 }
 
-impl Doors {
+impl SecuritySchemes {
     /// The secrets, as the schemes of the document want them.
-    pub(super) fn new(library: &Library, given: &[(String, Given)]) -> Result<Self, ApiError> {
+    pub(super) fn new(
+        library: &DocumentSet,
+        given: &[(String, SchemeSecret)],
+    ) -> Result<Self, ApiError> {
         let schemes = library.document().get("components").and_then(|it| it.get("securitySchemes"));
         let mut known = Vec::new();
         for (index, (name, given)) in given.iter().enumerate() {
-            let part = Part::Security(index);
+            let part = SettingsPart::Security(index);
             let scheme = schemes.and_then(|schemes| schemes.get(name));
             let Some(scheme) = scheme.and_then(|scheme| library.resolve(scheme).ok()) else {
                 let names = schemes.into_iter().flat_map(Node::members).map(|(name, _)| name);
@@ -54,16 +57,19 @@ impl Doors {
                 let what = format!("the document has no security scheme `{name}`");
                 return Err(ApiError::new(part, what).help(help));
             };
-            let credential = credential(name, scheme, given)
+            let credential = read_credential(name, scheme, given)
                 .map_err(|(what, help)| ApiError::new(part, what).help(help))?;
             known.push((name.clone(), credential));
         }
-        Ok(Self { known })
+        Ok(Self { credentials: known })
     }
 
     /// What an operation is shown: the first of the ways in for which there are all secrets. Where there is none, the
     /// schemes of the first way.
-    pub(super) fn of(&self, security: Option<Node<'_>>) -> Result<Vec<Credential>, Vec<String>> {
+    pub(super) fn credentials_for(
+        &self,
+        security: Option<Node<'_>>,
+    ) -> Result<Vec<Credential>, Vec<String>> {
         let mut first = None;
         for way in security.into_iter().flat_map(Node::items) {
             let names: Vec<&str> = way.members().map(|(name, _)| name).collect();
@@ -85,12 +91,12 @@ impl Doors {
     }
 
     fn get(&self, name: &str) -> Option<Credential> {
-        self.known.iter().find(|(known, _)| known == name).map(|(_, it)| it.clone())
+        self.credentials.iter().find(|(known, _)| known == name).map(|(_, it)| it.clone())
     }
 
     /// Whether a parameter is a key that the configuration holds, so that callers need not bring it.
     pub(super) fn has(&self, place: &str, name: &str) -> bool {
-        self.known.iter().any(|(_, credential)| match credential {
+        self.credentials.iter().any(|(_, credential)| match credential {
             Credential::Header(Auth::Header { name: own, .. }) => {
                 place == "header" && own.eq_ignore_ascii_case(name)
             }
@@ -101,15 +107,19 @@ impl Doors {
     }
 }
 
-type Wrong = (String, &'static str);
+type SchemeError = (String, &'static str);
 
-fn credential(name: &str, scheme: Node<'_>, given: &Given) -> Result<Credential, Wrong> {
+fn read_credential(
+    name: &str,
+    scheme: Node<'_>,
+    given: &SchemeSecret,
+) -> Result<Credential, SchemeError> {
     let key = scheme.text("name").unwrap_or_default().to_owned();
     let kind = scheme.text("type").unwrap_or_default();
     let way = scheme.text("scheme").unwrap_or_default().to_ascii_lowercase();
     let wrong = |what: &str, help| Err((format!("the security scheme `{name}` {what}"), help));
     match (kind, given) {
-        ("apiKey", Given::Value(value)) => match scheme.text("in") {
+        ("apiKey", SchemeSecret::Value(value)) => match scheme.text("in") {
             Some("header") => {
                 Ok(Credential::Header(Auth::Header { name: key, value: value.clone() }))
             }
@@ -118,19 +128,21 @@ fn credential(name: &str, scheme: Node<'_>, given: &Given) -> Result<Credential,
             _ => wrong("does not say where its key belongs", "use `auth` instead"),
         },
         ("apiKey", _) => wrong("is a key", "write `value` or `value_file`"),
-        ("http", Given::Basic { user, password }) if way == "basic" => {
+        ("http", SchemeSecret::Basic { user, password }) if way == "basic" => {
             let (user, password) = (user.clone(), password.clone());
             Ok(Credential::Header(Auth::Basic { user, password }))
         }
         ("http", _) if way == "basic" => {
             wrong("is a name and a password", "write `user`, and `password` or `password_file`")
         }
-        ("http" | "oauth2" | "openIdConnect", Given::Bearer(token))
+        ("http" | "oauth2" | "openIdConnect", SchemeSecret::Bearer(token))
             if kind != "http" || way == "bearer" =>
         {
             Ok(Credential::Header(Auth::Bearer(token.clone())))
         }
-        ("oauth2" | "openIdConnect", Given::Client(grant)) => Ok(Credential::Client(grant.clone())),
+        ("oauth2" | "openIdConnect", SchemeSecret::Client(grant)) => {
+            Ok(Credential::Client(grant.clone()))
+        }
         ("oauth2" | "openIdConnect", _) => {
             wrong("is a token", "write `bearer` or `bearer_file`, or `client_id` and the like")
         }
@@ -146,12 +158,12 @@ mod tests {
     use super::*;
     use crate::recipe::secret::Secret;
 
-    fn held() -> Held {
-        Held::Here(Secret("hunter2000".into()))
+    fn held() -> SecretSource {
+        SecretSource::Inline(Secret("hunter2000".into()))
     }
 
-    fn doors(given: Vec<(&str, Given)>) -> Result<Doors, ApiError> {
-        let library = Library::of(
+    fn doors(given: Vec<(&str, SchemeSecret)>) -> Result<SecuritySchemes, ApiError> {
+        let library = DocumentSet::from_value(
             "x.json",
             json!({ "components": { "securitySchemes": {
                 "key": { "type": "apiKey", "in": "header", "name": "X-Key" },
@@ -165,22 +177,22 @@ mod tests {
             } } }),
         );
         let given: Vec<_> = given.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
-        Doors::new(&library, &given)
+        SecuritySchemes::new(&library, &given)
     }
 
-    fn of(doors: &Doors, security: Value) -> Result<Vec<Credential>, Vec<String>> {
-        doors.of(Some(Node { value: &security, file: 0 }))
+    fn of(doors: &SecuritySchemes, security: Value) -> Result<Vec<Credential>, Vec<String>> {
+        doors.credentials_for(Some(Node { value: &security, file: 0 }))
     }
 
     #[test]
     fn the_first_way_in_is_taken_that_there_are_secrets_for() {
-        let basic = Given::Basic { user: "ann".into(), password: held() };
+        let basic = SchemeSecret::Basic { user: "ann".into(), password: held() };
         let doors = doors(vec![
-            ("key", Given::Value(held())),
-            ("cookie", Given::Value(held())),
+            ("key", SchemeSecret::Value(held())),
+            ("cookie", SchemeSecret::Value(held())),
             ("basic", basic),
-            ("oauth", Given::Bearer(held())),
-            ("same", Given::Value(held())),
+            ("oauth", SchemeSecret::Bearer(held())),
+            ("same", SchemeSecret::Value(held())),
         ])
         .unwrap();
         let both =
@@ -198,23 +210,23 @@ mod tests {
     #[test]
     fn a_secret_of_the_wrong_kind_is_refused() {
         let rows = [
-            ("no", Given::Value(held()), "the document has no security scheme `no`"),
-            ("key", Given::Bearer(held()), "the security scheme `key` is a key"),
+            ("no", SchemeSecret::Value(held()), "the document has no security scheme `no`"),
+            ("key", SchemeSecret::Bearer(held()), "the security scheme `key` is a key"),
             (
                 "basic",
-                Given::Bearer(held()),
+                SchemeSecret::Bearer(held()),
                 "the security scheme `basic` is a name and a password",
             ),
-            ("token", Given::Value(held()), "the security scheme `token` is a token"),
-            ("oauth", Given::Value(held()), "the security scheme `oauth` is a token"),
+            ("token", SchemeSecret::Value(held()), "the security scheme `token` is a token"),
+            ("oauth", SchemeSecret::Value(held()), "the security scheme `oauth` is a token"),
             (
                 "tls",
-                Given::Value(held()),
+                SchemeSecret::Value(held()),
                 "the security scheme `tls` is of a kind that is not known here",
             ),
         ];
         for (name, given, what) in rows {
-            assert_eq!(doors(vec![(name, given)]).err().unwrap().what, what);
+            assert_eq!(doors(vec![(name, given)]).err().unwrap().message, what);
         }
     }
 }

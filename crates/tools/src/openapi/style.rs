@@ -3,7 +3,7 @@
 use creole::ToolError;
 use serde_json::{Map, Value};
 
-use crate::recipe::argument::{refused, text};
+use crate::recipe::argument::{invalid_argument, text};
 use crate::recipe::http::encode;
 
 /// How a value is written.
@@ -29,7 +29,7 @@ pub enum Style {
 
 /// A place in a request for the value of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct ParameterSlot {
     /// The argument.
     pub argument: String,
     /// The name that the service knows it by.
@@ -47,12 +47,12 @@ pub struct Slot {
 /// How single values are encoded.
 type Encode<'a> = &'a dyn Fn(&str, &mut String) -> Result<(), ToolError>;
 
-impl Slot {
+impl ParameterSlot {
     /// Writes it as a part of the path.
-    pub(super) fn in_path(&self, value: &Value, path: &mut String) -> Result<(), ToolError> {
+    pub(super) fn write_path(&self, value: &Value, path: &mut String) -> Result<(), ToolError> {
         let encode = |text: &str, to: &mut String| {
             encode::check_segment(&self.argument, text)?;
-            encode::percent(text, to);
+            encode::percent_encode(text, to);
             Ok(())
         };
         let start = path.len();
@@ -60,14 +60,14 @@ impl Slot {
             Style::Json => encode(&value.to_string(), path)?,
             Style::Label => {
                 path.push('.');
-                self.joined(value, if self.explode { "." } else { "," }, &encode, path)?;
+                self.write_joined(value, if self.explode { "." } else { "," }, &encode, path)?;
             }
             Style::Matrix => self.matrix(value, &encode, path)?,
-            _ => self.joined(value, ",", &encode, path)?,
+            _ => self.write_joined(value, ",", &encode, path)?,
         }
         match path.len() > start {
             true => Ok(()),
-            false => Err(refused(&self.argument, "must not be empty")),
+            false => Err(invalid_argument(&self.argument, "must not be empty")),
         }
     }
 
@@ -79,7 +79,7 @@ impl Slot {
     ) -> Result<(), ToolError> {
         let name = |path: &mut String| {
             path.push(';');
-            encode::percent(&self.name, path);
+            encode::percent_encode(&self.name, path);
             path.push('=');
         };
         match value {
@@ -93,13 +93,13 @@ impl Slot {
             }
             value => {
                 name(path);
-                self.joined(value, ",", encode, path)
+                self.write_joined(value, ",", encode, path)
             }
         }
     }
 
     /// Writes it as a header.
-    pub(super) fn in_header(&self, value: &Value) -> Result<String, ToolError> {
+    pub(super) fn format_header(&self, value: &Value) -> Result<String, ToolError> {
         let mut header = String::new();
         if self.style == Style::Json {
             return Ok(value.to_string());
@@ -108,12 +108,12 @@ impl Slot {
             to.push_str(text);
             Ok(())
         };
-        self.joined(value, ",", &plain, &mut header)?;
+        self.write_joined(value, ",", &plain, &mut header)?;
         Ok(header)
     }
 
     /// Items or members with a sign between them.
-    fn joined(
+    fn write_joined(
         &self,
         value: &Value,
         between: &str,
@@ -150,79 +150,85 @@ impl Slot {
     }
 
     /// Writes it as parameters behind the `?`, in a form or in a cookie.
-    pub(super) fn in_query(&self, value: &Value, query: &mut String) -> Result<(), ToolError> {
+    pub(super) fn write_query(&self, value: &Value, query: &mut String) -> Result<(), ToolError> {
         let between = match self.style {
             Style::SpaceDelimited => "%20",
             Style::PipeDelimited => "%7C",
             _ => ",",
         };
         match (self.style, value) {
-            (Style::Json, value) => self.one(&value.to_string(), query),
-            (Style::DeepObject, value) => deep(&self.name, value, query),
+            (Style::Json, value) => self.write_pair(&value.to_string(), query),
+            (Style::DeepObject, value) => write_deep_object(&self.name, value, query),
             (_, Value::Array(items)) if self.explode => {
-                items.iter().for_each(|item| self.one(&text(item), query));
+                items.iter().for_each(|item| self.write_pair(&text(item), query));
             }
-            (_, Value::Object(members)) if self.explode => return self.exploded(members, query),
+            (_, Value::Object(members)) if self.explode => {
+                return self.write_exploded(members, query);
+            }
             (_, Value::Array(items)) if items.is_empty() => {}
             (_, value @ (Value::Array(_) | Value::Object(_))) => {
-                begin(&self.name, query);
+                begin_pair(&self.name, query);
                 let encode = |text: &str, to: &mut String| {
-                    encode::percent(text, to);
+                    encode::percent_encode(text, to);
                     Ok(())
                 };
-                self.joined(value, between, &encode, query)?;
+                self.write_joined(value, between, &encode, query)?;
             }
-            (_, value) => self.one(&text(value), query),
+            (_, value) => self.write_pair(&text(value), query),
         }
         Ok(())
     }
 
-    fn one(&self, value: &str, query: &mut String) {
-        begin(&self.name, query);
+    fn write_pair(&self, value: &str, query: &mut String) {
+        begin_pair(&self.name, query);
         match self.reserved {
-            true => encode::percent_but(value, ":/?@!$'()*,;", query),
-            false => encode::percent(value, query),
+            true => encode::percent_encode_except(value, ":/?@!$'()*,;", query),
+            false => encode::percent_encode(value, query),
         }
     }
 
     /// Each member as a parameter: only those that the document names, or callers could send any.
-    fn exploded(&self, members: &Map<String, Value>, query: &mut String) -> Result<(), ToolError> {
+    fn write_exploded(
+        &self,
+        members: &Map<String, Value>,
+        query: &mut String,
+    ) -> Result<(), ToolError> {
         for (key, value) in members {
             if !self.members.contains(key) {
                 let why = format!("has no member `{key}`");
-                return Err(refused(&self.argument, &why));
+                return Err(invalid_argument(&self.argument, &why));
             }
-            encode::parameter(key, &text(value), query);
+            encode::push_parameter(key, &text(value), query);
         }
         Ok(())
     }
 }
 
-fn begin(name: &str, query: &mut String) {
+fn begin_pair(name: &str, query: &mut String) {
     if !query.is_empty() {
         query.push('&');
     }
-    encode::percent(name, query);
+    encode::percent_encode(name, query);
     query.push('=');
 }
 
 /// `name[a][b]=c`. Lists of plain values are `name[]=a`, which most services read, and others are numbered.
-fn deep(name: &str, value: &Value, query: &mut String) {
+fn write_deep_object(name: &str, value: &Value, query: &mut String) {
     match value {
         Value::Object(members) => {
             for (key, value) in members {
-                deep(&format!("{name}[{key}]"), value, query);
+                write_deep_object(&format!("{name}[{key}]"), value, query);
             }
         }
         Value::Array(items) => {
             let is_plain = !items.iter().any(|item| item.is_object() || item.is_array());
             for (position, item) in items.iter().enumerate() {
                 let place = if is_plain { String::new() } else { position.to_string() };
-                deep(&format!("{name}[{place}]"), item, query);
+                write_deep_object(&format!("{name}[{place}]"), item, query);
             }
         }
         Value::Null => {}
-        value => encode::parameter(name, &text(value), query),
+        value => encode::push_parameter(name, &text(value), query),
     }
 }
 
@@ -232,21 +238,21 @@ mod tests {
 
     use super::*;
 
-    fn slot(style: Style, explode: bool) -> Slot {
+    fn slot(style: Style, explode: bool) -> ParameterSlot {
         let members = vec!["R".to_owned(), "G".to_owned()];
         let (argument, name) = ("color".to_owned(), "color".to_owned());
-        Slot { argument, name, style, explode, reserved: false, members }
+        ParameterSlot { argument, name, style, explode, reserved: false, members }
     }
 
     fn path(style: Style, explode: bool, value: Value) -> String {
         let mut path = String::new();
-        slot(style, explode).in_path(&value, &mut path).unwrap();
+        slot(style, explode).write_path(&value, &mut path).unwrap();
         path
     }
 
     fn query(style: Style, explode: bool, value: Value) -> String {
         let mut query = String::new();
-        slot(style, explode).in_query(&value, &mut query).unwrap();
+        slot(style, explode).write_query(&value, &mut query).unwrap();
         query
     }
 
@@ -307,17 +313,17 @@ mod tests {
         assert_eq!(query(Style::Form, false, hostile), expected);
         let mut query = String::new();
         let other = json!({ "admin": 1 });
-        assert!(slot(Style::Form, true).in_query(&other, &mut query).is_err());
+        assert!(slot(Style::Form, true).write_query(&other, &mut query).is_err());
         let hostile = json!({ "x]=1&admin": "1" });
-        slot(Style::DeepObject, true).in_query(&hostile, &mut query).unwrap();
+        slot(Style::DeepObject, true).write_query(&hostile, &mut query).unwrap();
         assert_eq!(query.matches('&').count() + query.matches('=').count(), 1, "{query}");
         query.clear();
-        let reserved = Slot { reserved: true, ..slot(Style::Form, true) };
-        reserved.in_query(&json!("a/b:c&d=e#f%20 +"), &mut query).unwrap();
+        let reserved = ParameterSlot { reserved: true, ..slot(Style::Form, true) };
+        reserved.write_query(&json!("a/b:c&d=e#f%20 +"), &mut query).unwrap();
         assert_eq!(query, "color=a/b:c%26d%3De%23f%2520%20%2B");
         for value in [json!("a/b"), json!(""), json!(["", "x"]), json!({ "a/b": 1 }), json!([])] {
             let mut path = String::new();
-            assert!(slot(Style::Simple, false).in_path(&value, &mut path).is_err(), "{value}");
+            assert!(slot(Style::Simple, false).write_path(&value, &mut path).is_err(), "{value}");
         }
     }
 }

@@ -4,11 +4,11 @@ use std::fs;
 
 use serde_json::{Map, Value, json};
 
-use super::request::Common;
+use super::request::ServiceContext;
 use super::*;
-use crate::recipe::http::{Auth, Verb};
-use crate::recipe::secret::{Held, Secret};
-use crate::recipe::tool::Hints;
+use crate::recipe::http::{Auth, RequestMethod};
+use crate::recipe::secret::{Secret, SecretSource};
+use crate::recipe::tool::ToolHints;
 
 const PETS: &str = include_str!("tests/pets.yaml");
 
@@ -17,14 +17,20 @@ fn changed(text: &str, change: impl FnOnce(&mut ApiSettings)) -> Result<Api, Api
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("api.yaml");
     fs::write(&path, text).unwrap();
-    let mut settings = ApiSettings::new("pets", Document::File(path));
+    let mut settings = ApiSettings::new("pets", DocumentSource::File(path));
     settings.base = Some("https://api.example.org/v1/".to_owned());
     change(&mut settings);
     read(&settings)
 }
 
 fn all_methods(settings: &mut ApiSettings) {
-    settings.methods = vec![Verb::Get, Verb::Post, Verb::Put, Verb::Patch, Verb::Delete];
+    settings.methods = vec![
+        RequestMethod::Get,
+        RequestMethod::Post,
+        RequestMethod::Put,
+        RequestMethod::Patch,
+        RequestMethod::Delete,
+    ];
 }
 
 /// Everywhere the same token.
@@ -50,8 +56,9 @@ fn build(
     name: &str,
     values: &Map<String, Value>,
 ) -> Result<(creole::client::http::fetch::Sent, Vec<Secret>), String> {
-    let terms = &api.terms;
-    let common = Common { base: &terms.base, headers: &terms.headers, auth: terms.auth.as_ref() };
+    let terms = &api.options;
+    let common =
+        ServiceContext { base: &terms.base, headers: &terms.headers, auth: terms.auth.as_ref() };
     tool(api, name).operation.build(&common, values, &[]).map_err(|error| format!("{error:?}"))
 }
 
@@ -59,8 +66,8 @@ fn schema(api: &Api, name: &str) -> Value {
     tool(api, name).schema.decode().unwrap()
 }
 
-fn held(text: &str) -> Held {
-    Held::Here(Secret(text.to_owned()))
+fn held(text: &str) -> SecretSource {
+    SecretSource::Inline(Secret(text.to_owned()))
 }
 
 #[test]
@@ -79,7 +86,7 @@ fn only_what_reads_becomes_a_tool_and_the_report_says_why() {
         assert!(lines.contains(&expected.to_owned()), "{expected}\n{lines:#?}");
     }
     assert_eq!(api.report.to_string(), "4 tools of 17 operations, asks api.example.org");
-    assert_eq!(api.report.reasons()[0].1, 7);
+    assert_eq!(api.report.excluded_reasons()[0].1, 7);
 }
 
 #[test]
@@ -94,17 +101,17 @@ fn operations_are_chosen_by_name() {
     assert_eq!(names, ["p_list_pets", "p_create_pet", "p_get_pet"]);
     let wrong = changed(PETS, |settings| settings.exclude = vec![Selector::new("deletPet")]);
     let wrong = wrong.unwrap_err();
-    assert_eq!(wrong.part, Part::Exclude(0));
-    assert_eq!(wrong.what, "`deletPet` chooses no operation of the document");
+    assert_eq!(wrong.part, SettingsPart::Exclude(0));
+    assert_eq!(wrong.message, "`deletPet` chooses no operation of the document");
 }
 
 #[test]
 fn overrides_have_the_last_word() {
-    let own = Override {
+    let own = OperationOverride {
         name: Some("find".into()),
         title: Some("Find pets".into()),
         about: Some("Finds pets".into()),
-        hints: Hints { idempotent: Some(true), ..Hints::default() },
+        hints: ToolHints { idempotent: Some(true), ..ToolHints::default() },
     };
     let api =
         changed(PETS, |settings| settings.overrides = vec![("GET /pets".into(), own.clone())]);
@@ -114,12 +121,12 @@ fn overrides_have_the_last_word() {
     assert_eq!((find.hints.read_only, find.hints.idempotent), (Some(true), Some(true)));
     let twice = vec![("GET /pets".to_owned(), own.clone()), ("getPet".to_owned(), own.clone())];
     let error = changed(PETS, |settings| settings.overrides = twice).unwrap_err();
-    assert_eq!(error.what, "two operations are called `find`");
+    assert_eq!(error.message, "two operations are called `find`");
     let none = vec![("getPets".to_owned(), own)];
     let error = changed(PETS, |settings| settings.overrides = none).unwrap_err();
     assert_eq!(
-        (error.part, error.what.as_str()),
-        (Part::Override(0), "the document has no operation `getPets`")
+        (error.part, error.message.as_str()),
+        (SettingsPart::Override(0), "the document has no operation `getPets`")
     );
 }
 
@@ -318,8 +325,8 @@ fn annotations_follow_the_method() {
 fn secrets_go_where_the_schemes_say_and_are_not_asked_of_callers() {
     let security = |settings: &mut ApiSettings| {
         settings.security = vec![
-            ("token".to_owned(), Given::Bearer(held("hunter2000"))),
-            ("key".to_owned(), Given::Value(held("hunter 2001"))),
+            ("token".to_owned(), SchemeSecret::Bearer(held("hunter2000"))),
+            ("key".to_owned(), SchemeSecret::Value(held("hunter 2001"))),
         ];
         settings.headers = vec![("X-Version".to_owned(), Secret("7".to_owned()))];
     };
@@ -354,8 +361,8 @@ fn other_kinds_of_documents_are_refused() {
     ];
     for (text, expected) in rows {
         let error = changed(text, |_| {}).unwrap_err();
-        assert!(error.what.starts_with(expected), "{}", error.what);
-        assert_eq!(error.part, Part::Document);
+        assert!(error.message.starts_with(expected), "{}", error.message);
+        assert_eq!(error.part, SettingsPart::Document);
     }
     assert!(changed("openapi: 3.1\npaths: {}", |_| {}).unwrap().tools.is_empty());
     assert!(changed("openapi: 3.0.4\n", |_| {}).unwrap().tools.is_empty());

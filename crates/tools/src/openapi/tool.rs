@@ -10,13 +10,13 @@ use creole::{BoxFuture, Context, Tool, ToolError, ToolResult};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value};
 
-use super::grant::{Grant, Tokens};
-use super::request::{Common, Operation};
+use super::client_credentials::{ClientCredentials, TokenCache};
+use super::request::{ApiOperation, ServiceContext};
 use super::security::Credential;
-use crate::recipe::argument::Values;
-use crate::recipe::http::{Answer, Auth, answer, send};
+use crate::recipe::argument::ArgumentValues;
+use crate::recipe::http::{Auth, ResponseOptions, response, send};
 use crate::recipe::secret::Secret;
-use crate::recipe::tool::Hints;
+use crate::recipe::tool::ToolHints;
 
 /// One tool of a service.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,14 +30,14 @@ pub struct ApiTool {
     /// The schema of its arguments.
     pub schema: Raw,
     /// What it does to the world.
-    pub hints: Hints,
+    pub hints: ToolHints,
     /// How the service is asked.
-    pub operation: Operation,
+    pub operation: ApiOperation,
 }
 
 /// How a service is asked, whatever the operation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Terms {
+pub struct ServiceOptions {
     /// Where the service is.
     pub base: String,
     /// Headers of every request.
@@ -51,20 +51,24 @@ pub struct Terms {
     /// How long a call may take.
     pub timeout: Duration,
     /// How many bytes a result may have.
-    pub longest: usize,
+    pub max_result_bytes: usize,
 }
 
 /// A service that is ready to be asked.
-pub(super) struct Service {
-    pub(super) terms: Terms,
+pub(super) struct ApiService {
+    pub(super) options: ServiceOptions,
     pub(super) fetcher: Fetcher,
     pub(super) reach: Reach,
-    pub(super) tokens: Tokens,
+    pub(super) tokens: TokenCache,
 }
 
 impl ApiTool {
     /// The tool itself: the one at this place of the list.
-    pub(super) fn make(tools: &Arc<[Self]>, index: usize, service: &Arc<Service>) -> Option<Tool> {
+    pub(super) fn make(
+        tools: &Arc<[Self]>,
+        index: usize,
+        service: &Arc<ApiService>,
+    ) -> Option<Tool> {
         let (all, service) = (Arc::clone(tools), Arc::clone(service));
         let run = move |arguments: Value, _: Context| -> BoxFuture<'static, _> {
             let (all, service) = (Arc::clone(&all), Arc::clone(&service));
@@ -80,54 +84,68 @@ impl ApiTool {
         if let Some(title) = &it.title {
             tool = tool.title(title);
         }
-        Some(tool.hints(|hints| it.hints.tell(hints)))
+        Some(tool.hints(|hints| it.hints.apply_to(hints)))
     }
 }
 
-impl Service {
-    async fn call(&self, operation: &Operation, arguments: Value) -> Result<ToolResult, ToolError> {
-        let terms = &self.terms;
-        let work = self.asked(operation, arguments);
+impl ApiService {
+    async fn call(
+        &self,
+        operation: &ApiOperation,
+        arguments: Value,
+    ) -> Result<ToolResult, ToolError> {
+        let terms = &self.options;
+        let work = self.send(operation, arguments);
         let answer = tokio::time::timeout(terms.timeout, work).await.unwrap_or_else(|_| {
             let seconds = terms.timeout.as_secs();
             Err(ToolError::failed(format!("it took longer than {seconds} s and was ended")))
         })?;
-        let values = Values::new(&[], Value::Null);
-        answer::shape(&Answer::default(), &answer, &values, terms.longest, None)
+        let values = ArgumentValues::new(&[], Value::Null);
+        response::to_tool_result(
+            &ResponseOptions::default(),
+            &answer,
+            &values,
+            terms.max_result_bytes,
+            None,
+        )
     }
 
-    async fn asked(
+    async fn send(
         &self,
-        operation: &Operation,
+        operation: &ApiOperation,
         arguments: Value,
     ) -> Result<Response<Bytes>, ToolError> {
-        let terms = &self.terms;
+        let terms = &self.options;
         let values = match arguments {
             Value::Object(values) => values,
             _ => Map::new(),
         };
         let mut tokens = Vec::new();
-        for grant in operation.grants() {
+        for grant in operation.client_credentials() {
             tokens.push(self.tokens.get(grant, self.reach).await?);
         }
-        let common =
-            Common { base: &terms.base, headers: &terms.headers, auth: terms.auth.as_ref() };
+        let common = ServiceContext {
+            base: &terms.base,
+            headers: &terms.headers,
+            auth: terms.auth.as_ref(),
+        };
         let (sent, secrets) = operation.build(&common, &values, &tokens)?;
         let retries = if operation.verb.is_idempotent() { terms.retries } else { 0 };
-        let answer = send::answered(&self.fetcher, &sent, retries, terms.longest).await?;
+        let answer =
+            send::fetch_any_status(&self.fetcher, &sent, retries, terms.max_result_bytes).await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
             // A token may have been taken back before its time.
-            for grant in operation.grants() {
+            for grant in operation.client_credentials() {
                 self.tokens.forget(grant).await;
             }
         }
-        send::welcomed(answer, &secrets)
+        send::check_success(answer, &secrets)
     }
 }
 
-impl Operation {
+impl ApiOperation {
     /// What tokens have to be fetched for.
-    fn grants(&self) -> impl Iterator<Item = &Grant> {
+    fn client_credentials(&self) -> impl Iterator<Item = &ClientCredentials> {
         self.credentials.iter().filter_map(|credential| match credential {
             Credential::Client(grant) => Some(grant),
             _ => None,

@@ -8,8 +8,8 @@ use creole::ToolError;
 use creole::proto::wire::hex;
 use serde_json::Value;
 
-use super::request::{Values, given};
-use crate::recipe::argument::{refused, text};
+use super::request::{ArgumentMap, argument_value};
+use crate::recipe::argument::{invalid_argument, text};
 
 /// Reads Base64 with and without the signs at its end.
 const BASE64: GeneralPurpose = {
@@ -19,7 +19,7 @@ const BASE64: GeneralPurpose = {
 
 /// A field of a form in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct MultipartField {
     /// The argument that it is.
     pub argument: String,
     /// What it is called in the form.
@@ -29,22 +29,25 @@ pub struct Field {
 }
 
 /// The bytes that an argument has in Base64. How many there can be, the longest message decides.
-pub(super) fn bytes_of(argument: &str, value: &Value) -> Result<Vec<u8>, ToolError> {
+pub(super) fn decode_base64(argument: &str, value: &Value) -> Result<Vec<u8>, ToolError> {
     let written = value.as_str().map(|text| BASE64.decode(text.trim_ascii()));
     match written {
         Some(Ok(bytes)) => Ok(bytes),
-        _ => Err(refused(argument, "is not Base64, as bytes have to be given")),
+        _ => Err(invalid_argument(argument, "is not Base64, as bytes have to be given")),
     }
 }
 
 /// A form in parts, with a line between them that nobody can guess.
-pub(super) fn multipart(fields: &[Field], values: &Values) -> Result<(String, Bytes), ToolError> {
+pub(super) fn multipart(
+    fields: &[MultipartField],
+    values: &ArgumentMap,
+) -> Result<(String, Bytes), ToolError> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|_| ToolError::failed("there is no randomness"))?;
     let boundary = String::from("creole-") + &hex(&random);
     let mut body = Vec::new();
     for field in fields {
-        let Some(value) = given(values, &field.argument) else { continue };
+        let Some(value) = argument_value(values, &field.argument) else { continue };
         let items = match value {
             Value::Array(items) => items.iter().collect(),
             value => vec![value],
@@ -57,7 +60,7 @@ pub(super) fn multipart(fields: &[Field], values: &Values) -> Result<(String, By
     Ok((format!("multipart/form-data; boundary={boundary}"), Bytes::from(body)))
 }
 
-impl Field {
+impl MultipartField {
     fn write(&self, boundary: &str, item: &Value, body: &mut Vec<u8>) -> Result<(), ToolError> {
         let name = self.name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
         let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"");
@@ -67,7 +70,7 @@ impl Field {
             Some(media) => {
                 let head = format!("; filename=\"{name}\"\r\nContent-Type: {media}\r\n\r\n");
                 body.extend_from_slice(head.as_bytes());
-                body.extend(bytes_of(&self.argument, item)?);
+                body.extend(decode_base64(&self.argument, item)?);
             }
             None => {
                 body.extend_from_slice(b"\r\n\r\n");

@@ -9,23 +9,23 @@ use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
 use serde_json::{Map, Number, Value};
 
 /// How many values a text may hold, with its aliases followed.
-const MOST_VALUES: usize = 2_000_000;
+const MAX_VALUES: usize = 2_000_000;
 /// How deep values may be inside of one another; JSON is read no deeper either.
-const DEEPEST: usize = 127;
+const MAX_DEPTH: usize = 127;
 
 /// Reads a text.
 ///
 /// # Errors
 /// What is wrong with it, and in which line.
 pub(super) fn read(text: &str) -> Result<Value, String> {
-    let mut builder = Builder::default();
+    let mut builder = YamlBuilder::default();
     for next in Parser::new_from_str(text) {
         let (event, span) = next.map_err(|error| {
             let place = error.marker();
             format!("line {}, column {}: {}", place.line(), place.col() + 1, error.info())
         })?;
         let line = |what: String| format!("line {}: {what}", span_line(&span));
-        builder.take(event).map_err(line)?;
+        builder.handle_event(event).map_err(line)?;
     }
     builder.done.ok_or_else(|| "it is empty".to_owned())
 }
@@ -35,28 +35,28 @@ fn span_line(span: &Span) -> usize {
 }
 
 /// A value that is being put together.
-enum Open {
+enum OpenNode {
     List(Vec<Value>),
     /// Members, the key that waits for its value, and what `<<` brings in.
-    Members(Map<String, Value>, Option<Key>, Vec<Value>),
+    Members(Map<String, Value>, Option<MappingKey>, Vec<Value>),
 }
 
-enum Key {
+enum MappingKey {
     Name(String),
     Merge,
 }
 
 #[derive(Default)]
-struct Builder {
+struct YamlBuilder {
     /// What is open, each with the number of its anchor and of the values that it began with.
-    open: Vec<(Open, usize, usize)>,
+    open: Vec<(OpenNode, usize, usize)>,
     anchors: HashMap<usize, (Value, usize)>,
     values: usize,
     done: Option<Value>,
 }
 
-impl Builder {
-    fn take(&mut self, event: Event<'_>) -> Result<(), String> {
+impl YamlBuilder {
+    fn handle_event(&mut self, event: Event<'_>) -> Result<(), String> {
         match event {
             Event::DocumentStart(..) if self.done.is_some() => {
                 Err("a second document begins here".to_owned())
@@ -65,18 +65,20 @@ impl Builder {
                 self.count(1)?;
                 match self.awaits_key() {
                     // `<<` in quotes is a name as any other.
-                    true if text == "<<" && style == ScalarStyle::Plain => self.key(Key::Merge),
-                    true => self.key(Key::Name(text.into_owned())),
+                    true if text == "<<" && style == ScalarStyle::Plain => {
+                        self.key(MappingKey::Merge)
+                    }
+                    true => self.key(MappingKey::Name(text.into_owned())),
                     false => {
                         let value = scalar(&text, style, tag.as_deref());
-                        self.keep(anchor, &value, 1);
-                        self.put(value)
+                        self.store_anchor(anchor, &value, 1);
+                        self.push_value(value)
                     }
                 }
             }
-            Event::SequenceStart(_, anchor, _) => self.begin(Open::List(Vec::new()), anchor),
+            Event::SequenceStart(_, anchor, _) => self.begin(OpenNode::List(Vec::new()), anchor),
             Event::MappingStart(_, anchor, _) => {
-                self.begin(Open::Members(Map::new(), None, Vec::new()), anchor)
+                self.begin(OpenNode::Members(Map::new(), None, Vec::new()), anchor)
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => {
@@ -85,9 +87,9 @@ impl Builder {
                 };
                 self.count(values)?;
                 match (self.awaits_key(), value) {
-                    (true, Value::String(name)) => self.key(Key::Name(name)),
+                    (true, Value::String(name)) => self.key(MappingKey::Name(name)),
                     (true, _) => Err("a key is no text".to_owned()),
-                    (false, value) => self.put(value),
+                    (false, value) => self.push_value(value),
                 }
             }
             _ => Ok(()),
@@ -96,22 +98,22 @@ impl Builder {
 
     fn count(&mut self, values: usize) -> Result<(), String> {
         self.values = self.values.saturating_add(values);
-        match self.values <= MOST_VALUES {
+        match self.values <= MAX_VALUES {
             true => Ok(()),
-            false => Err(format!("there are more than {MOST_VALUES} values, aliases counted")),
+            false => Err(format!("there are more than {MAX_VALUES} values, aliases counted")),
         }
     }
 
     fn awaits_key(&self) -> bool {
-        matches!(self.open.last(), Some((Open::Members(_, None, _), ..)))
+        matches!(self.open.last(), Some((OpenNode::Members(_, None, _), ..)))
     }
 
-    fn key(&mut self, key: Key) -> Result<(), String> {
-        let Some((Open::Members(members, waiting, _), ..)) = self.open.last_mut() else {
+    fn key(&mut self, key: MappingKey) -> Result<(), String> {
+        let Some((OpenNode::Members(members, waiting, _), ..)) = self.open.last_mut() else {
             return Ok(());
         };
         match &key {
-            Key::Name(name) if members.contains_key(name) => {
+            MappingKey::Name(name) if members.contains_key(name) => {
                 Err(format!("the key `{name}` stands there twice"))
             }
             _ => {
@@ -121,12 +123,12 @@ impl Builder {
         }
     }
 
-    fn begin(&mut self, value: Open, anchor: usize) -> Result<(), String> {
+    fn begin(&mut self, value: OpenNode, anchor: usize) -> Result<(), String> {
         if self.awaits_key() {
             return Err("a key is no text".to_owned());
         }
-        if self.open.len() >= DEEPEST {
-            return Err(format!("it is deeper than {DEEPEST} levels"));
+        if self.open.len() >= MAX_DEPTH {
+            return Err(format!("it is deeper than {MAX_DEPTH} levels"));
         }
         self.count(1)?;
         self.open.push((value, anchor, self.values));
@@ -136,33 +138,33 @@ impl Builder {
     fn end(&mut self) -> Result<(), String> {
         let Some((open, anchor, before)) = self.open.pop() else { return Ok(()) };
         let value = match open {
-            Open::List(items) => Value::Array(items),
-            Open::Members(mut members, _, merged) => {
+            OpenNode::List(items) => Value::Array(items),
+            OpenNode::Members(mut members, _, merged) => {
                 for other in merged {
                     merge(&mut members, other)?;
                 }
                 Value::Object(members)
             }
         };
-        self.keep(anchor, &value, self.values - before + 1);
-        self.put(value)
+        self.store_anchor(anchor, &value, self.values - before + 1);
+        self.push_value(value)
     }
 
-    fn keep(&mut self, anchor: usize, value: &Value, values: usize) {
+    fn store_anchor(&mut self, anchor: usize, value: &Value, values: usize) {
         if anchor != 0 {
             self.anchors.insert(anchor, (value.clone(), values));
         }
     }
 
-    fn put(&mut self, value: Value) -> Result<(), String> {
+    fn push_value(&mut self, value: Value) -> Result<(), String> {
         match self.open.last_mut() {
             None => self.done = Some(value),
-            Some((Open::List(items), ..)) => items.push(value),
-            Some((Open::Members(members, waiting, merged), ..)) => match waiting.take() {
-                Some(Key::Name(name)) => {
+            Some((OpenNode::List(items), ..)) => items.push(value),
+            Some((OpenNode::Members(members, waiting, merged), ..)) => match waiting.take() {
+                Some(MappingKey::Name(name)) => {
                     members.insert(name, value);
                 }
-                Some(Key::Merge) => merged.push(value),
+                Some(MappingKey::Merge) => merged.push(value),
                 None => return Err("a key is no text".to_owned()),
             },
         }

@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 /// One argument.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Argument {
+pub struct RecipeArgument {
     /// Its name.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: ArgumentType,
     /// Its schema.
     pub schema: Value,
     /// Whether a call must have it.
@@ -27,7 +27,7 @@ pub struct Argument {
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ArgumentType {
     /// A text.
     String,
     /// A whole number.
@@ -42,15 +42,15 @@ pub enum Kind {
     Object,
 }
 
-impl Argument {
+impl RecipeArgument {
     /// Whether there is a value in every call.
-    pub fn is_certain(&self) -> bool {
+    pub fn always_has_value(&self) -> bool {
         self.required || self.default.is_some()
     }
 }
 
 /// The schema of all arguments together; nothing else is taken.
-pub(crate) fn schema(arguments: &[Argument]) -> Raw {
+pub(crate) fn arguments_schema(arguments: &[RecipeArgument]) -> Raw {
     let required = arguments.iter().filter(|it| it.required).map(|it| it.name.as_str());
     Raw::from_value(&Schema {
         kind: "object",
@@ -72,7 +72,7 @@ struct Schema<'a> {
 }
 
 /// The schema of each argument, in the order of the configuration: people and models read them in that order.
-struct Properties<'a>(&'a [Argument]);
+struct Properties<'a>(&'a [RecipeArgument]);
 
 impl Serialize for Properties<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -82,46 +82,46 @@ impl Serialize for Properties<'_> {
 
 /// The values of one call.
 #[derive(Debug)]
-pub(crate) struct Values<'a> {
-    arguments: &'a [Argument],
-    given: Map<String, Value>,
+pub(crate) struct ArgumentValues<'a> {
+    arguments: &'a [RecipeArgument],
+    values: Map<String, Value>,
 }
 
-impl<'a> Values<'a> {
+impl<'a> ArgumentValues<'a> {
     /// What a call brings, and what holds without it.
-    pub(crate) fn new(arguments: &'a [Argument], brought: Value) -> Self {
+    pub(crate) fn new(arguments: &'a [RecipeArgument], brought: Value) -> Self {
         let mut given = match brought {
             Value::Object(given) => given,
             _ => Map::new(),
         };
-        for Argument { name, default, .. } in arguments {
+        for RecipeArgument { name, default, .. } in arguments {
             if let Some(default) = default
                 && !given.contains_key(name)
             {
                 given.insert(name.clone(), default.clone());
             }
         }
-        Self { arguments, given }
+        Self { arguments, values: given }
     }
 
     /// The value of an argument, if there is one.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
-        self.given.get(name).filter(|value| !value.is_null())
+        self.values.get(name).filter(|value| !value.is_null())
     }
 
     /// The value of an argument as text.
-    pub(crate) fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn to_text(&self, name: &str) -> Option<String> {
         self.get(name).map(text)
     }
 
     /// The argument of this name.
-    pub(crate) fn argument(&self, name: &str) -> Option<&Argument> {
+    pub(crate) fn argument(&self, name: &str) -> Option<&RecipeArgument> {
         self.arguments.iter().find(|it| it.name == name)
     }
 
     /// All values.
     pub(crate) fn all(&self) -> &Map<String, Value> {
-        &self.given
+        &self.values
     }
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn text(value: &Value) -> String {
 }
 
 /// That an argument cannot be used, and why.
-pub(crate) fn refused(name: &str, why: &str) -> ToolError {
+pub(crate) fn invalid_argument(name: &str, why: &str) -> ToolError {
     let detail = format!("`{name}` {why}");
     ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidArguments, detail)))
 }
@@ -150,19 +150,19 @@ pub(crate) fn refused(name: &str, why: &str) -> ToolError {
 pub(super) mod tests {
     use serde_json::{Value, json};
 
-    use super::{Argument, Kind, Values, schema, text};
+    use super::{ArgumentType, ArgumentValues, RecipeArgument, arguments_schema, text};
 
     /// An argument with nothing special about it.
-    pub(in crate::recipe) fn argument(name: &str, kind: Kind) -> Argument {
+    pub(in crate::recipe) fn argument(name: &str, kind: ArgumentType) -> RecipeArgument {
         let word = match kind {
-            Kind::String => "string",
-            Kind::Integer => "integer",
-            Kind::Number => "number",
-            Kind::Boolean => "boolean",
-            Kind::Array => "array",
-            Kind::Object => "object",
+            ArgumentType::String => "string",
+            ArgumentType::Integer => "integer",
+            ArgumentType::Number => "number",
+            ArgumentType::Boolean => "boolean",
+            ArgumentType::Array => "array",
+            ArgumentType::Object => "object",
         };
-        Argument {
+        RecipeArgument {
             name: name.into(),
             kind,
             schema: json!({ "type": word }),
@@ -175,30 +175,32 @@ pub(super) mod tests {
 
     #[test]
     fn values_are_brought_or_hold_anyway() {
-        let count = Argument { default: Some(json!(3)), ..argument("count", Kind::Integer) };
-        let arguments = [count, argument("path", Kind::String)];
-        let values = Values::new(&arguments, json!({ "path": "a b" }));
-        assert_eq!(values.text("count").as_deref(), Some("3"));
-        assert_eq!(values.text("path").as_deref(), Some("a b"));
-        let values = Values::new(&arguments, json!({ "count": 5.0 }));
-        assert_eq!(values.text("count").as_deref(), Some("5"));
-        assert_eq!(values.text("path"), None);
+        let count =
+            RecipeArgument { default: Some(json!(3)), ..argument("count", ArgumentType::Integer) };
+        let arguments = [count, argument("path", ArgumentType::String)];
+        let values = ArgumentValues::new(&arguments, json!({ "path": "a b" }));
+        assert_eq!(values.to_text("count").as_deref(), Some("3"));
+        assert_eq!(values.to_text("path").as_deref(), Some("a b"));
+        let values = ArgumentValues::new(&arguments, json!({ "count": 5.0 }));
+        assert_eq!(values.to_text("count").as_deref(), Some("5"));
+        assert_eq!(values.to_text("path"), None);
         assert_eq!(text(&json!([1, "a"])), r#"[1,"a"]"#);
         assert_eq!(text(&json!(0.5)), "0.5");
     }
 
     #[test]
     fn the_schema_keeps_the_order_of_the_configuration() {
-        let arguments = ["owner", "name", "labels"].map(|name| argument(name, Kind::String));
-        let written = schema(&arguments);
+        let arguments =
+            ["owner", "name", "labels"].map(|name| argument(name, ArgumentType::String));
+        let written = arguments_schema(&arguments);
         let place = |name: &str| written.as_str().find(&format!("\"{name}\":")).unwrap();
         assert!(place("owner") < place("name") && place("name") < place("labels"));
     }
 
     #[test]
     fn the_schema_takes_nothing_else() {
-        let path = Argument { required: true, ..argument("path", Kind::String) };
-        let schema: Value = schema(&[path]).decode().unwrap();
+        let path = RecipeArgument { required: true, ..argument("path", ArgumentType::String) };
+        let schema: Value = arguments_schema(&[path]).decode().unwrap();
         assert_eq!(schema["additionalProperties"], json!(false));
         assert_eq!(schema["required"], json!(["path"]));
         assert_eq!(schema["properties"]["path"]["type"], json!("string"));

@@ -8,7 +8,6 @@ pub mod argument;
 pub mod command;
 pub mod folder;
 pub mod http;
-pub mod outcome;
 pub mod prompts;
 pub mod query;
 pub mod resource;
@@ -17,14 +16,15 @@ pub mod secret;
 pub mod tables;
 pub mod template;
 pub mod tool;
+pub mod tool_result;
 
 use std::error::Error;
 use std::fmt;
 
 use creole::Server;
 
-use crate::Options;
-use crate::files::Problem;
+use crate::PackOptions;
+use crate::files::FileError;
 use crate::openapi::Api;
 use crate::script::Script;
 pub use folder::FolderRecipe;
@@ -32,7 +32,7 @@ pub use prompts::PromptsRecipe;
 pub use resource::ResourceRecipe;
 pub use secret::Secret;
 pub use tables::TablesRecipe;
-use tool::Action;
+use tool::ToolAction;
 pub use tool::ToolRecipe;
 
 /// One thing that a server offers, described.
@@ -84,21 +84,21 @@ impl Recipe {
     /// The script that it runs, if it runs one.
     pub fn script(&self) -> Option<&Script> {
         match &self.tool()?.action {
-            Action::Script(script) => Some(script),
+            ToolAction::Script(script) => Some(script),
             _ => None,
         }
     }
 
     /// Whether it runs programs, which somebody has to end if this process cannot.
     pub fn runs_programs(&self) -> bool {
-        self.tool().is_some_and(|tool| matches!(tool.action, Action::Command(_)))
+        self.tool().is_some_and(|tool| matches!(tool.action, ToolAction::Command(_)))
     }
 
     /// Adds what it describes to a server.
     ///
     /// # Errors
     /// When it cannot be made, such as from a file that cannot be read.
-    pub fn add(&self, server: Server, options: &Options) -> Result<Server, RecipeError> {
+    pub fn add(&self, server: Server, options: &PackOptions) -> Result<Server, RecipeError> {
         match self {
             Self::Tool(tool) => Ok(server.tool(tool.make(options)?)),
             Self::Folder(folder) => folder.add(server),
@@ -110,22 +110,22 @@ impl Recipe {
     }
 
     /// Tries the database that it needs, if it needs one; tells what is wrong. Queries are prepared and not run.
-    pub async fn attempt(&self) -> Vec<String> {
+    pub async fn check_database(&self) -> Vec<String> {
         match self {
-            Self::Tool(tool) => tool.attempt().await,
-            Self::Tables(tables) => tables.attempt().await,
+            Self::Tool(tool) => tool.check_database().await,
+            Self::Tables(tables) => tables.check_database().await,
             _ => Vec::new(),
         }
     }
 
     /// What is wrong with the files that it is made of. A server would leave out a wrong prompt and serve the
     /// others; whoever checks a configuration wants to know.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn file_errors(&self) -> Vec<FileError> {
         match self {
-            Self::Tool(tool) => tool.problems(),
+            Self::Tool(tool) => tool.file_errors(),
             Self::Folder(_) | Self::Tables(_) | Self::Api(_) => Vec::new(),
-            Self::Prompts(prompts) => prompts.problems(),
-            Self::Resource(resource) => resource.problems(),
+            Self::Prompts(prompts) => prompts.file_errors(),
+            Self::Resource(resource) => resource.file_errors(),
         }
     }
 }
@@ -136,12 +136,12 @@ pub struct RecipeError {
     /// The name that the configuration knows it by.
     pub name: String,
     /// What is wrong, and what would be right.
-    pub what: String,
+    pub message: String,
 }
 
 impl fmt::Display for RecipeError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "`{}` cannot be offered: {}", self.name, self.what)
+        write!(formatter, "`{}` cannot be offered: {}", self.name, self.message)
     }
 }
 

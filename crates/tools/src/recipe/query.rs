@@ -4,8 +4,8 @@ use creole::schema::Schema;
 use creole::{ToolError, ToolResult};
 use serde_json::{Value, json};
 
-use super::argument::Values;
-use super::outcome;
+use super::argument::ArgumentValues;
+use super::tool_result;
 use crate::database::Database;
 use crate::database::query::Query;
 
@@ -34,21 +34,21 @@ impl QueryRecipe {
     /// Asks. An argument that a call does not have is `NULL`.
     pub(super) async fn call(
         &self,
-        values: &Values<'_>,
+        values: &ArgumentValues<'_>,
         longest: usize,
         output: Option<&Schema>,
     ) -> Result<ToolResult, ToolError> {
         let value = |name: &String| values.get(name).cloned().unwrap_or_default();
         let bound = self.query.names().iter().map(value).collect();
         let asked = self.database.query(&self.query, bound, longest).await;
-        let rows = asked.map_err(|trouble| trouble.told(self.database.name()))?;
-        let Some(data) = rows.json() else {
+        let rows = asked.map_err(|trouble| trouble.to_tool_error(self.database.name()))?;
+        let Some(data) = rows.to_json() else {
             let what = "the result is no data: two of its columns have the same name, or a value is too deep; \
                         name columns by `AS`";
             return Err(ToolError::failed(what));
         };
         if output.is_some() {
-            outcome::data(&data.decode()?, output)?;
+            tool_result::structured_result(&data.decode()?, output)?;
         }
         Ok(ToolResult::structured(data))
     }

@@ -10,13 +10,13 @@ use creole::resource::Variables;
 use creole::{Contents, Resource, Server, Template, ToolError, WeakRegistry, media};
 
 use super::RecipeError;
-use crate::files::Problem;
-use crate::files::root::{Root, Unread};
-use crate::files::watch::{Watch, Watched};
-use crate::template::{Text, Wrong};
+use crate::files::FileError;
+use crate::files::root::{ReadError, RootDirectory};
+use crate::files::watch::{FolderWatch, WatchTarget};
+use crate::text_template::{TemplateError, TextTemplate};
 
 /// How many bytes a file may have.
-const LARGEST_FILE: u64 = 8 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// A resource that is described.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,14 +32,14 @@ pub struct ResourceRecipe {
     /// Its media type; told by the name of the file if nothing is said.
     pub mime_type: Option<String>,
     /// What it holds.
-    pub body: Body,
+    pub body: ResourceBody,
     /// What is proposed for the variables.
     pub values: BTreeMap<String, Vec<String>>,
 }
 
 /// What a resource holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum ResourceBody {
     /// This text; in a family, with gaps for the variables.
     Text(String),
     /// What is in this file whenever it is read.
@@ -49,38 +49,40 @@ pub enum Body {
 impl ResourceRecipe {
     /// Adds the resource to a server.
     pub(super) fn add(&self, server: Server) -> Result<Server, RecipeError> {
-        let refused =
-            |problem: Problem| RecipeError { name: self.name.clone(), what: problem.to_string() };
+        let refused = |problem: FileError| RecipeError {
+            name: self.name.clone(),
+            message: problem.to_string(),
+        };
         if !self.variables().is_empty() {
-            return Ok(server.template(self.family().map_err(refused)?));
+            return Ok(server.template(self.build_template().map_err(refused)?));
         }
         let file = match &self.body {
-            Body::Text(text) => {
+            ResourceBody::Text(text) => {
                 let kind = self.mime_type.as_deref().unwrap_or("text/plain");
                 let resource = Resource::text(&self.uri, &self.name, kind, text);
-                return Ok(server.resource(self.told(resource, None, None)));
+                return Ok(server.resource(self.with_descriptions(resource, None, None)));
             }
-            Body::File(file) => file.clone(),
+            ResourceBody::File(file) => file.clone(),
         };
         let reader = Arc::new(FileReader { path: file.clone(), mime_type: self.mime_type.clone() });
-        let Loaded { title, about, .. } = reader.load().map_err(refused)?;
+        let LoadedFile { title, about, .. } = reader.load().map_err(refused)?;
         let kind = self.mime_type.as_deref().or_else(|| media::by_name(&file.to_string_lossy()));
         let mut resource =
-            Resource::new(&self.uri, &self.name, move |uri, _| reader.clone().read(uri));
+            Resource::new(&self.uri, &self.name, move |uri, _| reader.clone().read_contents(uri));
         if let Some(kind) = kind {
             resource = resource.mime_type(kind);
         }
         let (uri, name) = (self.uri.clone(), self.name.clone());
-        let server = server.resource(self.told(resource, title, about));
+        let server = server.resource(self.with_descriptions(resource, title, about));
         Ok(server.setup(move |registry| {
-            let keeper = Keeper {
+            let keeper = ResourceFileWatch {
                 name: name.clone(),
                 uri,
                 file,
                 registry: registry.downgrade(),
                 is_first: true,
             };
-            match Watch::start(keeper) {
+            match FolderWatch::start(keeper) {
                 Ok(watch) => registry.keep(watch),
                 Err(error) => {
                     tracing::warn!("resource `{name}`: changes will not be noticed: {error}")
@@ -90,13 +92,13 @@ impl ResourceRecipe {
     }
 
     /// What is wrong with it.
-    pub(super) fn problems(&self) -> Vec<Problem> {
+    pub(super) fn file_errors(&self) -> Vec<FileError> {
         let tried = match (&self.body, self.variables().is_empty()) {
-            (Body::File(path), true) => {
+            (ResourceBody::File(path), true) => {
                 FileReader { path: path.clone(), mime_type: None }.load().map(drop)
             }
-            (Body::Text(_), true) => Ok(()),
-            (_, false) => self.family().map(drop),
+            (ResourceBody::Text(_), true) => Ok(()),
+            (_, false) => self.build_template().map(drop),
         };
         tried.err().into_iter().collect()
     }
@@ -107,7 +109,12 @@ impl ResourceRecipe {
         gaps.map(|(name, _)| name.trim_start_matches('+')).collect()
     }
 
-    fn told(&self, resource: Resource, title: Option<String>, about: Option<String>) -> Resource {
+    fn with_descriptions(
+        &self,
+        resource: Resource,
+        title: Option<String>,
+        about: Option<String>,
+    ) -> Resource {
         let resource = match self.title.as_ref().or(title.as_ref()) {
             Some(title) => resource.title(title),
             None => resource,
@@ -118,24 +125,25 @@ impl ResourceRecipe {
         }
     }
 
-    fn family(&self) -> Result<Template, Problem> {
+    fn build_template(&self) -> Result<Template, FileError> {
         let (text, file) = match &self.body {
-            Body::Text(text) => (text.clone(), PathBuf::from(&self.name)),
-            Body::File(path) => {
-                let bytes = read(path).map_err(|what| Problem::new(path, what))?;
+            ResourceBody::Text(text) => (text.clone(), PathBuf::from(&self.name)),
+            ResourceBody::File(path) => {
+                let bytes =
+                    read_configured_file(path).map_err(|what| FileError::new(path, what))?;
                 let text = String::from_utf8(bytes)
-                    .map_err(|_| Problem::new(path, "this file is no text"))?;
+                    .map_err(|_| FileError::new(path, "this file is no text"))?;
                 (text, path.clone())
             }
         };
-        let placed = |wrong: Wrong| Problem {
+        let placed = |wrong: TemplateError| FileError {
             file: file.clone(),
             line: Some(wrong.line),
             column: wrong.column,
-            what: wrong.what,
+            message: wrong.message,
             help: wrong.help,
         };
-        let text = Arc::new(Text::new(&text, 1, &self.variables()).map_err(placed)?);
+        let text = Arc::new(TextTemplate::new(&text, 1, &self.variables()).map_err(placed)?);
         let kind = self
             .mime_type
             .clone()
@@ -146,7 +154,7 @@ impl ResourceRecipe {
             Template::new(&self.uri, &self.name, move |uri, values: Variables, _| {
                 let rendered =
                     text.render(values).map(|text| vec![Contents::text(uri, &mime_type, text)]);
-                async move { rendered.map_err(|wrong| failed(wrong.what)) }
+                async move { rendered.map_err(|wrong| to_tool_error(wrong.message)) }
             })
             .mime_type(&kind);
         if let Some(title) = &self.title {
@@ -174,45 +182,47 @@ struct FileReader {
 }
 
 /// A file without its front matter, and what that says of it.
-struct Loaded {
+struct LoadedFile {
     bytes: Vec<u8>,
     title: Option<String>,
     about: Option<String>,
 }
 
 impl FileReader {
-    async fn read(self: Arc<Self>, uri: String) -> Result<Vec<Contents>, ToolError> {
+    async fn read_contents(self: Arc<Self>, uri: String) -> Result<Vec<Contents>, ToolError> {
         let reading = tokio::task::spawn_blocking(move || {
             // The path is the machine's business; the log tells it.
-            let Loaded { bytes, .. } = self.load().map_err(|problem| failed(problem.what))?;
+            let LoadedFile { bytes, .. } =
+                self.load().map_err(|problem| to_tool_error(problem.message))?;
             let named = media::of(&self.path.to_string_lossy(), &bytes);
             let kind = self.mime_type.as_deref().unwrap_or(named);
             Ok(vec![media::contents(uri, kind, bytes)])
         });
-        reading.await.map_err(|_| failed("the reader broke down".to_owned()))?
+        reading.await.map_err(|_| to_tool_error("the reader broke down".to_owned()))?
     }
 
     /// The bytes, and the title and description that the file gives itself.
-    fn load(&self) -> Result<Loaded, Problem> {
-        let bytes = read(&self.path).map_err(|what| Problem::new(&self.path, what))?;
+    fn load(&self) -> Result<LoadedFile, FileError> {
+        let bytes =
+            read_configured_file(&self.path).map_err(|what| FileError::new(&self.path, what))?;
         let is_markdown = media::by_name(&self.path.to_string_lossy()) == Some("text/markdown");
         let Some(text) = std::str::from_utf8(&bytes).ok().filter(|_| is_markdown) else {
-            return Ok(Loaded { bytes, title: None, about: None });
+            return Ok(LoadedFile { bytes, title: None, about: None });
         };
-        let document = Document::read(text).map_err(|wrong| Problem {
+        let document = Document::read(text).map_err(|wrong| FileError {
             line: Some(wrong.line),
             help: Some(wrong.help),
-            ..Problem::new(&self.path, wrong.what)
+            ..FileError::new(&self.path, wrong.what)
         })?;
         let member = |key: &str| document.members.get(key)?.as_str().map(str::to_owned);
         let (title, about) = (member("title"), member("description"));
-        Ok(Loaded { bytes: document.body.as_bytes().to_vec(), title, about })
+        Ok(LoadedFile { bytes: document.body.as_bytes().to_vec(), title, about })
     }
 }
 
 /// Reads a file that the configuration names. Links on the way to its folder are the configuration's own choice; a link
 /// in place of the file is not followed, as in `[folders]`: whoever may write there would choose what is served.
-fn read(path: &Path) -> Result<Vec<u8>, String> {
+fn read_configured_file(path: &Path) -> Result<Vec<u8>, String> {
     let (Some(folder), Some(name)) =
         (path.parent(), path.file_name().and_then(|name| name.to_str()))
     else {
@@ -224,19 +234,19 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let folder = std::fs::canonicalize(folder)
         .map_err(|error| format!("this file cannot be read: {error}"))?;
-    Root::new(&folder).read(name, LARGEST_FILE).map_err(|unread| match unread {
-        Unread::NotThere => "this file cannot be read: there is no file here".to_owned(),
-        Unread::TooLarge => format!("this file has more than {LARGEST_FILE} bytes"),
-        Unread::Failed(error) => format!("this file cannot be read: {error}"),
+    RootDirectory::new(&folder).read(name, MAX_FILE_BYTES).map_err(|unread| match unread {
+        ReadError::NotFound => "this file cannot be read: there is no file here".to_owned(),
+        ReadError::TooLarge => format!("this file has more than {MAX_FILE_BYTES} bytes"),
+        ReadError::Failed(error) => format!("this file cannot be read: {error}"),
     })
 }
 
-fn failed(what: String) -> ToolError {
+fn to_tool_error(what: String) -> ToolError {
     ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, what)))
 }
 
 /// Tells those who watch a resource that its file changed.
-struct Keeper {
+struct ResourceFileWatch {
     name: String,
     uri: String,
     file: PathBuf,
@@ -244,20 +254,20 @@ struct Keeper {
     is_first: bool,
 }
 
-impl Watched for Keeper {
+impl WatchTarget for ResourceFileWatch {
     fn name(&self) -> String {
         format!("resource `{}`", self.name)
     }
 
-    fn top(&self) -> PathBuf {
+    fn root(&self) -> PathBuf {
         std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone())
     }
 
     fn folders(&self) -> Vec<PathBuf> {
-        self.top().parent().map(PathBuf::from).into_iter().collect()
+        self.root().parent().map(PathBuf::from).into_iter().collect()
     }
 
-    fn look(&mut self, written: &BTreeSet<PathBuf>) {
+    fn on_change(&mut self, written: &BTreeSet<PathBuf>) {
         // The first look is for what came before the watching began, which nobody can have read.
         let is_nothing = std::mem::take(&mut self.is_first) && written.is_empty();
         if let Some(registry) = self.registry.upgrade().filter(|_| !is_nothing) {
@@ -270,7 +280,7 @@ impl Watched for Keeper {
 mod tests {
     use super::*;
 
-    fn recipe(uri: &str, body: Body) -> ResourceRecipe {
+    fn recipe(uri: &str, body: ResourceBody) -> ResourceRecipe {
         ResourceRecipe {
             name: "r".to_owned(),
             uri: uri.to_owned(),
@@ -288,7 +298,7 @@ mod tests {
         let path = folder.path().join("a.md");
         std::fs::write(&path, "---\ntitle: T\ndescription: D\n---\nBody\n").unwrap();
         let reader = FileReader { path, mime_type: None };
-        let Loaded { bytes, title, about } = reader.load().unwrap();
+        let LoadedFile { bytes, title, about } = reader.load().unwrap();
         assert_eq!(
             (bytes.as_slice(), title.as_deref(), about.as_deref()),
             (&b"Body\n"[..], Some("T"), Some("D"))
@@ -302,8 +312,8 @@ mod tests {
         let (secret, link) = (folder.path().join("secret"), folder.path().join("a.txt"));
         std::fs::write(&secret, "s").unwrap();
         std::os::unix::fs::symlink(&secret, &link).unwrap();
-        let linked = recipe("a://b", Body::File(link));
-        let told = linked.problems()[0].to_string();
+        let linked = recipe("a://b", ResourceBody::File(link));
+        let told = linked.file_errors()[0].to_string();
         assert!(
             told.ends_with("this is a link, which is not followed; name the file itself"),
             "{told}"
@@ -311,23 +321,32 @@ mod tests {
         // A link on the way is the configuration's own choice.
         let way = folder.path().join("way");
         std::os::unix::fs::symlink(folder.path(), &way).unwrap();
-        assert!(recipe("a://b", Body::File(way.join("secret"))).problems().is_empty());
+        assert!(recipe("a://b", ResourceBody::File(way.join("secret"))).file_errors().is_empty());
     }
 
     #[test]
     fn what_cannot_be_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let nowhere = recipe("a://b", Body::File(folder.path().join("nowhere.md")));
-        assert!(nowhere.problems()[0].to_string().contains("nowhere.md: this file cannot be read"));
+        let nowhere = recipe("a://b", ResourceBody::File(folder.path().join("nowhere.md")));
+        assert!(
+            nowhere.file_errors()[0].to_string().contains("nowhere.md: this file cannot be read")
+        );
         assert!(nowhere.add(Server::new("s")).is_err());
         assert!(
-            recipe("a://b", Body::File(folder.path().to_owned())).add(Server::new("s")).is_err()
+            recipe("a://b", ResourceBody::File(folder.path().to_owned()))
+                .add(Server::new("s"))
+                .is_err()
         );
-        let gap = recipe("a://{x}", Body::Text("Hi {{ y }}".to_owned()));
-        assert!(gap.problems()[0].to_string().starts_with("r:1:7: `y` is no argument"));
-        assert_eq!(recipe("a://{x}/{+y}", Body::Text(String::new())).variables(), ["x", "y"]);
+        let gap = recipe("a://{x}", ResourceBody::Text("Hi {{ y }}".to_owned()));
+        assert!(gap.file_errors()[0].to_string().starts_with("r:1:7: `y` is no argument"));
+        assert_eq!(
+            recipe("a://{x}/{+y}", ResourceBody::Text(String::new())).variables(),
+            ["x", "y"]
+        );
         assert!(
-            recipe("a://{x}", Body::Text("Hi {{ x }}".to_owned())).add(Server::new("s")).is_ok()
+            recipe("a://{x}", ResourceBody::Text("Hi {{ x }}".to_owned()))
+                .add(Server::new("s"))
+                .is_ok()
         );
     }
 }

@@ -6,27 +6,29 @@ use creole::schema::Schema;
 use creole::{ToolError, ToolResult};
 use serde_json::Value;
 
-use super::argument::Values;
-use super::outcome;
-use crate::script::{Function, Script, Step, Thrown};
+use super::argument::ArgumentValues;
+use super::tool_result;
+use crate::script::{Function, Script, ScriptError, ScriptStep};
 
 /// Calls the tool of a script. A text is a text, everything else is data.
 pub(super) async fn call(
     script: &Script,
-    values: &Values<'_>,
+    values: &ArgumentValues<'_>,
     longest: usize,
     output: Option<&Schema>,
 ) -> Result<ToolResult, ToolError> {
     let arguments = Value::Object(values.all().clone()).to_string();
     let begun = script.begin(Function::Tool, vec![arguments]).await;
-    let mut session = begun.map_err(|thrown| failed(script, &thrown))?;
+    let mut session = begun.map_err(|thrown| to_tool_error(script, &thrown))?;
     let returned = loop {
-        match session.step().await {
-            Step::Done(done) => break done.map_err(|thrown| failed(script, &thrown))?,
+        match session.next_step().await {
+            ScriptStep::Done(done) => {
+                break done.map_err(|thrown| to_tool_error(script, &thrown))?;
+            }
             // There is nobody behind a tool.
-            Step::Next(number, _) => {
+            ScriptStep::Next(number, _) => {
                 let refusal = r#"{"message":"a tool has nobody to pass a call on to"}"#;
-                session.answer(number, Err(refusal.to_owned()));
+                session.resume(number, Err(refusal.to_owned()));
             }
         }
     };
@@ -44,15 +46,15 @@ pub(super) async fn call(
             Ok(data) => Ok(ToolResult::structured(data)),
             Err(_) => Err(ToolError::failed("what the script of this tool returned is too deep")),
         },
-        _ => outcome::data(&serde_json::from_str(&text)?, output),
+        _ => tool_result::structured_result(&serde_json::from_str(&text)?, output),
     }
 }
 
 /// What callers are told of a script that threw. Its mistakes are told with their place, for whoever runs the server.
-fn failed(script: &Script, thrown: &Thrown) -> ToolError {
-    let what = script.blame(thrown);
+fn to_tool_error(script: &Script, thrown: &ScriptError) -> ToolError {
+    let what = script.explain_error(thrown);
     match thrown.kind.as_deref().and_then(FaultKind::from_name) {
-        Some(kind) if thrown.is_meant() => ToolError::Fault(Box::new(Fault::new(kind, what))),
+        Some(kind) if thrown.is_deliberate() => ToolError::Fault(Box::new(Fault::new(kind, what))),
         _ => ToolError::failed(what),
     }
 }

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use creole::ToolError;
 
 /// The largest file that is read as a secret, in bytes.
-const MOST_BYTES: u64 = 65_536;
+const MAX_SECRET_BYTES: u64 = 65_536;
 /// What stands in the place of a secret.
-const COVERED: &str = "[secret]";
+const REDACTED: &str = "[secret]";
 /// Shorter texts are not looked for: they would be found everywhere.
-const SHORTEST: usize = 6;
+const MIN_REDACTED_CHARS: usize = 6;
 
 /// A text that may be a secret: it can be used, and `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
@@ -26,23 +26,25 @@ impl fmt::Debug for Secret {
 
 /// Where a secret is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum SecretSource {
     /// Here.
-    Here(Secret),
+    Inline(Secret),
     /// In a file, which is read at each call, so that it may change.
     File(PathBuf),
 }
 
-impl Held {
+impl SecretSource {
     /// The secret; of a file, without the end of its last line.
     pub(crate) fn get(&self) -> Result<Secret, ToolError> {
         match self {
-            Self::Here(secret) => Ok(secret.clone()),
+            Self::Inline(secret) => Ok(secret.clone()),
             Self::File(path) => {
                 let mut text = String::new();
                 // Neither the file's name nor what is wrong with it is for callers.
-                let read = opened(path).and_then(|file| {
-                    file.take(MOST_BYTES).read_to_string(&mut text).map(|_| text.trim_end().len())
+                let read = open_regular_file(path).and_then(|file| {
+                    file.take(MAX_SECRET_BYTES)
+                        .read_to_string(&mut text)
+                        .map(|_| text.trim_end().len())
                 });
                 match read {
                     Ok(length) => {
@@ -60,7 +62,7 @@ impl Held {
 }
 
 /// A file, and nothing that would have us wait.
-fn opened(path: &Path) -> io::Result<File> {
+fn open_regular_file(path: &Path) -> io::Result<File> {
     match path.metadata()?.is_file() {
         true => File::open(path),
         false => Err(io::Error::other("it is no file")),
@@ -68,11 +70,12 @@ fn opened(path: &Path) -> io::Result<File> {
 }
 
 /// The text with the secrets in it covered.
-pub(super) fn covered(text: &str, secrets: &[Secret]) -> String {
+pub(super) fn redact(text: &str, secrets: &[Secret]) -> String {
     let mut covered = text.to_owned();
-    for Secret(secret) in secrets.iter().filter(|Secret(secret)| secret.len() >= SHORTEST) {
+    for Secret(secret) in secrets.iter().filter(|Secret(secret)| secret.len() >= MIN_REDACTED_CHARS)
+    {
         if covered.contains(secret.as_str()) {
-            covered = covered.replace(secret.as_str(), COVERED);
+            covered = covered.replace(secret.as_str(), REDACTED);
         }
     }
     covered
@@ -85,8 +88,8 @@ mod tests {
     #[test]
     fn a_secret_is_not_shown_and_is_found_in_what_is() {
         let secret = Secret("hunter2000".into());
-        assert_eq!(format!("{:?}", Held::Here(secret.clone())), "Here(Secret(…))");
-        let said = covered("token hunter2000 is wrong", &[secret, Secret("is".into())]);
+        assert_eq!(format!("{:?}", SecretSource::Inline(secret.clone())), "Here(Secret(…))");
+        let said = redact("token hunter2000 is wrong", &[secret, Secret("is".into())]);
         assert_eq!(said, "token [secret] is wrong");
     }
 
@@ -94,7 +97,7 @@ mod tests {
     fn a_file_is_read_anew_without_its_line_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        let held = Held::File(path.clone());
+        let held = SecretSource::File(path.clone());
         assert!(held.get().is_err());
         for text in ["one\n", "two"] {
             std::fs::write(&path, text).unwrap();

@@ -59,13 +59,13 @@ impl TablesRecipe {
     }
 
     /// Looks whether each table is there; tells what is wrong.
-    pub(super) async fn attempt(&self) -> Vec<String> {
+    pub(super) async fn check_database(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for table in &self.tables {
             let why = match self.database.table(table, 1).await {
                 Ok(Some(_)) => continue,
                 Ok(None) => "there is none".to_owned(),
-                Err(trouble) => trouble.plain(),
+                Err(trouble) => trouble.to_detail(),
             };
             problems.push(format!("database `{}`: table `{table}`: {why}", self.database.name()));
         }
@@ -82,7 +82,7 @@ impl TablesRecipe {
             true => self.database.table(table, page).await,
             false => Ok(None),
         };
-        let found = found.map_err(|trouble| trouble.told(self.database.name()))?;
+        let found = found.map_err(|trouble| trouble.to_tool_error(self.database.name()))?;
         let Some(found) = found else {
             let fault = Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri);
             return Err(ToolError::Fault(Box::new(
@@ -90,6 +90,6 @@ impl TablesRecipe {
             )));
         };
         let next = format!("{}/{}", self.uri(table), page.saturating_add(1));
-        Ok(vec![Contents::text(uri, MIME_TYPE, found.json(table, page, &next))])
+        Ok(vec![Contents::text(uri, MIME_TYPE, found.to_json(table, page, &next))])
     }
 }

@@ -4,11 +4,11 @@ use std::fmt;
 
 /// A text with placeholders.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct Template(Vec<TemplatePart>);
 
 /// A part of a template.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum TemplatePart {
     /// Text that stays as it is.
     Text(String),
     /// The name of an argument.
@@ -37,42 +37,42 @@ impl Template {
                     "`{brace}` belongs to no placeholder; write `{brace}{brace}` for the character itself"
                 ));
             };
-            if !is_name(name) {
+            if !is_argument_name(name) {
                 return Err(format!(
                     "`{{{name}}}` is no placeholder; write the name of an argument in braces, or `{{{{` for the \
                      character itself"
                 ));
             }
             if !plain.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut plain)));
+                parts.push(TemplatePart::Text(std::mem::take(&mut plain)));
             }
-            parts.push(Part::Argument(name.to_owned()));
+            parts.push(TemplatePart::Argument(name.to_owned()));
             rest = after;
         }
         plain.push_str(rest);
         if !plain.is_empty() {
-            parts.push(Part::Text(plain));
+            parts.push(TemplatePart::Text(plain));
         }
         Ok(Self(parts))
     }
 
     /// Its parts.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[TemplatePart] {
         &self.0
     }
 
     /// The arguments that it names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
-            Part::Argument(name) => Some(name.as_str()),
-            Part::Text(_) => None,
+            TemplatePart::Argument(name) => Some(name.as_str()),
+            TemplatePart::Text(_) => None,
         })
     }
 
     /// The argument, if there is nothing else.
-    pub fn only(&self) -> Option<&str> {
+    pub fn single_argument(&self) -> Option<&str> {
         match self.0.as_slice() {
-            [Part::Argument(name)] => Some(name),
+            [TemplatePart::Argument(name)] => Some(name),
             _ => None,
         }
     }
@@ -81,15 +81,15 @@ impl Template {
     pub fn literal(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),
-            [Part::Text(text)] => Some(text),
+            [TemplatePart::Text(text)] => Some(text),
             _ => None,
         }
     }
 
     /// What stands before the first placeholder.
-    pub fn beginning(&self) -> &str {
+    pub fn literal_prefix(&self) -> &str {
         match self.0.first() {
-            Some(Part::Text(text)) => text,
+            Some(TemplatePart::Text(text)) => text,
             _ => "",
         }
     }
@@ -99,8 +99,8 @@ impl Template {
         let mut filled = String::new();
         for part in &self.0 {
             match part {
-                Part::Text(text) => filled.push_str(text),
-                Part::Argument(name) => filled.push_str(&text_of(name)?),
+                TemplatePart::Text(text) => filled.push_str(text),
+                TemplatePart::Argument(name) => filled.push_str(&text_of(name)?),
             }
         }
         Some(filled)
@@ -108,7 +108,7 @@ impl Template {
 }
 
 /// Whether it can be the name of an argument.
-pub fn is_name(name: &str) -> bool {
+pub fn is_argument_name(name: &str) -> bool {
     let letter = |byte: u8| byte == b'_' || byte.is_ascii_alphabetic();
     let rest = |byte: u8| letter(byte) || byte == b'-' || byte.is_ascii_digit();
     name.len() <= 64 && name.bytes().next().is_some_and(letter) && name.bytes().all(rest)
@@ -120,8 +120,8 @@ impl fmt::Debug for Template {
         formatter.write_str("Template(")?;
         for part in &self.0 {
             match part {
-                Part::Text(_) => formatter.write_str("…")?,
-                Part::Argument(name) => write!(formatter, "{{{name}}}")?,
+                TemplatePart::Text(_) => formatter.write_str("…")?,
+                TemplatePart::Argument(name) => write!(formatter, "{{{name}}}")?,
             }
         }
         formatter.write_str(")")
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(filled("{{count}} {{{a}}}"), "{count} {<a>}");
         assert_eq!(filled("a{no}"), "nothing");
         assert_eq!(filled(""), "");
-        assert_eq!(Template::parse("{a}").unwrap().only(), Some("a"));
+        assert_eq!(Template::parse("{a}").unwrap().single_argument(), Some("a"));
         assert_eq!(Template::parse("x").unwrap().literal(), Some("x"));
     }
 

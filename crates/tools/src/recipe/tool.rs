@@ -11,14 +11,14 @@ use creole::{BoxFuture, Context, Tool, ToolError, ToolResult};
 use serde_json::Value;
 
 use super::RecipeError;
-use super::argument::{self, Argument, Values};
-use super::command::{CommandRecipe, Runner};
-use super::http::{Caller, HttpRecipe};
+use super::argument::{self, ArgumentValues, RecipeArgument};
+use super::command::{CommandRecipe, CommandRunner};
+use super::http::{HttpRecipe, HttpRunner};
 use super::query::QueryRecipe;
 use super::script;
-use crate::Options;
-use crate::database::Trouble;
-use crate::files::Problem;
+use crate::PackOptions;
+use crate::database::DatabaseError;
+use crate::files::FileError;
 use crate::script::Script;
 
 /// A tool without code.
@@ -31,22 +31,22 @@ pub struct ToolRecipe {
     /// What it does, for the model.
     pub about: String,
     /// What it takes.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<RecipeArgument>,
     /// What it does to the world.
-    pub hints: Hints,
+    pub hints: ToolHints,
     /// The schema of the data that it returns.
-    pub output: Option<Value>,
+    pub output_schema: Option<Value>,
     /// How long a call may take.
     pub timeout: Duration,
     /// How many bytes a result may have.
-    pub longest: usize,
+    pub max_result_bytes: usize,
     /// What a call does.
-    pub action: Action,
+    pub action: ToolAction,
 }
 
 /// What a tool says that it does to the world; nothing where nothing is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
+pub struct ToolHints {
     /// It changes nothing.
     pub read_only: Option<bool>,
     /// It may destroy something.
@@ -59,7 +59,7 @@ pub struct Hints {
 
 /// What a call does.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum ToolAction {
     /// It runs a program.
     Command(CommandRecipe),
     /// It asks a service over HTTP.
@@ -70,7 +70,7 @@ pub enum Action {
     Query(QueryRecipe),
 }
 
-impl Action {
+impl ToolAction {
     /// What every answer is like, where the action decides it.
     pub fn output_schema(&self) -> Option<Value> {
         match self {
@@ -81,47 +81,53 @@ impl Action {
 }
 
 /// An action that is ready to be done.
-enum Ready {
-    Command(Runner),
-    Http(Caller),
+enum PreparedAction {
+    Command(CommandRunner),
+    Http(HttpRunner),
     Script(Script),
     Query(QueryRecipe),
 }
 
 impl ToolRecipe {
     /// What is wrong with it that only a look at what it asks can tell.
-    pub(super) fn problems(&self) -> Vec<Problem> {
-        let Action::Query(recipe) = &self.action else { return Vec::new() };
-        let objection = recipe.database.objection(&recipe.query);
+    pub(super) fn file_errors(&self) -> Vec<FileError> {
+        let ToolAction::Query(recipe) = &self.action else { return Vec::new() };
+        let objection = recipe.database.check_offline(&recipe.query);
         let file = recipe.database.file().unwrap_or(Path::new(""));
         let wrong =
-            |why| Problem::new(file, format!("the query of `{}` is refused: {why}", self.name));
+            |why| FileError::new(file, format!("the query of `{}` is refused: {why}", self.name));
         objection.map(wrong).into_iter().collect()
     }
 
     /// Has the database prepare the query, if it is one; tells what is wrong.
-    pub(super) async fn attempt(&self) -> Vec<String> {
-        let Action::Query(recipe) = &self.action else { return Vec::new() };
-        let tried = recipe.database.attempt(&recipe.query).await;
+    pub(super) async fn check_database(&self) -> Vec<String> {
+        let ToolAction::Query(recipe) = &self.action else { return Vec::new() };
+        let tried = recipe.database.check_query(&recipe.query).await;
         let (tool, database) = (&self.name, recipe.database.name());
-        let wrong =
-            |trouble: Trouble| format!("tool `{tool}`: database `{database}`: {}", trouble.plain());
+        let wrong = |trouble: DatabaseError| {
+            format!("tool `{tool}`: database `{database}`: {}", trouble.to_detail())
+        };
         tried.err().map(wrong).into_iter().collect()
     }
 
     /// The tool itself.
-    pub(super) fn make(&self, options: &Options) -> Result<Tool, RecipeError> {
-        let failed = |what: String| RecipeError { name: self.name.clone(), what };
+    pub(super) fn make(&self, options: &PackOptions) -> Result<Tool, RecipeError> {
+        let failed = |what: String| RecipeError { name: self.name.clone(), message: what };
         let ready = Arc::new(match &self.action {
-            Action::Command(recipe) => {
-                let guardian = options.guardian.clone();
-                Ready::Command(Runner::new(&self.name, recipe, guardian).map_err(failed)?)
+            ToolAction::Command(recipe) => {
+                let guardian = options.reaper.clone();
+                PreparedAction::Command(
+                    CommandRunner::new(&self.name, recipe, guardian).map_err(failed)?,
+                )
             }
-            Action::Http(recipe) => Ready::Http(Caller::new(recipe).map_err(failed)?),
-            Action::Script(script) => Ready::Script(script.clone()),
-            Action::Query(recipe) => Ready::Query(recipe.clone()),
+            ToolAction::Http(recipe) => {
+                PreparedAction::Http(HttpRunner::new(recipe).map_err(failed)?)
+            }
+            ToolAction::Script(script) => PreparedAction::Script(script.clone()),
+            ToolAction::Query(recipe) => PreparedAction::Query(recipe.clone()),
         });
-        let output = self.output.as_ref().map(|schema| Arc::new(Schema::new(schema.to_string())));
+        let output =
+            self.output_schema.as_ref().map(|schema| Arc::new(Schema::new(schema.to_string())));
         let (recipe, shared) = (Arc::new(self.clone()), output);
         let run = move |arguments: Value, context: Context| -> BoxFuture<'static, _> {
             let (recipe, ready, output) = (Arc::clone(&recipe), Arc::clone(&ready), shared.clone());
@@ -129,34 +135,42 @@ impl ToolRecipe {
                 async move { recipe.call(&ready, output.as_deref(), arguments, &context).await },
             )
         };
-        let schema = argument::schema(&self.arguments);
+        let schema = argument::arguments_schema(&self.arguments);
         let mut tool = Tool::raw(&self.name, &self.about, schema, run);
         if let Some(title) = &self.title {
             tool = tool.title(title);
         }
-        if let Some(schema) = &self.output {
+        if let Some(schema) = &self.output_schema {
             tool = tool.output_schema(Raw::from_value(schema));
         }
-        Ok(match self.hints == Hints::default() {
+        Ok(match self.hints == ToolHints::default() {
             true => tool,
-            false => tool.hints(|hints| self.hints.tell(hints)),
+            false => tool.hints(|hints| self.hints.apply_to(hints)),
         })
     }
 
     async fn call(
         &self,
-        ready: &Ready,
+        ready: &PreparedAction,
         output: Option<&Schema>,
         arguments: Value,
         context: &Context,
     ) -> Result<ToolResult, ToolError> {
-        let values = Values::new(&self.arguments, arguments);
+        let values = ArgumentValues::new(&self.arguments, arguments);
         let work = async {
             match ready {
-                Ready::Command(runner) => runner.run(&values, self.longest, output, context).await,
-                Ready::Http(caller) => caller.call(&values, self.longest, output).await,
-                Ready::Script(script) => script::call(script, &values, self.longest, output).await,
-                Ready::Query(recipe) => recipe.call(&values, self.longest, output).await,
+                PreparedAction::Command(runner) => {
+                    runner.run(&values, self.max_result_bytes, output, context).await
+                }
+                PreparedAction::Http(caller) => {
+                    caller.call(&values, self.max_result_bytes, output).await
+                }
+                PreparedAction::Script(script) => {
+                    script::call(script, &values, self.max_result_bytes, output).await
+                }
+                PreparedAction::Query(recipe) => {
+                    recipe.call(&values, self.max_result_bytes, output).await
+                }
             }
         };
         // Dropping the work ends it, with all the processes that it started.
@@ -167,8 +181,8 @@ impl ToolRecipe {
     }
 }
 
-impl Hints {
-    pub(crate) fn tell(self, hints: &mut ToolAnnotations) {
+impl ToolHints {
+    pub(crate) fn apply_to(self, hints: &mut ToolAnnotations) {
         hints.read_only_hint = self.read_only;
         hints.destructive_hint = self.destructive;
         hints.idempotent_hint = self.idempotent;

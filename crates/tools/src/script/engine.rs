@@ -9,12 +9,12 @@ use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::function::Function as JsFunction;
 use rquickjs::{Context, Ctx, Object, Persistent, Runtime};
 
-use super::meter::Meter;
-use super::thrown::Thrown;
-use super::{Function, MOST_NEXTS, Source};
+use super::cpu_time::CpuTimeLimit;
+use super::script_error::ScriptError;
+use super::{Function, MAX_FORWARDED_CALLS, ScriptSource};
 
 /// How deep the functions of a script may call each other, in bytes; the threads of scripts have more.
-const STACK: usize = 512 * 1024;
+const MAX_STACK: usize = 512 * 1024;
 
 /// The language: no files, no network, no clock but `Date`, and no modules, because nobody loads them.
 type Language = (
@@ -32,13 +32,13 @@ type Language = (
 
 /// What a script told.
 #[derive(Debug, PartialEq)]
-pub(super) enum Told {
+pub(super) enum EngineEvent {
     /// It passes a call on.
     Next(u32, String),
     /// It is done, with this as JSON, or with nothing.
     Done(Option<String>),
     /// It is done by throwing this.
-    Thrown(Box<Thrown>),
+    Thrown(Box<ScriptError>),
     /// Something for the log.
     Log { is_warning: bool, line: String },
 }
@@ -49,55 +49,64 @@ pub(super) struct Engine {
     handle: Persistent<Object<'static>>,
     context: Context,
     runtime: Runtime,
-    meter: Rc<Meter>,
-    told: Rc<RefCell<Vec<Told>>>,
-    source: Arc<Source>,
+    cpu_time: Rc<CpuTimeLimit>,
+    events: Rc<RefCell<Vec<EngineEvent>>>,
+    source: Arc<ScriptSource>,
 }
 
 impl Engine {
     /// Loads a script: what stands outside of its functions runs now.
     pub(super) fn load(
-        source: &Arc<Source>,
+        source: &Arc<ScriptSource>,
         cancelled: Arc<AtomicBool>,
-    ) -> Result<Self, Box<Thrown>> {
-        let broken = |error: rquickjs::Error| Thrown::limit(format!("no engine: {error}"));
+    ) -> Result<Self, Box<ScriptError>> {
+        let broken =
+            |error: rquickjs::Error| ScriptError::limit_exceeded(format!("no engine: {error}"));
         let limits = &source.limits;
         let runtime = Runtime::new().map_err(broken)?;
         runtime.set_memory_limit(limits.memory);
-        runtime.set_max_stack_size(STACK);
-        let meter = Rc::new(Meter::new(limits.compute, cancelled));
+        runtime.set_max_stack_size(MAX_STACK);
+        let meter = Rc::new(CpuTimeLimit::new(limits.cpu_time, cancelled));
         let watched = Rc::clone(&meter);
-        runtime.set_interrupt_handler(Some(Box::new(move || watched.is_over())));
+        runtime.set_interrupt_handler(Some(Box::new(move || watched.must_stop())));
         let context = Context::custom::<Language>(&runtime).map_err(broken)?;
         let told = Rc::new(RefCell::new(Vec::new()));
         let (file, text) = (source.name.as_str(), &*source.text);
-        let loaded = meter.during(|| {
+        let loaded = meter.measure(|| {
             context.with(|ctx| {
-                let handle = bootstrap(&ctx, file, &told).map_err(|_| caught(&ctx, None, file))?;
+                let handle =
+                    bootstrap(&ctx, file, &told).map_err(|_| take_exception(&ctx, None, file))?;
                 let mut options = EvalOptions::default();
                 options.filename = Some(file.to_owned());
                 ctx.eval_with_options::<(), _>(text, options)
-                    .map_err(|_| caught(&ctx, Some(&handle), file))?;
+                    .map_err(|_| take_exception(&ctx, Some(&handle), file))?;
                 Ok(Persistent::save(&ctx, handle))
             })
         });
-        let handle = loaded.map_err(|thrown| limited(thrown, &meter, source))?;
-        Ok(Self { handle, context, runtime, meter, told, source: Arc::clone(source) })
+        let handle = loaded.map_err(|thrown| explain_limit(thrown, &meter, source))?;
+        Ok(Self {
+            handle,
+            context,
+            runtime,
+            cpu_time: meter,
+            events: told,
+            source: Arc::clone(source),
+        })
     }
 
     /// Whether the script has this function.
     pub(super) fn has(&self, function: Function) -> bool {
         let asked = format!("typeof {} === 'function'", function.name());
-        self.meter.during(|| self.context.with(|ctx| ctx.eval(asked).unwrap_or(false)))
+        self.cpu_time.measure(|| self.context.with(|ctx| ctx.eval(asked).unwrap_or(false)))
     }
 
     /// Lets it compute as long as one that was just made.
-    pub(super) fn renew(&self) {
-        self.meter.renew(self.source.limits.compute);
+    pub(super) fn reset_cpu_time(&self) {
+        self.cpu_time.reset(self.source.limits.cpu_time);
     }
 
     /// Calls a function with these arguments as JSON, as far as it goes.
-    pub(super) fn begin(&self, function: Function, arguments: &[String]) -> Vec<Told> {
+    pub(super) fn begin(&self, function: Function, arguments: &[String]) -> Vec<EngineEvent> {
         self.step(|ctx, handle| {
             let run: JsFunction<'_> = ctx.eval(function.name())?;
             handle.get::<_, JsFunction<'_>>("begin")?.call((run, arguments.to_vec()))
@@ -105,7 +114,7 @@ impl Engine {
     }
 
     /// Goes on with what became of a call that was passed on.
-    pub(super) fn answer(&self, next: u32, answer: &Result<String, String>) -> Vec<Told> {
+    pub(super) fn resume(&self, next: u32, answer: &Result<String, String>) -> Vec<EngineEvent> {
         let (name, text) = match answer {
             Ok(text) => ("answer", text),
             Err(text) => ("refuse", text),
@@ -116,24 +125,28 @@ impl Engine {
     fn step(
         &self,
         work: impl for<'js> FnOnce(&Ctx<'js>, &Object<'js>) -> rquickjs::Result<()>,
-    ) -> Vec<Told> {
-        self.meter.during(|| {
+    ) -> Vec<EngineEvent> {
+        self.cpu_time.measure(|| {
             let failed = self.context.with(|ctx| {
                 let handle = self.handle.clone().restore(&ctx).ok()?;
                 let failed = work(&ctx, &handle).is_err();
-                failed.then(|| caught(&ctx, Some(&handle), &self.source.name))
+                failed.then(|| take_exception(&ctx, Some(&handle), &self.source.name))
             });
-            self.told.borrow_mut().extend(failed.map(Told::Thrown));
+            self.events.borrow_mut().extend(failed.map(EngineEvent::Thrown));
             // An error of a job is told by the promise that it belongs to, or was not the script's to catch.
-            while self.runtime.is_job_pending() && !self.meter.is_over() {
+            while self.runtime.is_job_pending() && !self.cpu_time.must_stop() {
                 if let Err(error) = self.runtime.execute_pending_job() {
                     drop(error);
                 }
             }
         });
-        let mut told = std::mem::take(&mut *self.told.borrow_mut());
-        if self.meter.is_spent() {
-            told.push(Told::Thrown(limited(Box::default(), &self.meter, &self.source)));
+        let mut told = std::mem::take(&mut *self.events.borrow_mut());
+        if self.cpu_time.is_exhausted() {
+            told.push(EngineEvent::Thrown(explain_limit(
+                Box::default(),
+                &self.cpu_time,
+                &self.source,
+            )));
         }
         told
     }
@@ -143,42 +156,50 @@ impl Engine {
 fn bootstrap<'js>(
     ctx: &Ctx<'js>,
     file: &str,
-    told: &Rc<RefCell<Vec<Told>>>,
+    told: &Rc<RefCell<Vec<EngineEvent>>>,
 ) -> rquickjs::Result<Object<'js>> {
     let (told, file) = (Rc::clone(told), file.to_owned());
     let tell = JsFunction::new(ctx.clone(), move |what: String, number: u32, text: String| {
         let new = match what.as_str() {
-            "next" => Told::Next(number, text),
-            "done" => Told::Done(Some(text)),
-            "nothing" => Told::Done(None),
-            "thrown" => Told::Thrown(Thrown::read(&text, &file)),
-            level => Told::Log { is_warning: level == "warn", line: text },
+            "next" => EngineEvent::Next(number, text),
+            "done" => EngineEvent::Done(Some(text)),
+            "nothing" => EngineEvent::Done(None),
+            "thrown" => EngineEvent::Thrown(ScriptError::from_json(&text, &file)),
+            level => EngineEvent::Log { is_warning: level == "warn", line: text },
         };
         told.borrow_mut().push(new);
     })?;
     let mut options = EvalOptions::default();
     options.filename = Some("creole".to_owned());
     let start: JsFunction<'js> = ctx.eval_with_options(include_str!("bootstrap.js"), options)?;
-    start.call((tell, MOST_NEXTS))
+    start.call((tell, MAX_FORWARDED_CALLS))
 }
 
 /// The error that was just thrown.
-fn caught<'js>(ctx: &Ctx<'js>, handle: Option<&Object<'js>>, file: &str) -> Box<Thrown> {
+fn take_exception<'js>(
+    ctx: &Ctx<'js>,
+    handle: Option<&Object<'js>>,
+    file: &str,
+) -> Box<ScriptError> {
     let error = ctx.catch();
     let described = handle
         .and_then(|handle| handle.get::<_, JsFunction<'js>>("described").ok())
         .and_then(|describe| describe.call::<_, String>((error,)).ok());
     match described {
-        Some(text) => Thrown::read(&text, file),
-        None => Thrown::limit("it could not go on"),
+        Some(text) => ScriptError::from_json(&text, file),
+        None => ScriptError::limit_exceeded("it could not go on"),
     }
 }
 
 /// What is told of a script that was ended from outside.
-fn limited(thrown: Box<Thrown>, meter: &Meter, source: &Source) -> Box<Thrown> {
-    if !meter.is_spent() {
+fn explain_limit(
+    thrown: Box<ScriptError>,
+    meter: &CpuTimeLimit,
+    source: &ScriptSource,
+) -> Box<ScriptError> {
+    if !meter.is_exhausted() {
         return thrown;
     }
-    let most = source.limits.compute.as_millis();
-    Thrown::limit(format!("it computed for more than {most} ms and was ended"))
+    let most = source.limits.cpu_time.as_millis();
+    ScriptError::limit_exceeded(format!("it computed for more than {most} ms and was ended"))
 }

@@ -4,10 +4,10 @@
 //! one caller leaves behind, no other can find, and what must be kept is the business of the layers that keep. Scripts run
 //! on threads of their own; one that waits for a call that it passed on holds none of them.
 
+mod batch;
+mod cpu_time;
 mod engine;
-mod meter;
-mod pass;
-mod thrown;
+mod script_error;
 mod workers;
 
 #[cfg(test)]
@@ -25,33 +25,33 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::files::Problem;
+use crate::files::FileError;
+use batch::EngineBatch;
 use engine::Engine;
-use pass::Pass;
-pub use thrown::Thrown;
-use workers::{Message, Start};
+pub use script_error::ScriptError;
+use workers::{StartCall, WorkerMessage};
 
 /// The largest script, in bytes.
-const MOST_BYTES: u64 = 256 * 1024;
+const MAX_SCRIPT_BYTES: u64 = 256 * 1024;
 /// How often one call may be passed on.
-const MOST_NEXTS: u32 = 100;
+const MAX_FORWARDED_CALLS: u32 = 100;
 /// The stack of a thread that answers at once.
-const STACK: usize = 2 * 1024 * 1024;
+const BLOCKING_STACK: usize = 2 * 1024 * 1024;
 
 /// What a script may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ScriptLimits {
     /// How long one call may compute, in time of the processor; waiting does not count.
-    pub compute: Duration,
+    pub cpu_time: Duration,
     /// How much memory one call may have, in bytes.
     pub memory: usize,
     /// How many calls may be under way at the same time; others wait.
-    pub at_once: usize,
+    pub max_concurrent: usize,
 }
 
-impl Default for Limits {
+impl Default for ScriptLimits {
     fn default() -> Self {
-        Self { compute: Duration::from_millis(500), memory: 32 << 20, at_once: 100 }
+        Self { cpu_time: Duration::from_millis(500), memory: 32 << 20, max_concurrent: 100 }
     }
 }
 
@@ -82,22 +82,22 @@ impl Function {
 
 /// A script as it was read.
 #[derive(Debug, PartialEq, Eq)]
-struct Source {
+struct ScriptSource {
     /// The whole path of its file.
     file: PathBuf,
     /// The last part of that, which is all that callers are told.
     name: String,
     text: String,
-    limits: Limits,
+    limits: ScriptLimits,
     functions: Vec<Function>,
 }
 
 /// A script that was read and found right; clones are the same.
 #[derive(Clone, Debug)]
 pub struct Script {
-    source: Arc<Source>,
-    places: Arc<Semaphore>,
-    pass: Arc<Pass>,
+    source: Arc<ScriptSource>,
+    permits: Arc<Semaphore>,
+    batch: Arc<EngineBatch>,
 }
 
 /// Scripts are the same if their files say the same.
@@ -112,31 +112,31 @@ impl Script {
     ///
     /// # Errors
     /// When the file cannot be read, or what is in it is no script; with the place.
-    pub fn load(file: &Path, limits: Limits) -> Result<Self, Problem> {
-        let text = read(file).map_err(|what| Problem::new(file, what))?;
+    pub fn load(file: &Path, limits: ScriptLimits) -> Result<Self, FileError> {
+        let text = read_script(file).map_err(|what| FileError::new(file, what))?;
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
         let mut source =
-            Source { file: file.to_owned(), name, text, limits, functions: Vec::new() };
+            ScriptSource { file: file.to_owned(), name, text, limits, functions: Vec::new() };
         let tried = Arc::new(source.clone_for_trial());
-        let found = apart(move || {
+        let found = run_on_thread(move || {
             let engine = Engine::load(&tried, Arc::default())?;
             Ok(Function::ALL.into_iter().filter(|it| engine.has(*it)).collect::<Vec<_>>())
         });
-        source.functions = found.map_err(|thrown: Box<Thrown>| Problem {
+        source.functions = found.map_err(|thrown: Box<ScriptError>| FileError {
             line: thrown.line,
             column: thrown.column,
-            ..Problem::new(file, thrown.to_string())
+            ..FileError::new(file, thrown.to_string())
         })?;
         if source.functions.is_empty() {
             let help = "write `function metadata(definition)`, `async function request(call, next)` or `function tool(arguments)`";
-            return Err(Problem::new(
+            return Err(FileError::new(
                 file,
                 "this script has none of the functions that are called",
             )
             .help(help));
         }
-        let places = Arc::new(Semaphore::new(limits.at_once));
-        Ok(Self { source: Arc::new(source), places, pass: Arc::default() })
+        let places = Arc::new(Semaphore::new(limits.max_concurrent));
+        Ok(Self { source: Arc::new(source), permits: places, batch: Arc::default() })
     }
 
     /// The file that it was read from.
@@ -155,8 +155,8 @@ impl Script {
     }
 
     /// What callers are told of what it threw. What is no refusal is a mistake of the script, which the log tells too.
-    pub fn blame(&self, thrown: &Thrown) -> String {
-        if thrown.is_meant() {
+    pub fn explain_error(&self, thrown: &ScriptError) -> String {
+        if thrown.is_deliberate() {
             return thrown.message.clone();
         }
         let line = thrown.line.map(|line| format!(" in line {line}")).unwrap_or_default();
@@ -169,12 +169,12 @@ impl Script {
     ///
     /// # Errors
     /// When it throws, takes too long or waits after all.
-    pub fn at_once(
+    pub fn call_blocking(
         &self,
         function: Function,
         arguments: &[String],
-    ) -> Result<Option<String>, Box<Thrown>> {
-        self.pass.call(&self.source, function, arguments)
+    ) -> Result<Option<String>, Box<ScriptError>> {
+        self.batch.call(&self.source, function, arguments)
     }
 
     /// Begins a call of a function, with its arguments as JSON.
@@ -185,14 +185,14 @@ impl Script {
         &self,
         function: Function,
         arguments: Vec<String>,
-    ) -> Result<Session, Box<Thrown>> {
+    ) -> Result<ScriptCall, Box<ScriptError>> {
         static SESSIONS: AtomicU64 = AtomicU64::new(0);
-        let ended = |_| Thrown::limit("scripts are not run any more");
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(ended)?;
+        let ended = |_| ScriptError::limit_exceeded("scripts are not run any more");
+        let place = Arc::clone(&self.permits).acquire_owned().await.map_err(ended)?;
         let (steps, told) = mpsc::unbounded_channel();
         let cancelled = Arc::new(AtomicBool::new(false));
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        let messages = workers::start(Start {
+        let messages = workers::start(StartCall {
             session: number,
             source: Arc::clone(&self.source),
             function,
@@ -200,11 +200,11 @@ impl Script {
             steps,
             cancelled: Arc::clone(&cancelled),
         })?;
-        Ok(Session { number, messages, told, cancelled, _place: place })
+        Ok(ScriptCall { number, messages, steps: told, cancelled, _place: place })
     }
 }
 
-impl Source {
+impl ScriptSource {
     fn clone_for_trial(&self) -> Self {
         let (file, name, text) = (self.file.clone(), self.name.clone(), self.text.clone());
         Self { file, name, text, limits: self.limits, functions: Vec::new() }
@@ -213,64 +213,67 @@ impl Source {
 
 /// What a call of a script comes to next.
 #[derive(Debug, PartialEq)]
-pub enum Step {
+pub enum ScriptStep {
     /// It passes this call on, under this number.
     Next(u32, String),
     /// It returned this as JSON, or nothing; or threw.
-    Done(Result<Option<String>, Box<Thrown>>),
+    Done(Result<Option<String>, Box<ScriptError>>),
 }
 
 /// A call of a script that is under way. Dropping it ends the script.
 #[derive(Debug)]
-pub struct Session {
+pub struct ScriptCall {
     number: u64,
-    messages: Sender<Message>,
-    told: UnboundedReceiver<Step>,
+    messages: Sender<WorkerMessage>,
+    steps: UnboundedReceiver<ScriptStep>,
     cancelled: Arc<AtomicBool>,
     _place: OwnedSemaphorePermit,
 }
 
-impl Session {
+impl ScriptCall {
     /// What comes next.
-    pub async fn step(&mut self) -> Step {
-        let lost = || Step::Done(Err(Thrown::limit("its thread was lost")));
-        self.told.recv().await.unwrap_or_else(lost)
+    pub async fn next_step(&mut self) -> ScriptStep {
+        let lost = || ScriptStep::Done(Err(ScriptError::limit_exceeded("its thread was lost")));
+        self.steps.recv().await.unwrap_or_else(lost)
     }
 
     /// Tells what became of a call that was passed on: a result as JSON, or an object with a `message`.
-    pub fn answer(&self, next: u32, answer: Result<String, String>) {
+    pub fn resume(&self, next: u32, answer: Result<String, String>) {
         // A thread that is lost needs no answer.
-        _ = self.messages.send(Message::Answer(self.number, next, answer));
+        _ = self.messages.send(WorkerMessage::Resume(self.number, next, answer));
     }
 }
 
-impl Drop for Session {
+impl Drop for ScriptCall {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
-        _ = self.messages.send(Message::End(self.number));
+        _ = self.messages.send(WorkerMessage::End(self.number));
     }
 }
 
 /// Does something on a thread whose stack is known, and waits for it.
-fn apart<T: Send>(work: impl FnOnce() -> Result<T, Box<Thrown>> + Send) -> Result<T, Box<Thrown>> {
-    let lost = |_| Thrown::limit("there is no thread for it");
+fn run_on_thread<T: Send>(
+    work: impl FnOnce() -> Result<T, Box<ScriptError>> + Send,
+) -> Result<T, Box<ScriptError>> {
+    let lost = |_| ScriptError::limit_exceeded("there is no thread for it");
     thread::scope(|scope| {
-        let thread = thread::Builder::new().name("script".to_owned()).stack_size(STACK);
+        let thread = thread::Builder::new().name("script".to_owned()).stack_size(BLOCKING_STACK);
         let started = thread.spawn_scoped(scope, work).map_err(lost)?;
-        started.join().unwrap_or_else(|_| Err(Thrown::limit("the engine broke down")))
+        started.join().unwrap_or_else(|_| Err(ScriptError::limit_exceeded("the engine broke down")))
     })
 }
 
-fn read(file: &Path) -> Result<String, String> {
+fn read_script(file: &Path) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("this file cannot be read: {error}");
     if !std::fs::metadata(file).map_err(unreadable)?.is_file() {
         return Err("this is no file".to_owned());
     }
     let mut text = String::new();
-    let read = File::open(file).and_then(|it| it.take(MOST_BYTES + 1).read_to_string(&mut text));
+    let read =
+        File::open(file).and_then(|it| it.take(MAX_SCRIPT_BYTES + 1).read_to_string(&mut text));
     read.map_err(unreadable)?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(format!("this script has more than {MOST_BYTES} bytes"));
+    if text.len() as u64 > MAX_SCRIPT_BYTES {
+        return Err(format!("this script has more than {MAX_SCRIPT_BYTES} bytes"));
     }
     Ok(text)
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::*;
 
 fn script(text: &str) -> Script {
-    limited(text, Limits::default())
+    limited(text, ScriptLimits::default())
 }
 
-fn limited(text: &str, limits: Limits) -> Script {
+fn limited(text: &str, limits: ScriptLimits) -> Script {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.js");
     std::fs::write(&file, text).unwrap();
@@ -19,17 +19,17 @@ fn refused(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.js");
     std::fs::write(&file, text).unwrap();
-    let told = Script::load(&file, Limits::default()).unwrap_err().to_string();
+    let told = Script::load(&file, ScriptLimits::default()).unwrap_err().to_string();
     told.rsplit_once('/').unwrap().1.to_owned()
 }
 
 /// What the tool of a script returns for an argument.
-fn tool(text: &str, argument: &str) -> Result<Option<String>, Box<Thrown>> {
-    script(text).at_once(Function::Tool, &[argument.to_owned()])
+fn tool(text: &str, argument: &str) -> Result<Option<String>, Box<ScriptError>> {
+    script(text).call_blocking(Function::Tool, &[argument.to_owned()])
 }
 
-fn small() -> Limits {
-    Limits { compute: Duration::from_millis(50), memory: 4 << 20, at_once: 2 }
+fn small() -> ScriptLimits {
+    ScriptLimits { cpu_time: Duration::from_millis(50), memory: 4 << 20, max_concurrent: 2 }
 }
 
 #[test]
@@ -45,9 +45,9 @@ fn a_function_takes_and_returns_json() {
 fn what_is_thrown_has_a_place() {
     let thrown = tool("// one\nfunction tool() {\n  return missing.a;\n}", "{}").unwrap_err();
     assert_eq!((thrown.name.as_str(), thrown.line), ("ReferenceError", Some(3)));
-    assert!(!thrown.is_meant());
+    assert!(!thrown.is_deliberate());
     let meant = tool("function tool() { throw new Error('not you'); }", "{}").unwrap_err();
-    assert!(meant.is_meant() && meant.to_string() == "not you", "{meant:?}");
+    assert!(meant.is_deliberate() && meant.to_string() == "not you", "{meant:?}");
     assert_eq!(tool("function tool() { throw 'plain'; }", "{}").unwrap_err().to_string(), "plain");
     let kind = "function tool() { throw Object.assign(new Error('x'), { kind: 'busy', data: { a: 1 } }); }";
     let kind = tool(kind, "{}").unwrap_err();
@@ -81,22 +81,22 @@ fn there_is_nothing_but_the_language() {
 #[test]
 fn limits_end_what_would_not_end() {
     let computes = limited("function tool() { try { for (;;); } catch { return 1; } }", small());
-    let thrown = computes.at_once(Function::Tool, &["{}".into()]).unwrap_err();
+    let thrown = computes.call_blocking(Function::Tool, &["{}".into()]).unwrap_err();
     assert!(thrown.to_string().contains("more than 50 ms"), "{thrown}");
     let grows = limited(
         "function tool() { const a = []; for (;;) a.push('x'.repeat(1e5)); }",
-        Limits { compute: Duration::from_secs(20), ..small() },
+        ScriptLimits { cpu_time: Duration::from_secs(20), ..small() },
     );
-    let thrown = grows.at_once(Function::Tool, &["{}".into()]).unwrap_err();
+    let thrown = grows.call_blocking(Function::Tool, &["{}".into()]).unwrap_err();
     assert!(thrown.to_string().contains("memory"), "{thrown}");
     let deep = limited("function tool() { const f = () => f() + 1; return f(); }", small());
-    let thrown = deep.at_once(Function::Tool, &["{}".into()]).unwrap_err();
+    let thrown = deep.call_blocking(Function::Tool, &["{}".into()]).unwrap_err();
     assert!(thrown.to_string().contains("stack"), "{thrown}");
     let waits = limited("function tool() { return new Promise(() => {}); }", small());
-    assert!(waits.at_once(Function::Tool, &["{}".into()]).is_err());
+    assert!(waits.call_blocking(Function::Tool, &["{}".into()]).is_err());
     let regex =
         limited("function tool() { return /^(a+)+$/.test('a'.repeat(60) + 'b'); }", small());
-    assert!(regex.at_once(Function::Tool, &["{}".into()]).is_err());
+    assert!(regex.call_blocking(Function::Tool, &["{}".into()]).is_err());
 }
 
 #[tokio::test]
@@ -108,11 +108,14 @@ async fn a_call_is_passed_on_and_goes_on_with_the_answer() {
         }",
     );
     let mut session = around.begin(Function::Request, vec![r#"{"m":"x"}"#.into()]).await.unwrap();
-    assert_eq!(session.step().await, Step::Next(1, r#"{"m":"x","n":1}"#.into()));
-    session.answer(1, Ok(r#"{"r":1}"#.into()));
-    assert_eq!(session.step().await, Step::Next(2, r#"{"m":"x","n":2}"#.into()));
-    session.answer(2, Err(r#"{"message":"no","kind":"busy"}"#.into()));
-    assert_eq!(session.step().await, Step::Done(Ok(Some(r#"[{"r":1},"no","busy"]"#.into()))));
+    assert_eq!(session.next_step().await, ScriptStep::Next(1, r#"{"m":"x","n":1}"#.into()));
+    session.resume(1, Ok(r#"{"r":1}"#.into()));
+    assert_eq!(session.next_step().await, ScriptStep::Next(2, r#"{"m":"x","n":2}"#.into()));
+    session.resume(2, Err(r#"{"message":"no","kind":"busy"}"#.into()));
+    assert_eq!(
+        session.next_step().await,
+        ScriptStep::Done(Ok(Some(r#"[{"r":1},"no","busy"]"#.into())))
+    );
 }
 
 #[tokio::test]
@@ -123,12 +126,12 @@ async fn calls_share_nothing_and_wait_without_a_thread() {
     let mut sessions = Vec::new();
     for _ in 0..50 {
         let mut session = counting.begin(Function::Request, vec!["{}".into()]).await.unwrap();
-        assert!(matches!(session.step().await, Step::Next(1, _)));
+        assert!(matches!(session.next_step().await, ScriptStep::Next(1, _)));
         sessions.push(session);
     }
     for session in &mut sessions {
-        session.answer(1, Ok("null".into()));
-        assert_eq!(session.step().await, Step::Done(Ok(Some("1".into()))));
+        session.resume(1, Ok("null".into()));
+        assert_eq!(session.next_step().await, ScriptStep::Done(Ok(Some("1".into()))));
     }
 }
 
@@ -136,7 +139,7 @@ async fn calls_share_nothing_and_wait_without_a_thread() {
 async fn a_script_that_nobody_waits_for_ends_and_makes_room() {
     let spinning = Arc::new(limited(
         "async function request() { for (;;); }",
-        Limits { compute: Duration::from_secs(3600), ..small() },
+        ScriptLimits { cpu_time: Duration::from_secs(3600), ..small() },
     ));
     for _ in 0..6 {
         drop(spinning.begin(Function::Request, vec!["{}".into()]).await.unwrap());
@@ -144,7 +147,7 @@ async fn a_script_that_nobody_waits_for_ends_and_makes_room() {
     let quick = script("const request = async () => 'quick';");
     for _ in 0..8 {
         let mut session = quick.begin(Function::Request, vec!["{}".into()]).await.unwrap();
-        assert_eq!(session.step().await, Step::Done(Ok(Some("\"quick\"".into()))));
+        assert_eq!(session.next_step().await, ScriptStep::Done(Ok(Some("\"quick\"".into()))));
     }
 }
 
@@ -155,13 +158,13 @@ async fn passing_on_is_bounded_and_waiting_for_nothing_is_told() {
     );
     let mut session = greedy.begin(Function::Request, vec!["{}".into()]).await.unwrap();
     let mut passed = 0;
-    while let Step::Next(..) = session.step().await {
+    while let ScriptStep::Next(..) = session.next_step().await {
         passed += 1;
     }
     assert_eq!(passed, 100);
     let idle = script("const request = () => new Promise(() => {});");
     let mut session = idle.begin(Function::Request, vec!["{}".into()]).await.unwrap();
-    let Step::Done(Err(thrown)) = session.step().await else { panic!("it ends") };
+    let ScriptStep::Done(Err(thrown)) = session.next_step().await else { panic!("it ends") };
     assert!(thrown.to_string().contains("never happens"), "{thrown}");
 }
 
@@ -172,7 +175,7 @@ fn what_an_item_leaves_behind_harms_no_other() {
     );
     let computes = limited(
         "function metadata() { const end = Date.now() + 20; while (Date.now() < end); return 1; }",
-        Limits { compute: Duration::from_millis(100), ..Limits::default() },
+        ScriptLimits { cpu_time: Duration::from_millis(100), ..ScriptLimits::default() },
     );
     for round in 0..10 {
         if round == 5 {
@@ -180,10 +183,10 @@ fn what_an_item_leaves_behind_harms_no_other() {
             thread::sleep(Duration::from_millis(100));
         }
         for script in [&stumbles, &computes] {
-            assert_eq!(script.at_once(Function::Metadata, &[]), Ok(Some("1".to_owned())));
+            assert_eq!(script.call_blocking(Function::Metadata, &[]), Ok(Some("1".to_owned())));
         }
     }
     let waits = script("async function metadata() { await new Promise(() => 1); }");
-    let told = waits.at_once(Function::Metadata, &[]).unwrap_err();
+    let told = waits.call_blocking(Function::Metadata, &[]).unwrap_err();
     assert_eq!(told.message, "it did not return at once");
 }

@@ -9,48 +9,48 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::engine::{Engine, Told};
-use super::thrown::Thrown;
-use super::{Function, Source, Step};
+use super::engine::{Engine, EngineEvent};
+use super::script_error::ScriptError;
+use super::{Function, ScriptSource, ScriptStep};
 
 /// The most threads of scripts.
-const MOST: usize = 4;
+const MAX_WORKERS: usize = 4;
 /// The stack of such a thread: more than any script may use.
-const STACK: usize = 4 * 1024 * 1024;
+const WORKER_STACK: usize = 4 * 1024 * 1024;
 /// After this time on one step beyond what scripts may compute, a thread counts as lost: some operations of the
 /// language cannot be interrupted.
-const LOST: Duration = Duration::from_secs(10);
+const LOST_AFTER: Duration = Duration::from_secs(10);
 /// After this time beyond it, other threads are asked first.
-const LATE: Duration = Duration::from_secs(1);
+const BUSY_AFTER: Duration = Duration::from_secs(1);
 /// How many threads may get lost before no more scripts are run.
-const MOST_LOST: u64 = 16;
+const MAX_LOST_WORKERS: u64 = 16;
 /// The most lines that one call writes to the log.
-const MOST_LINES: usize = 100;
+const MAX_LOG_LINES: usize = 100;
 
 /// What a thread is told.
-pub(super) enum Message {
+pub(super) enum WorkerMessage {
     /// A call begins.
-    Start(Box<Start>),
+    Start(Box<StartCall>),
     /// What became of a call that a script passed on.
-    Answer(u64, u32, Result<String, String>),
+    Resume(u64, u32, Result<String, String>),
     /// Nobody waits for this call any more.
     End(u64),
 }
 
 /// A call that begins.
-pub(super) struct Start {
+pub(super) struct StartCall {
     pub(super) session: u64,
-    pub(super) source: Arc<Source>,
+    pub(super) source: Arc<ScriptSource>,
     pub(super) function: Function,
     pub(super) arguments: Vec<String>,
-    pub(super) steps: UnboundedSender<Step>,
+    pub(super) steps: UnboundedSender<ScriptStep>,
     pub(super) cancelled: Arc<AtomicBool>,
 }
 
 /// One thread, and since when it has been at its step.
 #[derive(Clone)]
 struct Worker {
-    messages: Sender<Message>,
+    messages: Sender<WorkerMessage>,
     busy: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -71,16 +71,16 @@ fn workers() -> &'static Workers {
 }
 
 /// Begins a call on one of the threads; tells where to send what comes after.
-pub(super) fn start(start: Start) -> Result<Sender<Message>, Box<Thrown>> {
-    let none = || Thrown::limit("there is no thread left for scripts");
-    let worker = workers().one(start.source.limits.compute).ok_or_else(none)?;
-    worker.messages.send(Message::Start(Box::new(start))).map_err(|_| none())?;
+pub(super) fn start(start: StartCall) -> Result<Sender<WorkerMessage>, Box<ScriptError>> {
+    let none = || ScriptError::limit_exceeded("there is no thread left for scripts");
+    let worker = workers().pick_worker(start.source.limits.cpu_time).ok_or_else(none)?;
+    worker.messages.send(WorkerMessage::Start(Box::new(start))).map_err(|_| none())?;
     Ok(worker.messages)
 }
 
 impl Workers {
-    fn one(&self, compute: Duration) -> Option<Worker> {
-        let most = thread::available_parallelism().map_or(1, usize::from).min(MOST);
+    fn pick_worker(&self, compute: Duration) -> Option<Worker> {
+        let most = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() < most {
             all.push(spawn()?);
@@ -88,10 +88,10 @@ impl Workers {
         let turn = usize::try_from(self.turn.fetch_add(1, Ordering::Relaxed)).unwrap_or_default();
         let mut places = (0..all.len()).map(|step| (turn + step) % all.len());
         // A thread that is late may be held for ever: others are asked first.
-        let place = places.find(|place| !all[*place].is_late(compute * 2 + LATE));
+        let place = places.find(|place| !all[*place].is_late(compute * 2 + BUSY_AFTER));
         let place = place.unwrap_or(turn % all.len());
-        if all[place].is_late(compute * 4 + LOST) {
-            if self.lost.fetch_add(1, Ordering::Relaxed) >= MOST_LOST {
+        if all[place].is_late(compute * 4 + LOST_AFTER) {
+            if self.lost.fetch_add(1, Ordering::Relaxed) >= MAX_LOST_WORKERS {
                 return None;
             }
             tracing::error!(
@@ -115,96 +115,96 @@ fn spawn() -> Option<Worker> {
     let (sender, receiver) = mpsc::channel();
     let busy = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&busy);
-    let thread = thread::Builder::new().name("script".to_owned()).stack_size(STACK);
-    thread.spawn(move || work(&receiver, &seen)).ok()?;
+    let thread = thread::Builder::new().name("script".to_owned()).stack_size(WORKER_STACK);
+    thread.spawn(move || run_worker(&receiver, &seen)).ok()?;
     Some(Worker { messages: sender, busy })
 }
 
 /// A call that is under way.
-struct Running {
+struct RunningCall {
     engine: Engine,
     name: String,
-    steps: UnboundedSender<Step>,
+    steps: UnboundedSender<ScriptStep>,
     /// How many calls that it passed on are not answered.
-    waiting: usize,
+    open_calls: usize,
     lines: usize,
 }
 
-fn work(messages: &Receiver<Message>, busy: &Mutex<Option<Instant>>) {
-    let mut sessions: HashMap<u64, Running> = HashMap::new();
+fn run_worker(messages: &Receiver<WorkerMessage>, busy: &Mutex<Option<Instant>>) {
+    let mut sessions: HashMap<u64, RunningCall> = HashMap::new();
     let mark = |since| *busy.lock().unwrap_or_else(PoisonError::into_inner) = since;
     while let Ok(message) = messages.recv() {
         mark(Some(Instant::now()));
         match message {
-            Message::Start(start) => {
+            WorkerMessage::Start(start) => {
                 let session = start.session;
                 if let Some(running) = begin(*start) {
                     sessions.insert(session, running);
                 }
             }
-            Message::Answer(session, next, answer) => {
+            WorkerMessage::Resume(session, next, answer) => {
                 if let Some(mut running) = sessions.remove(&session) {
-                    running.waiting -= 1;
-                    let told = running.engine.answer(next, &answer);
-                    if running.go_on(told) {
+                    running.open_calls -= 1;
+                    let told = running.engine.resume(next, &answer);
+                    if running.handle_events(told) {
                         sessions.insert(session, running);
                     }
                 }
             }
-            Message::End(session) => drop(sessions.remove(&session)),
+            WorkerMessage::End(session) => drop(sessions.remove(&session)),
         }
         mark(None);
     }
 }
 
-fn begin(start: Start) -> Option<Running> {
-    let Start { source, function, arguments, steps, cancelled, .. } = start;
+fn begin(start: StartCall) -> Option<RunningCall> {
+    let StartCall { source, function, arguments, steps, cancelled, .. } = start;
     let engine = match Engine::load(&source, cancelled) {
         Ok(engine) => engine,
         Err(thrown) => {
             // Whoever is gone by now needs no answer.
-            _ = steps.send(Step::Done(Err(thrown)));
+            _ = steps.send(ScriptStep::Done(Err(thrown)));
             return None;
         }
     };
     let name = source.name.clone();
     let told = engine.begin(function, &arguments);
-    let mut running = Running { engine, name, steps, waiting: 0, lines: 0 };
-    running.go_on(told).then_some(running)
+    let mut running = RunningCall { engine, name, steps, open_calls: 0, lines: 0 };
+    running.handle_events(told).then_some(running)
 }
 
-impl Running {
+impl RunningCall {
     /// Passes on what the script told; whether it goes on.
-    fn go_on(&mut self, told: Vec<Told>) -> bool {
+    fn handle_events(&mut self, told: Vec<EngineEvent>) -> bool {
         for told in told {
             let done = match told {
-                Told::Next(number, call) => {
-                    self.waiting += 1;
-                    _ = self.steps.send(Step::Next(number, call));
+                EngineEvent::Next(number, call) => {
+                    self.open_calls += 1;
+                    _ = self.steps.send(ScriptStep::Next(number, call));
                     continue;
                 }
-                Told::Log { is_warning, line } => {
+                EngineEvent::Log { is_warning, line } => {
                     self.log(is_warning, &line);
                     continue;
                 }
-                Told::Done(value) => Ok(value),
-                Told::Thrown(thrown) => Err(thrown),
+                EngineEvent::Done(value) => Ok(value),
+                EngineEvent::Thrown(thrown) => Err(thrown),
             };
-            _ = self.steps.send(Step::Done(done));
+            _ = self.steps.send(ScriptStep::Done(done));
             return false;
         }
-        if self.waiting > 0 {
+        if self.open_calls > 0 {
             return true;
         }
         let what = "it came to no end: it waits for what never happens, or has used up its memory";
-        _ = self.steps.send(Step::Done(Err(Thrown::limit(what))));
+        _ = self.steps.send(ScriptStep::Done(Err(ScriptError::limit_exceeded(what))));
         false
     }
 
     fn log(&mut self, is_warning: bool, line: &str) {
         self.lines += 1;
-        let line = super::thrown::shortened(line);
-        match (self.lines > MOST_LINES, is_warning) {
+        let line = super::script_error::shorten(line);
+        match (self.lines > MAX_LOG_LINES, is_warning) {
             (true, _) => {}
             (false, true) => tracing::warn!("{}: {line}", self.name),
             (false, false) => tracing::info!("{}: {line}", self.name),

@@ -15,44 +15,44 @@ use std::sync::Arc;
 use creole::skill::{MANIFEST, MOST_BYTES};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 
-use super::Problem;
+use super::FileError;
 
 /// How many names are looked at.
-const MOST_NAMES: usize = 20_000;
+const MAX_NAMES: usize = 20_000;
 /// How many bytes are read in all.
-const MOST_READ: usize = 256 * 1024 * 1024;
+const MAX_READ_BYTES: usize = 256 * 1024 * 1024;
 /// How deep folders may be inside of one another.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 /// A pipe that has come in place of a file would make the reader wait.
 const FILE: OFlags = OFlags::NONBLOCK.union(OFlags::CLOEXEC);
 
 /// A folder that is being read.
-pub(super) struct Folder<'a> {
+pub(super) struct SkillFolder<'a> {
     /// As it was given: problems are told with it.
     path: &'a Path,
     /// Without links.
     real: PathBuf,
     top: OwnedFd,
-    contents: Contents,
+    contents: FolderContents,
     names: usize,
     bytes: usize,
 }
 
 /// What was found. Paths are relative to the folder and have slashes.
 #[derive(Default)]
-pub(super) struct Contents {
+pub(super) struct FolderContents {
     /// The files that are in skills.
     pub(super) files: BTreeMap<String, Arc<[u8]>>,
     /// The folders that have a `SKILL.md`.
     pub(super) skills: Vec<String>,
     /// What could not be read, and where it is.
-    pub(super) unread: Vec<(String, Problem)>,
+    pub(super) unreadable: Vec<(String, FileError)>,
 }
 
 /// A folder on the way down.
-struct Level<'a> {
+struct FolderLevel<'a> {
     descriptor: &'a OwnedFd,
     path: &'a str,
     in_skill: bool,
@@ -60,32 +60,36 @@ struct Level<'a> {
     above: Vec<(i128, i128)>,
 }
 
-impl<'a> Folder<'a> {
-    pub(super) fn open(path: &'a Path) -> Result<Self, Problem> {
+impl<'a> SkillFolder<'a> {
+    pub(super) fn open(path: &'a Path) -> Result<Self, FileError> {
         let unreadable = |error: io::Error| {
             let what = format!("the folder of skills cannot be read: {error}");
-            Problem::new(path, what).help("name a folder that holds a folder for each skill")
+            FileError::new(path, what).help("name a folder that holds a folder for each skill")
         };
         let real = fs::canonicalize(path).map_err(unreadable)?;
         let top = openat(CWD, &real, FOLDER | OFlags::NOFOLLOW, Mode::empty());
         let top = top.map_err(|error| unreadable(error.into()))?;
-        Ok(Self { path, real, top, contents: Contents::default(), names: 0, bytes: 0 })
+        Ok(Self { path, real, top, contents: FolderContents::default(), names: 0, bytes: 0 })
     }
 
     /// Reads all that is in skills.
-    pub(super) fn read(mut self) -> Result<Contents, Problem> {
+    pub(super) fn read(mut self) -> Result<FolderContents, FileError> {
         let top = rustix::io::fcntl_dupfd_cloexec(&self.top, 3)
-            .map_err(|error| Problem::new(self.path, error.to_string()))?;
+            .map_err(|error| FileError::new(self.path, error.to_string()))?;
         let above = fstat(&top).map(|stat| vec![identity(&stat)]).unwrap_or_default();
-        self.visit(&Level { descriptor: &top, path: "", in_skill: false, above })?;
+        self.visit(&FolderLevel { descriptor: &top, path: "", in_skill: false, above })?;
         Ok(self.contents)
     }
 
-    fn visit(&mut self, level: &Level<'_>) -> Result<(), Problem> {
+    fn visit(&mut self, level: &FolderLevel<'_>) -> Result<(), FileError> {
         let names = match self.names_in(level)? {
             Ok(names) => names,
             Err(error) => {
-                self.unread(level.path, format!("this folder cannot be read: {error}"), None);
+                self.report_unreadable(
+                    level.path,
+                    format!("this folder cannot be read: {error}"),
+                    None,
+                );
                 return Ok(());
             }
         };
@@ -93,7 +97,7 @@ impl<'a> Folder<'a> {
         if has_manifest && level.path.is_empty() {
             let help = "put each skill into a folder of its own inside of this one";
             let what = format!("the folder of skills has a `{MANIFEST}` itself");
-            return Err(Problem::new(&self.path.join(MANIFEST), what).help(help));
+            return Err(FileError::new(&self.path.join(MANIFEST), what).help(help));
         }
         if has_manifest {
             self.contents.skills.push(level.path.to_owned());
@@ -101,21 +105,25 @@ impl<'a> Folder<'a> {
         let odd =
             names.iter().find(|name| name.eq_ignore_ascii_case(MANIFEST) && *name != MANIFEST);
         if let Some(odd) = odd.filter(|_| !has_manifest) {
-            let path = joined(level.path, odd);
-            self.unread(&path, "this file makes no skill", Some(&format!("name it `{MANIFEST}`")));
+            let path = join_path(level.path, odd);
+            self.report_unreadable(
+                &path,
+                "this file makes no skill",
+                Some(&format!("name it `{MANIFEST}`")),
+            );
         }
         let in_skill = level.in_skill || has_manifest;
         for name in &names {
-            let path = joined(level.path, name);
+            let path = join_path(level.path, name);
             if let Err(error) = self.entry(level, name, &path, in_skill)? {
-                self.unread(&path, format!("this cannot be read: {error}"), None);
+                self.report_unreadable(&path, format!("this cannot be read: {error}"), None);
             }
         }
         Ok(())
     }
 
     /// The names in a folder, sorted; those that begin with a dot are passed over.
-    fn names_in(&mut self, level: &Level<'_>) -> Result<io::Result<Vec<String>>, Problem> {
+    fn names_in(&mut self, level: &FolderLevel<'_>) -> Result<io::Result<Vec<String>>, FileError> {
         let entries = match Dir::read_from(level.descriptor) {
             Ok(entries) => entries,
             Err(error) => return Ok(Err(error.into())),
@@ -130,16 +138,15 @@ impl<'a> Folder<'a> {
                 continue;
             }
             self.names += 1;
-            if self.names > MOST_NAMES {
-                let what =
-                    format!("there are more than {MOST_NAMES} names in the folder of skills");
-                return Err(Problem::new(self.path, what).help("name a smaller folder"));
+            if self.names > MAX_NAMES {
+                let what = format!("there are more than {MAX_NAMES} names in the folder of skills");
+                return Err(FileError::new(self.path, what).help("name a smaller folder"));
             }
             match entry.file_name().to_str() {
                 Ok(name) => names.push(name.to_owned()),
                 Err(_) => {
-                    let path = joined(level.path, &entry.file_name().to_string_lossy());
-                    self.unread(&path, "this name is not UTF-8", Some("rename it"));
+                    let path = join_path(level.path, &entry.file_name().to_string_lossy());
+                    self.report_unreadable(&path, "this name is not UTF-8", Some("rename it"));
                 }
             }
         }
@@ -149,16 +156,16 @@ impl<'a> Folder<'a> {
 
     fn entry(
         &mut self,
-        level: &Level<'_>,
+        level: &FolderLevel<'_>,
         name: &str,
         path: &str,
         in_skill: bool,
-    ) -> Result<io::Result<()>, Problem> {
+    ) -> Result<io::Result<()>, FileError> {
         let stat = match statat(level.descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(error) => return Ok(Err(error.into())),
         };
-        match kind(&stat) {
+        match file_type(&stat) {
             FileType::Directory => {
                 let opened =
                     openat(level.descriptor, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
@@ -171,7 +178,7 @@ impl<'a> Folder<'a> {
             }
             FileType::RegularFile => Ok(Ok(())),
             _ => {
-                self.no_file(path, in_skill);
+                self.report_not_a_file(path, in_skill);
                 Ok(Ok(()))
             }
         }
@@ -180,10 +187,10 @@ impl<'a> Folder<'a> {
     /// Follows a link, if it stays in the folder.
     fn link(
         &mut self,
-        level: &Level<'_>,
+        level: &FolderLevel<'_>,
         path: &str,
         in_skill: bool,
-    ) -> Result<io::Result<()>, Problem> {
+    ) -> Result<io::Result<()>, FileError> {
         let target = match fs::canonicalize(self.real.join(path)) {
             Ok(target) => target,
             Err(error) => return Ok(Err(error)),
@@ -191,7 +198,7 @@ impl<'a> Folder<'a> {
         let inside = target.strip_prefix(&self.real).ok().filter(|inside| is_shown(inside));
         let Some(inside) = inside else {
             let help = "copy what it leads to into the folder";
-            self.unread(path, "this link leaves the folder of skills", Some(help));
+            self.report_unreadable(path, "this link leaves the folder of skills", Some(help));
             return Ok(Ok(()));
         };
         match self.kind_of(inside) {
@@ -205,7 +212,7 @@ impl<'a> Folder<'a> {
             }
             Ok(FileType::RegularFile) => Ok(Ok(())),
             Ok(_) => {
-                self.no_file(path, in_skill);
+                self.report_not_a_file(path, in_skill);
                 Ok(Ok(()))
             }
             Err(error) => Ok(Err(error)),
@@ -214,11 +221,11 @@ impl<'a> Folder<'a> {
 
     fn descend(
         &mut self,
-        level: &Level<'_>,
+        level: &FolderLevel<'_>,
         opened: io::Result<OwnedFd>,
         path: &str,
         in_skill: bool,
-    ) -> Result<io::Result<()>, Problem> {
+    ) -> Result<io::Result<()>, FileError> {
         let opened = opened.and_then(|folder| Ok((fstat(&folder)?, folder)));
         let (stat, folder) = match opened {
             Ok(opened) => opened,
@@ -226,21 +233,29 @@ impl<'a> Folder<'a> {
         };
         let here = identity(&stat);
         if level.above.contains(&here) {
-            self.unread(path, "this link leads to a folder that it is in", Some("take it out"));
+            self.report_unreadable(
+                path,
+                "this link leads to a folder that it is in",
+                Some("take it out"),
+            );
             return Ok(Ok(()));
         }
-        if level.above.len() > DEEPEST {
-            let what = format!("this folder is deeper than {DEEPEST} levels");
-            self.unread(path, what, Some("move it up"));
+        if level.above.len() > MAX_DEPTH {
+            let what = format!("this folder is deeper than {MAX_DEPTH} levels");
+            self.report_unreadable(path, what, Some("move it up"));
             return Ok(Ok(()));
         }
         let above = level.above.iter().copied().chain([here]).collect();
-        self.visit(&Level { descriptor: &folder, path, in_skill, above }).map(Ok)
+        self.visit(&FolderLevel { descriptor: &folder, path, in_skill, above }).map(Ok)
     }
 
-    fn file(&mut self, opened: io::Result<OwnedFd>, path: &str) -> Result<io::Result<()>, Problem> {
+    fn file(
+        &mut self,
+        opened: io::Result<OwnedFd>,
+        path: &str,
+    ) -> Result<io::Result<()>, FileError> {
         let read = opened.and_then(|file| {
-            if kind(&fstat(&file)?) != FileType::RegularFile {
+            if file_type(&fstat(&file)?) != FileType::RegularFile {
                 return Err(io::Error::other("it is no longer a file"));
             }
             let mut bytes = Vec::new();
@@ -253,13 +268,13 @@ impl<'a> Folder<'a> {
         };
         if bytes.len() > MOST_BYTES {
             let what = format!("this file has more than {MOST_BYTES} bytes");
-            self.unread(path, what, Some("clients need not take a skill of more"));
+            self.report_unreadable(path, what, Some("clients need not take a skill of more"));
             return Ok(Ok(()));
         }
         self.bytes += bytes.len();
-        if self.bytes > MOST_READ {
-            let what = format!("the skills in this folder have more than {MOST_READ} bytes");
-            return Err(Problem::new(self.path, what).help("name a smaller folder"));
+        if self.bytes > MAX_READ_BYTES {
+            let what = format!("the skills in this folder have more than {MAX_READ_BYTES} bytes");
+            return Err(FileError::new(self.path, what).help("name a smaller folder"));
         }
         self.contents.files.insert(path.to_owned(), bytes.into());
         Ok(Ok(()))
@@ -269,7 +284,7 @@ impl<'a> Folder<'a> {
     fn kind_of(&self, inside: &Path) -> io::Result<FileType> {
         let Some(name) = inside.file_name() else { return Ok(FileType::Directory) };
         let parent = self.open_below(inside.parent().unwrap_or(Path::new("")), FOLDER)?;
-        Ok(kind(&statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
+        Ok(file_type(&statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
     /// Opens a path without links, one part after the other.
@@ -283,18 +298,22 @@ impl<'a> Folder<'a> {
         Ok(here)
     }
 
-    fn no_file(&mut self, path: &str, in_skill: bool) {
+    fn report_not_a_file(&mut self, path: &str, in_skill: bool) {
         // Outside of skills it is nobody's business.
         if in_skill {
             let what = "this is neither a file nor a folder";
-            self.unread(path, what, Some("pipes, sockets and devices cannot be part of a skill"));
+            self.report_unreadable(
+                path,
+                what,
+                Some("pipes, sockets and devices cannot be part of a skill"),
+            );
         }
     }
 
-    fn unread(&mut self, path: &str, what: impl Into<String>, help: Option<&str>) {
-        let mut problem = Problem::new(&self.path.join(path), what);
+    fn report_unreadable(&mut self, path: &str, what: impl Into<String>, help: Option<&str>) {
+        let mut problem = FileError::new(&self.path.join(path), what);
         problem.help = help.map(str::to_owned);
-        self.contents.unread.push((path.to_owned(), problem));
+        self.contents.unreadable.push((path.to_owned(), problem));
     }
 }
 
@@ -312,11 +331,11 @@ fn is_shown(inside: &Path) -> bool {
     inside.components().all(|part| !part.as_os_str().as_encoded_bytes().starts_with(b"."))
 }
 
-fn joined(folder: &str, name: &str) -> String {
+fn join_path(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-fn kind(stat: &Stat) -> FileType {
+fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 

@@ -10,22 +10,22 @@ use std::path::Path;
 use creole::skill::{MANIFEST, Skill};
 use creole::{Server, SkillError};
 
-pub use crate::files::Problem;
-use folder::{Contents, Folder};
+pub use crate::files::FileError;
+use folder::{FolderContents, SkillFolder};
 
 /// What a folder of skills holds.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedSkills {
     /// The skills that can be served, by their paths.
     pub skills: Vec<Skill>,
     /// What is wrong with the others.
-    pub problems: Vec<Problem>,
+    pub errors: Vec<FileError>,
 }
 
 /// Adds the pack. A skill that is wrong is left out, and the log says why; the others are served.
-pub(crate) fn add(mut server: Server, folder: &Path) -> Result<Server, Problem> {
+pub(crate) fn add(mut server: Server, folder: &Path) -> Result<Server, FileError> {
     let loaded = load(folder)?;
-    for problem in loaded.problems {
+    for problem in loaded.errors {
         tracing::error!("a skill is left out: {problem}");
     }
     for skill in loaded.skills {
@@ -41,8 +41,9 @@ pub(crate) fn add(mut server: Server, folder: &Path) -> Result<Server, Problem> 
 ///
 /// # Errors
 /// When the folder cannot be read at all, or holds more than one server should.
-pub fn load(folder: &Path) -> Result<Loaded, Problem> {
-    let Contents { files, skills: places, unread } = Folder::open(folder)?.read()?;
+pub fn load(folder: &Path) -> Result<LoadedSkills, FileError> {
+    let FolderContents { files, skills: places, unreadable: unread } =
+        SkillFolder::open(folder)?.read()?;
     let (mut skills, mut problems) = (Vec::new(), Vec::new());
     for place in &places {
         let inside = format!("{place}/");
@@ -54,21 +55,21 @@ pub fn load(folder: &Path) -> Result<Loaded, Problem> {
         let own = own.map(|(path, bytes)| (&path[inside.len()..], bytes.clone()));
         match Skill::new(place, own) {
             Ok(skill) => skills.push(skill),
-            Err(error) => problems.push(refused(folder, place, error)),
+            Err(error) => problems.push(skill_error(folder, place, error)),
         }
     }
     problems.extend(unread.into_iter().map(|(_, problem)| problem));
     if places.is_empty() && problems.is_empty() {
-        let problem = Problem::new(folder, "there is no skill in this folder");
+        let problem = FileError::new(folder, "there is no skill in this folder");
         problems.push(problem.help(format!("a skill is a folder with a `{MANIFEST}`")));
     }
-    Ok(Loaded { skills, problems })
+    Ok(LoadedSkills { skills, errors: problems })
 }
 
-fn refused(folder: &Path, place: &str, error: SkillError) -> Problem {
+fn skill_error(folder: &Path, place: &str, error: SkillError) -> FileError {
     let skill = folder.join(place);
     let file = error.file.map_or_else(|| skill.clone(), |file| skill.join(file));
-    Problem { file, line: error.line, column: None, what: error.what, help: error.help }
+    FileError { file, line: error.line, column: None, message: error.what, help: error.help }
 }
 
 #[cfg(test)]

@@ -23,13 +23,13 @@ fn front(name: &str) -> String {
     format!("---\nname: {name}\ndescription: About {name}\n---\nText.\n")
 }
 
-fn uris(loaded: &Loaded) -> Vec<&str> {
+fn uris(loaded: &LoadedSkills) -> Vec<&str> {
     loaded.skills.iter().map(Skill::uri).collect()
 }
 
-fn only_problem(loaded: &Loaded) -> String {
-    assert_eq!(loaded.problems.len(), 1, "{:?}", loaded.problems);
-    loaded.problems[0].to_string()
+fn only_problem(loaded: &LoadedSkills) -> String {
+    assert_eq!(loaded.errors.len(), 1, "{:?}", loaded.errors);
+    loaded.errors[0].to_string()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn skills_are_found_at_every_depth_and_inside_of_one_another() {
         ("one/.env", "SECRET"),
     ]);
     let loaded = load(folder.path()).unwrap();
-    assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+    assert!(loaded.errors.is_empty(), "{:?}", loaded.errors);
     let expected = [
         "skill://acme/two/SKILL.md",
         "skill://acme/two/parts/three/SKILL.md",
@@ -64,7 +64,7 @@ fn a_wrong_skill_is_told_and_the_others_are_served() {
     ]);
     let loaded = load(folder.path()).unwrap();
     assert_eq!(uris(&loaded), ["skill://right/SKILL.md"]);
-    let said: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    let said: Vec<String> = loaded.errors.iter().map(ToString::to_string).collect();
     let place = folder.path().display();
     let expected = [
         format!(
@@ -117,7 +117,7 @@ fn a_link_is_followed_inside_of_the_folder_and_refused_outside() {
         symlink(target, at("bad/secret.txt")).unwrap();
         let loaded = load(folder.path()).unwrap();
         assert_eq!(uris(&loaded), ["skill://good/SKILL.md"], "{target}");
-        assert!(only_problem(&loaded).contains(said), "{target}: {:?}", loaded.problems);
+        assert!(only_problem(&loaded).contains(said), "{target}: {:?}", loaded.errors);
     }
 }
 
@@ -132,7 +132,7 @@ fn what_is_no_file_is_never_opened() {
     assert!(uris(&loaded).is_empty());
     assert!(only_problem(&loaded).contains("pipe/data: this is neither a file nor a folder"));
     symlink("data", folder.path().join("pipe/link")).unwrap();
-    assert_eq!(load(folder.path()).unwrap().problems.len(), 2);
+    assert_eq!(load(folder.path()).unwrap().errors.len(), 2);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn sizes_and_depths_have_an_end() {
     file.set_len(1 << 40).unwrap();
     let loaded = load(folder.path()).unwrap();
     assert!(uris(&loaded).is_empty());
-    let said: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    let said: Vec<String> = loaded.errors.iter().map(ToString::to_string).collect();
     assert!(said[0].contains("deeper than 16 levels"), "{said:?}");
     assert!(said[1].contains("sparse: this file has more than 16777216 bytes"), "{said:?}");
 }

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::database::{Database, Update};
-use super::store::FILE;
-use super::task::Status;
+use super::database::{TaskDatabase, TaskUpdate};
+use super::store::FILE_NAME;
+use super::task::TaskStatus;
 
 const VARIABLE: &str = "CREOLE_CRASH_TEST_DIR";
 const CHILD: &str = "tasks::crash_tests::child_that_writes_until_it_is_killed";
@@ -23,13 +23,13 @@ fn what_was_acknowledged_survives_kill_nine() {
     for round in 0..ROUNDS {
         let new = killed_after(directory.path(), Duration::from_millis(5 + 7 * round));
         acknowledged.extend(new);
-        let database = Database::open(&directory.path().join(FILE)).unwrap();
+        let database = TaskDatabase::open(&directory.path().join(FILE_NAME)).unwrap();
         let whole: String =
             database.connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(whole, "ok", "round {round}");
         for id in &acknowledged {
             let task = database.task(id).unwrap();
-            assert_eq!(task.map(|task| task.status), Some(Status::Done), "round {round}");
+            assert_eq!(task.map(|task| task.status), Some(TaskStatus::Done), "round {round}");
         }
     }
     assert!(acknowledged.len() > 20, "only {} writes were acknowledged", acknowledged.len());
@@ -60,8 +60,8 @@ fn killed_after(directory: &Path, time: Duration) -> Vec<String> {
 #[test]
 fn child_that_writes_until_it_is_killed() {
     let Some(directory) = env::var_os(VARIABLE) else { return };
-    let mut database = Database::open(&PathBuf::from(directory).join(FILE)).unwrap();
-    let done = Update { status: Some(Status::Done), description: None };
+    let mut database = TaskDatabase::open(&PathBuf::from(directory).join(FILE_NAME)).unwrap();
+    let done = TaskUpdate { status: Some(TaskStatus::Done), description: None };
     let mut output = std::io::stdout();
     for number in 0..100_000 {
         let task = database.create(&format!("number {number}")).unwrap();

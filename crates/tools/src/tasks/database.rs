@@ -10,18 +10,18 @@ use rusqlite::{
     TransactionBehavior, params,
 };
 
-use super::error::{StoreError, Trouble};
-use super::task::{Status, Task, new_id};
+use super::error::{StoreError, TaskFileError};
+use super::task::{Task, TaskStatus, new_id};
 
 /// How long a process waits for another one's write.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Marks our files among all SQLite databases: "CrTs".
 const APPLICATION_ID: i32 = 0x4372_5473;
 
 /// No database is smaller, but for an empty one. SQLite takes a file of one byte for empty and would
 /// write over it.
-const SMALLEST: u64 = 512;
+const MIN_DATABASE_BYTES: u64 = 512;
 
 /// What brings a file from one version to the next; the version is how many were applied. Never edit one
 /// that was released: add another.
@@ -37,40 +37,40 @@ const MIGRATIONS: &[&str] = &["
 "];
 
 /// An open task file.
-pub(super) struct Database {
+pub(super) struct TaskDatabase {
     path: PathBuf,
     pub(super) connection: Connection,
 }
 
 /// What is to become of a task.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Update {
-    pub(super) status: Option<Status>,
+pub(super) struct TaskUpdate {
+    pub(super) status: Option<TaskStatus>,
     pub(super) description: Option<String>,
 }
 
 /// Some tasks, and the number of the last one if there are more.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct TaskListPage {
     pub(super) tasks: Vec<Task>,
     pub(super) more_after: Option<i64>,
 }
 
 type Sqlite<T> = rusqlite::Result<T>;
 
-impl Database {
+impl TaskDatabase {
     /// Opens a task file, or makes one. A file that is not understood is left as it is.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        if fs::metadata(path).is_ok_and(|file| (1..SMALLEST).contains(&file.len())) {
-            return Err(StoreError::File(path.to_owned(), Trouble::Foreign));
+        if fs::metadata(path).is_ok_and(|file| (1..MIN_DATABASE_BYTES).contains(&file.len())) {
+            return Err(StoreError::File(path.to_owned(), TaskFileError::Foreign));
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let failed = |error| StoreError::sqlite(path, error);
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        connection.busy_timeout(PATIENCE).map_err(failed)?;
-        if let Some(trouble) = unknown(&mut connection).map_err(failed)? {
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+        if let Some(trouble) = check_is_ours(&mut connection).map_err(failed)? {
             return Err(StoreError::File(path.to_owned(), trouble));
         }
         make_durable(&connection).map_err(failed)?;
@@ -80,7 +80,7 @@ impl Database {
 
     pub(super) fn create(&mut self, description: &str) -> Result<Task, StoreError> {
         let id = new_id().map_err(StoreError::Randomness)?;
-        let task = Task { id, description: description.to_owned(), status: Status::Pending };
+        let task = Task { id, description: description.to_owned(), status: TaskStatus::Pending };
         self.write(|transaction| {
             transaction
                 .prepare_cached("INSERT INTO tasks (id, description, status) VALUES (?1, ?2, ?3)")?
@@ -92,27 +92,27 @@ impl Database {
     pub(super) fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
         self.read(|connection| {
             let sql = "SELECT id, description, status FROM tasks WHERE id = ?1";
-            connection.prepare_cached(sql)?.query_row([id], task_of).optional()
+            connection.prepare_cached(sql)?.query_row([id], read_task).optional()
         })
     }
 
     /// At most `limit` tasks after a number, in the order of creation.
     pub(super) fn page(
         &self,
-        status: Option<Status>,
+        status: Option<TaskStatus>,
         after: i64,
         limit: usize,
-    ) -> Result<Page, StoreError> {
+    ) -> Result<TaskListPage, StoreError> {
         let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
         let mut rows = self.read(|connection| match status {
-            None => numbered(
+            None => read_numbered_tasks(
                 connection.prepare_cached(
                     "SELECT id, description, status, number FROM tasks
                      WHERE number > ?1 ORDER BY number LIMIT ?2",
                 )?,
                 params![after, wanted],
             ),
-            Some(status) => numbered(
+            Some(status) => read_numbered_tasks(
                 connection.prepare_cached(
                     "SELECT id, description, status, number FROM tasks
                      WHERE status = ?3 AND number > ?1 ORDER BY number LIMIT ?2",
@@ -123,18 +123,22 @@ impl Database {
         let more = rows.len() > limit;
         rows.truncate(limit);
         let more_after = rows.last().filter(|_| more).map(|(number, _)| *number);
-        Ok(Page { tasks: rows.into_iter().map(|(_, task)| task).collect(), more_after })
+        Ok(TaskListPage { tasks: rows.into_iter().map(|(_, task)| task).collect(), more_after })
     }
 
     /// The changed task, if there is one of that id.
-    pub(super) fn update(&mut self, id: &str, update: &Update) -> Result<Option<Task>, StoreError> {
+    pub(super) fn update(
+        &mut self,
+        id: &str,
+        update: &TaskUpdate,
+    ) -> Result<Option<Task>, StoreError> {
         self.write(|transaction| {
             transaction
                 .prepare_cached(
                     "UPDATE tasks SET status = coalesce(?2, status), description = coalesce(?3, description)
                      WHERE id = ?1 RETURNING id, description, status",
                 )?
-                .query_row(params![id, update.status.map(Status::name), update.description], task_of)
+                .query_row(params![id, update.status.map(TaskStatus::name), update.description], read_task)
                 .optional()
         })
     }
@@ -143,7 +147,7 @@ impl Database {
     pub(super) fn delete(&mut self, id: &str) -> Result<Option<Task>, StoreError> {
         self.write(|transaction| {
             let sql = "DELETE FROM tasks WHERE id = ?1 RETURNING id, description, status";
-            transaction.prepare_cached(sql)?.query_row([id], task_of).optional()
+            transaction.prepare_cached(sql)?.query_row([id], read_task).optional()
         })
     }
 
@@ -167,12 +171,12 @@ impl Database {
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Sqlite<T>,
     ) -> Result<T, StoreError> {
-        let written = immediately(&mut self.connection, work);
+        let written = in_immediate_transaction(&mut self.connection, work);
         written.map_err(|error| StoreError::sqlite(&self.path, error))
     }
 }
 
-fn immediately<T>(
+fn in_immediate_transaction<T>(
     connection: &mut Connection,
     work: impl FnOnce(&Transaction<'_>) -> Sqlite<T>,
 ) -> Sqlite<T> {
@@ -184,7 +188,7 @@ fn immediately<T>(
 
 /// Why a file is not ours to touch; reads only, and all of it at one moment, because another process may
 /// just be making the file.
-fn unknown(connection: &mut Connection) -> Sqlite<Option<Trouble>> {
+fn check_is_ours(connection: &mut Connection) -> Sqlite<Option<TaskFileError>> {
     let moment = connection.transaction()?;
     let number = |pragma| moment.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let count = "SELECT count(*) FROM sqlite_schema";
@@ -192,16 +196,16 @@ fn unknown(connection: &mut Connection) -> Sqlite<Option<Trouble>> {
     let (application, version) = (number("application_id")?, number("user_version")?);
     let is_new = application == 0 && version == 0 && tables == 0;
     if application != APPLICATION_ID && !is_new {
-        return Ok(Some(Trouble::Foreign));
+        return Ok(Some(TaskFileError::Foreign));
     }
     let (found, known) = (usize::try_from(version).unwrap_or(usize::MAX), MIGRATIONS.len());
-    Ok((found > known).then_some(Trouble::Newer { found, known }))
+    Ok((found > known).then_some(TaskFileError::Newer { found, known }))
 }
 
 /// What was acknowledged survives a crash and a loss of power, and readers do not wait for writers.
 fn make_durable(connection: &Connection) -> Sqlite<()> {
     // SQLite does not wait by itself while another process changes the journal's mode.
-    patiently(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
+    retry_while_busy(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // Only on macOS a plain fsync does not reach the disk.
     connection.pragma_update(None, "fullfsync", true)
@@ -215,7 +219,7 @@ fn migrate(connection: &mut Connection) -> Sqlite<()> {
     if applied(version(connection)?) >= MIGRATIONS.len() {
         return Ok(());
     }
-    immediately(connection, |transaction| {
+    in_immediate_transaction(connection, |transaction| {
         // Another process may have been faster.
         let applied = applied(version(transaction)?);
         for migration in MIGRATIONS.iter().skip(applied) {
@@ -227,8 +231,8 @@ fn migrate(connection: &mut Connection) -> Sqlite<()> {
     })
 }
 
-fn patiently<T>(mut attempt: impl FnMut() -> Sqlite<T>) -> Sqlite<T> {
-    let end = Instant::now() + PATIENCE;
+fn retry_while_busy<T>(mut attempt: impl FnMut() -> Sqlite<T>) -> Sqlite<T> {
+    let end = Instant::now() + BUSY_TIMEOUT;
     loop {
         match attempt() {
             Err(error) if is_busy(&error) && Instant::now() < end => {
@@ -243,17 +247,17 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-fn numbered(
+fn read_numbered_tasks(
     mut statement: CachedStatement<'_>,
     parameters: impl rusqlite::Params,
 ) -> Sqlite<Vec<(i64, Task)>> {
-    statement.query_map(parameters, |row| Ok((row.get(3)?, task_of(row)?)))?.collect()
+    statement.query_map(parameters, |row| Ok((row.get(3)?, read_task(row)?)))?.collect()
 }
 
-fn task_of(row: &Row<'_>) -> Sqlite<Task> {
+fn read_task(row: &Row<'_>) -> Sqlite<Task> {
     let status = row.get_ref(2)?.as_str()?;
     // The table's CHECK lets no other status in.
-    let status = Status::named(status).ok_or_else(|| {
+    let status = TaskStatus::from_name(status).ok_or_else(|| {
         rusqlite::Error::InvalidColumnType(2, "status".to_owned(), rusqlite::types::Type::Text)
     })?;
     Ok(Task { id: row.get(0)?, description: row.get(1)?, status })

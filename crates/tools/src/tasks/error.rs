@@ -15,28 +15,28 @@ use crate::database;
 #[derive(Debug)]
 pub(super) enum StoreError {
     /// The platform has no place for data.
-    NoPlace,
+    NoDataDirectory,
     /// The directory cannot be made.
     Directory(PathBuf, io::Error),
     /// Something about the file.
-    File(PathBuf, Trouble),
+    File(PathBuf, TaskFileError),
     /// An id could not be made.
     Randomness(getrandom::Error),
     /// The work on the database was broken off.
-    Broken,
+    WorkerFailed,
     /// `CREOLE_TASKS_URL` is no address, for this reason.
     Address(String),
     /// Something about the server.
-    Server(String, database::Trouble),
+    Server(String, database::DatabaseError),
     /// A newer version made the tables of the server.
     NewerServer { place: String, found: usize, known: usize },
     /// A character that PostgreSQL does not keep.
-    Zero,
+    NulCharacter,
 }
 
 /// What is the matter with the file.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum TaskFileError {
     /// A newer version wrote it.
     Newer { found: usize, known: usize },
     /// Something that another program wrote.
@@ -47,11 +47,11 @@ pub(super) enum Trouble {
 
 impl StoreError {
     pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
-        Self::File(path.to_owned(), Trouble::Sqlite(error))
+        Self::File(path.to_owned(), TaskFileError::Sqlite(error))
     }
 
     /// The same without absolute paths.
-    fn public(&self) -> String {
+    fn redacted(&self) -> String {
         let (path, name) = match self {
             Self::Directory(path, _) => (path, "for tasks"),
             Self::File(path, _) => {
@@ -69,8 +69,8 @@ impl StoreError {
     }
 
     /// Whether the file has to be opened again once someone has put it right.
-    pub(super) fn spoils_the_connection(&self) -> bool {
-        let Self::File(_, Trouble::Sqlite(error)) = self else { return false };
+    pub(super) fn needs_reopen(&self) -> bool {
+        let Self::File(_, TaskFileError::Sqlite(error)) = self else { return false };
         matches!(
             error.sqlite_error_code(),
             Some(
@@ -85,20 +85,20 @@ impl StoreError {
 
 impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
-        if matches!(error, StoreError::Zero) {
+        if matches!(error, StoreError::NulCharacter) {
             let fault = Fault::new(FaultKind::InvalidArguments, error.to_string());
             return Self::Fault(Box::new(fault));
         }
         // Where files are is for whoever runs the server, and not for callers.
         tracing::error!("{error}");
-        Self::Failed(format!("error: {}", error.public()))
+        Self::Failed(format!("error: {}", error.redacted()))
     }
 }
 
 impl fmt::Display for StoreError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoPlace => formatter
+            Self::NoDataDirectory => formatter
                 .write_str("there is no directory to keep tasks in; set CREOLE_DATA_DIR to one"),
             Self::Directory(path, error) => write!(
                 formatter,
@@ -109,43 +109,43 @@ impl fmt::Display for StoreError {
             Self::Randomness(error) => {
                 write!(formatter, "the system gives no random numbers: {error}")
             }
-            Self::Broken => formatter.write_str("the work on the task file was broken off"),
+            Self::WorkerFailed => formatter.write_str("the work on the task file was broken off"),
             Self::Address(why) => write!(formatter, "CREOLE_TASKS_URL: {why}"),
-            Self::Server(place, trouble) => explain_server(place, trouble, formatter),
+            Self::Server(place, trouble) => explain_server_error(place, trouble, formatter),
             Self::NewerServer { place, found, known } => write!(
                 formatter,
                 "the tasks in {place} were kept by a newer version (its schema is {found}, this version knows {known}); \
                  update this server or use another database"
             ),
-            Self::Zero => formatter.write_str(
+            Self::NulCharacter => formatter.write_str(
                 "`/description` has the character U+0000, which PostgreSQL does not keep",
             ),
         }
     }
 }
 
-fn explain_server(
+fn explain_server_error(
     place: &str,
-    trouble: &database::Trouble,
+    trouble: &database::DatabaseError,
     formatter: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
     match trouble {
-        database::Trouble::Unavailable(why) => write!(
+        database::DatabaseError::Unavailable(why) => write!(
             formatter,
             "the PostgreSQL server of the tasks, {place}, is not available: {why}; see that it runs and lets this server \
              in, and try again"
         ),
-        database::Trouble::Refused(why) => {
+        database::DatabaseError::QueryRejected(why) => {
             write!(formatter, "the PostgreSQL server of the tasks, {place}, refused: {why}")
         }
-        database::Trouble::Late | database::Trouble::TooLarge(_) => write!(
+        database::DatabaseError::TimedOut | database::DatabaseError::TooLarge(_) => write!(
             formatter,
             "the PostgreSQL server of the tasks, {place}, took too long; nothing was changed, try again"
         ),
     }
 }
 
-impl Trouble {
+impl TaskFileError {
     fn explain(&self, path: &Path, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = path.display();
         let error = match self {

@@ -1,10 +1,10 @@
 //! The pack `tasks`: a list of tasks in a database that outlives the server and may be shared.
 
+#[cfg(any(test, feature = "promises"))]
+pub mod conformance;
 mod cursor;
 mod database;
 mod error;
-#[cfg(any(test, feature = "promises"))]
-pub mod promises;
 mod resource;
 mod server;
 mod store;
@@ -20,16 +20,16 @@ mod store_tests;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::{Server, ToolError, WeakRegistry};
 
-use crate::Options;
+use crate::PackOptions;
 use store::Store;
 use task::Task;
 
 /// Adds the pack. The tools tell subscribers what they change, so they are added once the registry is
 /// there.
-pub(crate) fn add(server: Server, options: &Options) -> Server {
+pub(crate) fn add(server: Server, options: &PackOptions) -> Server {
     let store = Store::new(options.clone());
     server.setup(move |registry| {
-        let tasks = Tasks { store, registry: registry.downgrade() };
+        let tasks = TaskTools { store, registry: registry.downgrade() };
         for tool in tools::all(&tasks) {
             registry.add_tool(tool);
         }
@@ -39,14 +39,14 @@ pub(crate) fn add(server: Server, options: &Options) -> Server {
 
 /// What the tools of this pack work with.
 #[derive(Clone)]
-struct Tasks {
+struct TaskTools {
     store: Store,
     registry: WeakRegistry,
 }
 
-impl Tasks {
+impl TaskTools {
     /// Tells whoever watches that a task changed.
-    fn changed(&self, task: &Task) {
+    fn notify_changed(&self, task: &Task) {
         if let Some(registry) = self.registry.upgrade() {
             registry.resource_updated(&resource::uri(&task.id));
         }
@@ -60,13 +60,13 @@ fn not_found(id: &str) -> ToolError {
 }
 
 /// The longest description, in characters. The schema that clients know has no room for it, so it is checked here.
-const LONGEST: usize = 10_000;
+const MAX_DESCRIPTION_CHARS: usize = 10_000;
 
-fn checked(description: &str) -> Result<(), ToolError> {
-    let length = description.chars().take(LONGEST + 1).count();
-    if (1..=LONGEST).contains(&length) {
+fn check_description(description: &str) -> Result<(), ToolError> {
+    let length = description.chars().take(MAX_DESCRIPTION_CHARS + 1).count();
+    if (1..=MAX_DESCRIPTION_CHARS).contains(&length) {
         return Ok(());
     }
-    let detail = format!("`/description` must have 1 to {LONGEST} characters");
+    let detail = format!("`/description` must have 1 to {MAX_DESCRIPTION_CHARS} characters");
     Err(ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidArguments, detail))))
 }

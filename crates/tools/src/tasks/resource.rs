@@ -11,7 +11,7 @@ use super::store::Store;
 const MIME_TYPE: &str = "application/json";
 
 /// More ids than this are not proposed.
-const MOST_IDS: usize = 1000;
+const MAX_IDS: usize = 1000;
 
 /// Where a task is.
 pub(super) fn uri(id: &str) -> String {
@@ -27,14 +27,14 @@ pub(super) fn template(store: Store) -> Template {
     template.about("A task as JSON").mime_type(MIME_TYPE).complete("id", move |typed, _| {
         let store = proposing.clone();
         // Nothing to propose is no reason to fail: reading the task will tell what is wrong.
-        async move { store.ids(typed, MOST_IDS).await.unwrap_or_default() }
+        async move { store.ids(typed, MAX_IDS).await.unwrap_or_default() }
     })
 }
 
 async fn read(store: &Store, uri: &str, variables: &Variables) -> Result<Vec<Contents>, ToolError> {
     let id = variables.get("id").map(String::as_str).unwrap_or_default();
     match store.task(id).await? {
-        Some(task) => Ok(vec![Contents::text(uri, MIME_TYPE, task.json())]),
+        Some(task) => Ok(vec![Contents::text(uri, MIME_TYPE, task.to_json())]),
         None => {
             let fault = Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri);
             Err(ToolError::Fault(Box::new(fault.with_data(Raw::from_value(&json!({"uri": uri}))))))

@@ -5,12 +5,12 @@ use tokio::sync::OnceCell;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-use super::database::{Page, Update};
+use super::database::{TaskListPage, TaskUpdate};
 use super::error::StoreError;
-use super::task::{Status, Task, new_id};
-use crate::database::Trouble;
-use crate::database::address::Server;
-use crate::database::postgres::{Lease, Pool, has_zero};
+use super::task::{Task, TaskStatus, new_id};
+use crate::database::DatabaseError;
+use crate::database::address::PostgresServer;
+use crate::database::postgres::{PostgresLease, PostgresPool, contains_nul};
 
 /// How many connections one process has at most.
 const CONNECTIONS: usize = 4;
@@ -35,8 +35,8 @@ const MIGRATIONS: &[&str] = &["
 /// The tasks of one database.
 #[derive(Debug)]
 pub(super) struct TaskServer {
-    pool: Pool,
-    place: String,
+    pool: PostgresPool,
+    address: String,
     /// Done once it is known that the tables are there.
     ready: OnceCell<()>,
 }
@@ -45,17 +45,17 @@ type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl TaskServer {
     /// The tasks there. Nothing is connected yet.
-    pub(super) fn new(server: &Server) -> Self {
+    pub(super) fn new(server: &PostgresServer) -> Self {
         let greeting =
             "SET statement_timeout = 10000; SET idle_in_transaction_session_timeout = 10000";
-        let pool = Pool::new(server, CONNECTIONS, greeting);
-        Self { pool, place: server.place(), ready: OnceCell::new() }
+        let pool = PostgresPool::new(server, CONNECTIONS, greeting);
+        Self { pool, address: server.display_address(), ready: OnceCell::new() }
     }
 
     pub(super) async fn create(&self, description: &str) -> Result<Task, StoreError> {
         check(description)?;
         let id = new_id().map_err(StoreError::Randomness)?;
-        let task = Task { id, description: description.to_owned(), status: Status::Pending };
+        let task = Task { id, description: description.to_owned(), status: TaskStatus::Pending };
         let lease = self.lease().await?;
         let work = async {
             lease.batch_execute(&format!("BEGIN; {LOCK}")).await?;
@@ -64,101 +64,107 @@ impl TaskServer {
             lease.batch_execute("COMMIT").await
         };
         let done = work.await;
-        self.ended(lease, done).await?;
+        self.finish(lease, done).await?;
         Ok(task)
     }
 
     pub(super) async fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
-        self.one("SELECT id, description, status FROM creole_tasks WHERE id = $1", &[&id]).await
+        self.query_one("SELECT id, description, status FROM creole_tasks WHERE id = $1", &[&id])
+            .await
     }
 
     pub(super) async fn page(
         &self,
-        status: Option<Status>,
+        status: Option<TaskStatus>,
         after: i64,
         limit: usize,
-    ) -> Result<Page, StoreError> {
+    ) -> Result<TaskListPage, StoreError> {
         let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
         let sql = "SELECT id, description, status, number FROM creole_tasks
                    WHERE number > $1 AND ($2::text IS NULL OR status = $2) ORDER BY number LIMIT $3";
-        let mut rows = self.rows(sql, &[&after, &status.map(Status::name), &wanted]).await?;
+        let mut rows =
+            self.query_rows(sql, &[&after, &status.map(TaskStatus::name), &wanted]).await?;
         let more = rows.len() > limit;
         rows.truncate(limit);
         let more_after = rows.last().filter(|_| more).map(|row| row.get(3));
-        Ok(Page { tasks: rows.iter().map(task_of).collect(), more_after })
+        Ok(TaskListPage { tasks: rows.iter().map(read_task).collect(), more_after })
     }
 
     pub(super) async fn update(
         &self,
         id: &str,
-        update: &Update,
+        update: &TaskUpdate,
     ) -> Result<Option<Task>, StoreError> {
         update.description.as_deref().map_or(Ok(()), check)?;
         let sql = "UPDATE creole_tasks SET status = coalesce($2, status), description = coalesce($3, description)
                    WHERE id = $1 RETURNING id, description, status";
-        self.one(sql, &[&id, &update.status.map(Status::name), &update.description]).await
+        self.query_one(sql, &[&id, &update.status.map(TaskStatus::name), &update.description]).await
     }
 
     pub(super) async fn delete(&self, id: &str) -> Result<Option<Task>, StoreError> {
         let sql = "DELETE FROM creole_tasks WHERE id = $1 RETURNING id, description, status";
-        self.one(sql, &[&id]).await
+        self.query_one(sql, &[&id]).await
     }
 
     pub(super) async fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let sql = "SELECT id FROM creole_tasks WHERE starts_with(id, $1) ORDER BY id COLLATE \"C\" LIMIT $2";
-        let rows = self.rows(sql, &[&prefix, &limit]).await?;
+        let rows = self.query_rows(sql, &[&prefix, &limit]).await?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 
-    async fn one(&self, sql: &str, given: Parameters<'_>) -> Result<Option<Task>, StoreError> {
-        Ok(self.rows(sql, given).await?.first().map(task_of))
+    async fn query_one(
+        &self,
+        sql: &str,
+        given: Parameters<'_>,
+    ) -> Result<Option<Task>, StoreError> {
+        Ok(self.query_rows(sql, given).await?.first().map(read_task))
     }
 
     /// One statement, which is done as a whole or not at all.
-    async fn rows(&self, sql: &str, given: Parameters<'_>) -> Result<Vec<Row>, StoreError> {
+    async fn query_rows(&self, sql: &str, given: Parameters<'_>) -> Result<Vec<Row>, StoreError> {
         let lease = self.lease().await?;
         let done = lease.query(sql, given).await;
-        self.ended(lease, done).await
+        self.finish(lease, done).await
     }
 
     /// Gives the connection back, with nothing left open on it.
-    async fn ended<T>(
+    async fn finish<T>(
         &self,
-        lease: Lease,
+        lease: PostgresLease,
         done: Result<T, tokio_postgres::Error>,
     ) -> Result<T, StoreError> {
         match done {
             Ok(done) => {
-                lease.done();
+                lease.release();
                 Ok(done)
             }
             Err(error) => {
                 if lease.batch_execute("ROLLBACK").await.is_ok() {
-                    lease.done();
+                    lease.release();
                 }
-                Err(self.trouble(Trouble::postgres(&error)))
+                Err(self.to_store_error(DatabaseError::postgres(&error)))
             }
         }
     }
 
-    fn trouble(&self, trouble: Trouble) -> StoreError {
-        StoreError::Server(self.place.clone(), trouble)
+    fn to_store_error(&self, trouble: DatabaseError) -> StoreError {
+        StoreError::Server(self.address.clone(), trouble)
     }
 
     /// A connection to a database that has the tables.
-    async fn lease(&self) -> Result<Lease, StoreError> {
+    async fn lease(&self) -> Result<PostgresLease, StoreError> {
         self.ready.get_or_try_init(|| self.prepare()).await?;
-        self.pool.lease().await.map_err(|trouble| self.trouble(trouble))
+        self.pool.lease().await.map_err(|trouble| self.to_store_error(trouble))
     }
 
     async fn prepare(&self) -> Result<(), StoreError> {
-        let lease = self.pool.lease().await.map_err(|trouble| self.trouble(trouble))?;
+        let lease = self.pool.lease().await.map_err(|trouble| self.to_store_error(trouble))?;
         let done = migrate(&lease).await;
-        let found = self.ended(lease, done).await?;
+        let found = self.finish(lease, done).await?;
         match found > MIGRATIONS.len() {
             true => Err(StoreError::NewerServer {
-                place: self.place.clone(),
+                place: self.address.clone(),
                 found,
                 known: MIGRATIONS.len(),
             }),
@@ -193,14 +199,14 @@ async fn migrate(client: &Client) -> Result<usize, tokio_postgres::Error> {
 }
 
 fn check(description: &str) -> Result<(), StoreError> {
-    match has_zero(&Value::from(description)) {
-        true => Err(StoreError::Zero),
+    match contains_nul(&Value::from(description)) {
+        true => Err(StoreError::NulCharacter),
         false => Ok(()),
     }
 }
 
-fn task_of(row: &Row) -> Task {
+fn read_task(row: &Row) -> Task {
     // The table's CHECK lets no other status in.
-    let status = Status::named(row.get(2)).unwrap_or(Status::Pending);
+    let status = TaskStatus::from_name(row.get(2)).unwrap_or(TaskStatus::Pending);
     Task { id: row.get(0), description: row.get(1), status }
 }

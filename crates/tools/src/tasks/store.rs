@@ -8,82 +8,84 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-use super::database::{Database, Page, Update};
+use super::database::{TaskDatabase, TaskListPage, TaskUpdate};
 use super::error::StoreError;
 use super::server::TaskServer;
-use super::task::{Status, Task};
-use crate::Options;
-use crate::database::Address;
+use super::task::{Task, TaskStatus};
+use crate::PackOptions;
+use crate::database::DatabaseAddress;
 
 /// The file's name in the data directory.
-pub(super) const FILE: &str = "tasks.sqlite3";
+pub(super) const FILE_NAME: &str = "tasks.sqlite3";
 
 /// Names the database of the tasks where the options do not.
-const VARIABLE: &str = "CREOLE_TASKS_URL";
+const ADDRESS_VARIABLE: &str = "CREOLE_TASKS_URL";
 
 /// A handle to the tasks; clones share its connections.
 #[derive(Clone)]
 pub(super) struct Store {
-    shared: Arc<Shared>,
+    inner: Arc<StoreInner>,
 }
 
-struct Shared {
-    kept: Kept,
+struct StoreInner {
+    backend: TaskBackend,
     changes: watch::Sender<()>,
 }
 
 /// Where tasks are kept.
-enum Kept {
+enum TaskBackend {
     File(TaskFile),
     Server(TaskServer),
     /// Nowhere, for this reason.
-    Nowhere(String),
+    Unavailable(String),
 }
 
 /// A file that is opened when it is first needed.
 struct TaskFile {
-    options: Options,
+    options: PackOptions,
     /// The file, if it is not the usual one in the directory for data.
-    named: Option<PathBuf>,
-    database: Mutex<Option<Database>>,
+    explicit_path: Option<PathBuf>,
+    database: Mutex<Option<TaskDatabase>>,
 }
 
 impl Store {
     /// A store at the place that the options say. Nothing is opened yet.
-    pub(super) fn new(options: Options) -> Self {
+    pub(super) fn new(options: PackOptions) -> Self {
         let kept = match address(&options) {
-            Err(why) => Kept::Nowhere(why),
-            Ok(Some(Address::Postgres(server))) => Kept::Server(TaskServer::new(&server)),
-            Ok(Some(Address::Sqlite(file))) => Kept::file(options, Some(file)),
-            Ok(None) => Kept::file(options, None),
+            Err(why) => TaskBackend::Unavailable(why),
+            Ok(Some(DatabaseAddress::Postgres(server))) => {
+                TaskBackend::Server(TaskServer::new(&server))
+            }
+            Ok(Some(DatabaseAddress::Sqlite(file))) => TaskBackend::file(options, Some(file)),
+            Ok(None) => TaskBackend::file(options, None),
         };
-        Self { shared: Arc::new(Shared { kept, changes: watch::Sender::new(()) }) }
+        Self { inner: Arc::new(StoreInner { backend: kept, changes: watch::Sender::new(()) }) }
     }
 
     pub(super) async fn create(&self, description: String) -> Result<Task, StoreError> {
-        let created = match &self.shared.kept {
-            Kept::Server(server) => server.create(&description).await,
+        let created = match &self.inner.backend {
+            TaskBackend::Server(server) => server.create(&description).await,
             _ => self.work(move |database| database.create(&description)).await,
         };
-        self.changed(created)
+        self.notify_if_changed(created)
     }
 
     pub(super) async fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
         let id = id.to_owned();
-        match &self.shared.kept {
-            Kept::Server(server) => server.task(&id).await,
+        match &self.inner.backend {
+            TaskBackend::Server(server) => server.task(&id).await,
             _ => self.work(move |database| database.task(&id)).await,
         }
     }
 
     pub(super) async fn page(
         &self,
-        status: Option<Status>,
+        status: Option<TaskStatus>,
         after: i64,
         limit: usize,
-    ) -> Result<Page, StoreError> {
-        match &self.shared.kept {
-            Kept::Server(server) => server.page(status, after, limit).await,
+    ) -> Result<TaskListPage, StoreError> {
+        match &self.inner.backend {
+            TaskBackend::Server(server) => server.page(status, after, limit).await,
             _ => self.work(move |database| database.page(status, after, limit)).await,
         }
     }
@@ -91,23 +93,23 @@ impl Store {
     pub(super) async fn update(
         &self,
         id: &str,
-        update: Update,
+        update: TaskUpdate,
     ) -> Result<Option<Task>, StoreError> {
         let id = id.to_owned();
-        let updated = match &self.shared.kept {
-            Kept::Server(server) => server.update(&id, &update).await,
+        let updated = match &self.inner.backend {
+            TaskBackend::Server(server) => server.update(&id, &update).await,
             _ => self.work(move |database| database.update(&id, &update)).await,
         };
-        self.changed(updated)
+        self.notify_if_changed(updated)
     }
 
     pub(super) async fn delete(&self, id: &str) -> Result<Option<Task>, StoreError> {
         let id = id.to_owned();
-        let deleted = match &self.shared.kept {
-            Kept::Server(server) => server.delete(&id).await,
+        let deleted = match &self.inner.backend {
+            TaskBackend::Server(server) => server.delete(&id).await,
             _ => self.work(move |database| database.delete(&id)).await,
         };
-        self.changed(deleted)
+        self.notify_if_changed(deleted)
     }
 
     pub(super) async fn ids(
@@ -115,57 +117,57 @@ impl Store {
         prefix: String,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        match &self.shared.kept {
-            Kept::Server(server) => server.ids(&prefix, limit).await,
+        match &self.inner.backend {
+            TaskBackend::Server(server) => server.ids(&prefix, limit).await,
             _ => self.work(move |database| database.ids(&prefix, limit)).await,
         }
     }
 
     /// Tells of every change that this process makes.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
-        self.shared.changes.subscribe()
+        self.inner.changes.subscribe()
     }
 
-    fn changed<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn notify_if_changed<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
         if done.is_ok() {
-            self.shared.changes.send_replace(());
+            self.inner.changes.send_replace(());
         }
         done
     }
 
     async fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Database) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut TaskDatabase) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let shared = Arc::clone(&self.shared);
-        let done = spawn_blocking(move || shared.kept.with_file(work)).await;
-        done.unwrap_or(Err(StoreError::Broken))
+        let shared = Arc::clone(&self.inner);
+        let done = spawn_blocking(move || shared.backend.with_file(work)).await;
+        done.unwrap_or(Err(StoreError::WorkerFailed))
     }
 }
 
 /// Where the tasks are, if it is said.
-fn address(options: &Options) -> Result<Option<Address>, String> {
+fn address(options: &PackOptions) -> Result<Option<DatabaseAddress>, String> {
     if options.tasks.is_some() {
         return Ok(options.tasks.clone());
     }
-    let named = std::env::var(VARIABLE).ok().filter(|url| !url.is_empty());
-    named.map(|url| Address::parse(&url, None, Path::new(""))).transpose()
+    let named = std::env::var(ADDRESS_VARIABLE).ok().filter(|url| !url.is_empty());
+    named.map(|url| DatabaseAddress::parse(&url, None, Path::new(""))).transpose()
 }
 
-impl Kept {
-    fn file(options: Options, named: Option<PathBuf>) -> Self {
-        Self::File(TaskFile { options, named, database: Mutex::default() })
+impl TaskBackend {
+    fn file(options: PackOptions, named: Option<PathBuf>) -> Self {
+        Self::File(TaskFile { options, explicit_path: named, database: Mutex::default() })
     }
 
     /// Runs the work on the file.
     fn with_file<T>(
         &self,
-        work: impl FnOnce(&mut Database) -> Result<T, StoreError>,
+        work: impl FnOnce(&mut TaskDatabase) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         match self {
             Self::File(file) => file.with_database(work),
-            Self::Nowhere(why) => Err(StoreError::Address(why.clone())),
-            Self::Server(_) => Err(StoreError::Broken),
+            Self::Unavailable(why) => Err(StoreError::Address(why.clone())),
+            Self::Server(_) => Err(StoreError::WorkerFailed),
         }
     }
 }
@@ -175,7 +177,7 @@ impl TaskFile {
     /// unusable, is opened again next time.
     fn with_database<T>(
         &self,
-        work: impl FnOnce(&mut Database) -> Result<T, StoreError>,
+        work: impl FnOnce(&mut TaskDatabase) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         // A panic rolls its transaction back, so it leaves nothing half done.
         let mut database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,22 +185,24 @@ impl TaskFile {
             Some(open) => work(open),
             closed => work(closed.insert(self.open()?)),
         };
-        if done.as_ref().is_err_and(StoreError::spoils_the_connection) {
+        if done.as_ref().is_err_and(StoreError::needs_reopen) {
             *database = None;
         }
         done
     }
 
-    fn open(&self) -> Result<Database, StoreError> {
-        let file = match &self.named {
+    fn open(&self) -> Result<TaskDatabase, StoreError> {
+        let file = match &self.explicit_path {
             Some(file) => file.clone(),
-            None => self.options.directory().ok_or(StoreError::NoPlace)?.join(FILE),
+            None => {
+                self.options.data_directory().ok_or(StoreError::NoDataDirectory)?.join(FILE_NAME)
+            }
         };
         if let Some(directory) = file.parent().filter(|it| !it.as_os_str().is_empty()) {
             make_directory(directory)
                 .map_err(|error| StoreError::Directory(directory.to_owned(), error))?;
         }
-        Database::open(&file)
+        TaskDatabase::open(&file)
     }
 }
 
@@ -217,12 +221,12 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_became_writable_again_is_written() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::new(Options {
+        let store = Store::new(PackOptions {
             data_dir: Some(directory.path().to_owned()),
-            ..Options::default()
+            ..PackOptions::default()
         });
         store.create("before".into()).await.unwrap();
-        let forbid = |database: &mut Database| {
+        let forbid = |database: &mut TaskDatabase| {
             database.connection.pragma_update(None, "query_only", true).unwrap();
             Ok(())
         };

@@ -9,20 +9,20 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::database::Database;
+use super::conformance::check_store;
+use super::database::TaskDatabase;
 use super::error::StoreError;
-use super::promises::keep_every_promise;
-use super::store::{FILE, Store};
-use crate::Options;
+use super::store::{FILE_NAME, Store};
+use crate::PackOptions;
 
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join(FILE);
+    let file = directory.path().join(FILE_NAME);
     (directory, file)
 }
 
 fn refusal(file: &Path) -> String {
-    match Database::open(file) {
+    match TaskDatabase::open(file) {
         Ok(_) => panic!("the file was opened"),
         Err(error) => error.to_string(),
     }
@@ -31,16 +31,17 @@ fn refusal(file: &Path) -> String {
 #[tokio::test]
 async fn a_file_keeps_every_promise_of_a_store() {
     let (directory, _) = place();
-    let options = Options { data_dir: Some(directory.path().to_owned()), ..Options::default() };
-    keep_every_promise(&options).await;
+    let options =
+        PackOptions { data_dir: Some(directory.path().to_owned()), ..PackOptions::default() };
+    check_store(&options).await;
 }
 
 #[test]
 fn any_text_survives() {
     let (_directory, file) = place();
     let text = "'; DROP TABLE tasks; -- \u{0} \n \u{1f980} \u{202e} é";
-    let id = Database::open(&file).unwrap().create(text).unwrap().id;
-    assert_eq!(Database::open(&file).unwrap().task(&id).unwrap().unwrap().description, text);
+    let id = TaskDatabase::open(&file).unwrap().create(text).unwrap().id;
+    assert_eq!(TaskDatabase::open(&file).unwrap().task(&id).unwrap().unwrap().description, text);
 }
 
 #[test]
@@ -51,7 +52,7 @@ fn writers_on_eight_threads_lose_nothing() {
             let file = file.clone();
             thread::spawn(move || {
                 // All of them open a file that does not exist yet.
-                let mut database = Database::open(&file).unwrap();
+                let mut database = TaskDatabase::open(&file).unwrap();
                 let create = |number| database.create(&format!("{writer}.{number}")).unwrap().id;
                 (0..25).map(create).collect::<Vec<_>>()
             })
@@ -60,14 +61,14 @@ fn writers_on_eight_threads_lose_nothing() {
     let acknowledged: BTreeSet<_> =
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
     assert_eq!(acknowledged.len(), 200);
-    let found = Database::open(&file).unwrap().ids("", 1000).unwrap();
+    let found = TaskDatabase::open(&file).unwrap().ids("", 1000).unwrap();
     assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), acknowledged);
 }
 
 #[test]
 fn a_file_is_durable_shared_and_of_the_newest_version() {
     let (_directory, file) = place();
-    let database = Database::open(&file).unwrap();
+    let database = TaskDatabase::open(&file).unwrap();
     let connection = &database.connection;
     let pragma =
         |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
@@ -93,7 +94,7 @@ fn a_garbage_file_is_refused_and_left_as_it_is() {
 #[test]
 fn a_damaged_file_is_refused_and_left_as_it_is() {
     let (_directory, file) = place();
-    let mut database = Database::open(&file).unwrap();
+    let mut database = TaskDatabase::open(&file).unwrap();
     for _ in 0..100 {
         database.create(&"x".repeat(500)).unwrap();
     }
@@ -110,7 +111,7 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
 #[test]
 fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
     let (_directory, file) = place();
-    drop(Database::open(&file).unwrap());
+    drop(TaskDatabase::open(&file).unwrap());
     let connection = Connection::open(&file).unwrap();
     connection.pragma_update(None, "user_version", 7).unwrap();
     drop(connection);
@@ -134,9 +135,9 @@ fn a_database_of_another_program_is_refused_and_left_as_it_is() {
 #[test]
 fn when_space_runs_out_reads_go_on_and_writes_recover() {
     let (_directory, file) = place();
-    let mut database = Database::open(&file).unwrap();
+    let mut database = TaskDatabase::open(&file).unwrap();
     let kept = database.create("kept").unwrap();
-    let limit = |database: &Database, pages: i64| {
+    let limit = |database: &TaskDatabase, pages: i64| {
         let set = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
         database
             .connection
@@ -161,7 +162,7 @@ fn when_space_runs_out_reads_go_on_and_writes_recover() {
 #[test]
 fn a_lock_that_is_not_given_back_ends_in_an_error() {
     let (_directory, file) = place();
-    let mut database = Database::open(&file).unwrap();
+    let mut database = TaskDatabase::open(&file).unwrap();
     database.connection.busy_timeout(Duration::from_millis(50)).unwrap();
     let other = Connection::open(&file).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -175,11 +176,12 @@ fn a_lock_that_is_not_given_back_ends_in_an_error() {
 fn nothing_is_made_before_the_first_call_and_then_for_the_owner_only() {
     let (directory, _) = place();
     let data_dir = directory.path().join("a/b");
-    let store = Store::new(Options { data_dir: Some(data_dir.clone()), ..Options::default() });
+    let store =
+        Store::new(PackOptions { data_dir: Some(data_dir.clone()), ..PackOptions::default() });
     assert!(!data_dir.exists());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(store.create("first".into())).unwrap();
-    assert!(data_dir.join(FILE).exists());
+    assert!(data_dir.join(FILE_NAME).exists());
     #[cfg(unix)]
     {
         let mode = std::os::unix::fs::PermissionsExt::mode(
@@ -194,7 +196,8 @@ async fn a_directory_that_cannot_be_made_is_named_and_tried_again() {
     let (directory, _) = place();
     let blocker = directory.path().join("blocked");
     fs::write(&blocker, "a file, not a directory").unwrap();
-    let store = Store::new(Options { data_dir: Some(blocker.join("data")), ..Options::default() });
+    let store =
+        Store::new(PackOptions { data_dir: Some(blocker.join("data")), ..PackOptions::default() });
     let error = store.create("x".into()).await.unwrap_err();
     assert!(matches!(&error, StoreError::Directory(..)), "{error}");
     assert!(error.to_string().contains(blocker.to_str().unwrap()), "{error}");
@@ -217,8 +220,10 @@ fn a_file_that_cannot_be_opened_is_named_with_what_to_do() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_at_the_same_time_share_one_connection() {
     let (directory, file) = place();
-    let store =
-        Store::new(Options { data_dir: Some(directory.path().to_owned()), ..Options::default() });
+    let store = Store::new(PackOptions {
+        data_dir: Some(directory.path().to_owned()),
+        ..PackOptions::default()
+    });
     let calls: Vec<_> = (0..50)
         .map(|number| {
             let store = store.clone();
@@ -230,6 +235,6 @@ async fn calls_at_the_same_time_share_one_connection() {
         acknowledged.insert(call.await.unwrap());
     }
     assert_eq!(acknowledged.len(), 50);
-    let found = Database::open(&file).unwrap().ids("", 1000).unwrap();
+    let found = TaskDatabase::open(&file).unwrap().ids("", 1000).unwrap();
     assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), acknowledged);
 }

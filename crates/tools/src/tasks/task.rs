@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) description: String,
-    pub(super) status: Status,
+    pub(super) status: TaskStatus,
 }
 
 impl Task {
     /// The task as JSON, its members in the order above.
-    pub(super) fn json(&self) -> String {
+    pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -22,14 +22,14 @@ impl Task {
 /// How far a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Status {
+pub(super) enum TaskStatus {
     Pending,
     InProgress,
     Done,
     Cancelled,
 }
 
-impl Status {
+impl TaskStatus {
     pub(super) const ALL: [Self; 4] =
         [Self::Pending, Self::InProgress, Self::Done, Self::Cancelled];
 
@@ -43,12 +43,12 @@ impl Status {
         }
     }
 
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for TaskStatus {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }
@@ -74,19 +74,19 @@ mod tests {
         let task = Task {
             id: "task_a".into(),
             description: "say \"hi\"".into(),
-            status: Status::InProgress,
+            status: TaskStatus::InProgress,
         };
         let expected = r#"{"id":"task_a","description":"say \"hi\"","status":"in_progress"}"#;
-        assert_eq!(task.json(), expected);
+        assert_eq!(task.to_json(), expected);
     }
 
     #[test]
     fn a_status_has_one_name_everywhere() {
-        for status in Status::ALL {
+        for status in TaskStatus::ALL {
             assert_eq!(serde_json::to_string(&status).unwrap(), format!("\"{status}\""));
-            assert_eq!(Status::named(status.name()), Some(status));
+            assert_eq!(TaskStatus::from_name(status.name()), Some(status));
         }
-        assert_eq!(Status::named("Done"), None);
+        assert_eq!(TaskStatus::from_name("Done"), None);
     }
 
     #[test]

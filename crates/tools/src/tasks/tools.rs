@@ -8,11 +8,11 @@ use std::future::Future;
 use creole::{Context, Tool, ToolError};
 use serde::{Deserialize, Serialize};
 
-use super::database::Update;
-use super::task::{Status, Task};
+use super::database::TaskUpdate;
+use super::task::{Task, TaskStatus};
 use super::wait::wait;
-use super::{Tasks, checked, cursor, not_found};
-use crate::define;
+use super::{TaskTools, check_description, cursor, not_found};
+use crate::schema_tool;
 
 const CREATE: &str = r#"{
     "type": "object",
@@ -92,39 +92,52 @@ const WAIT: &str = r#"{
 }"#;
 
 /// All tools of the pack.
-pub(super) fn all(tasks: &Tasks) -> [Tool; 6] {
+pub(super) fn all(tasks: &TaskTools) -> [Tool; 6] {
     [
-        define::tool("create_task", "Create a new task", CREATE, with(tasks, create)).hints(
-            |hints| (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false)),
-        ),
-        define::tool("get_task", "Get a task", ONE, with(tasks, get)).read_only(),
-        define::tool("list_tasks", "List tasks, the oldest first", LIST, with(tasks, list))
-            .read_only(),
-        define::tool(
+        schema_tool::tool("create_task", "Create a new task", CREATE, with_tasks(tasks, create))
+            .hints(|hints| {
+                (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false))
+            }),
+        schema_tool::tool("get_task", "Get a task", ONE, with_tasks(tasks, get)).read_only(),
+        schema_tool::tool(
+            "list_tasks",
+            "List tasks, the oldest first",
+            LIST,
+            with_tasks(tasks, list),
+        )
+        .read_only(),
+        schema_tool::tool(
             "update_task",
             "Change a task's status, its description, or both",
             UPDATE,
-            with(tasks, update),
+            with_tasks(tasks, update),
         )
         .hints(|hints| {
             (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false));
             hints.idempotent_hint = Some(true);
         }),
-        define::tool("delete_task", "Delete a task for good", ONE, with(tasks, delete)).hints(
-            |hints| {
+        schema_tool::tool("delete_task", "Delete a task for good", ONE, with_tasks(tasks, delete))
+            .hints(|hints| {
                 (hints.destructive_hint, hints.open_world_hint) = (Some(true), Some(false));
                 hints.idempotent_hint = Some(true);
-            },
-        ),
-        define::tool("wait_task", "Wait until a task has a status", WAIT, with(tasks, wait))
-            .read_only(),
+            }),
+        schema_tool::tool(
+            "wait_task",
+            "Wait until a task has a status",
+            WAIT,
+            with_tasks(tasks, wait),
+        )
+        .read_only(),
     ]
 }
 
 /// A handler that is handed the tasks.
-fn with<A, F, Fut>(tasks: &Tasks, run: F) -> impl Fn(A, Context) -> Fut + Send + Sync + 'static
+fn with_tasks<A, F, Fut>(
+    tasks: &TaskTools,
+    run: F,
+) -> impl Fn(A, Context) -> Fut + Send + Sync + 'static
 where
-    F: Fn(Tasks, A, Context) -> Fut + Send + Sync + 'static,
+    F: Fn(TaskTools, A, Context) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<String, ToolError>>,
 {
     let tasks = tasks.clone();
@@ -132,49 +145,49 @@ where
 }
 
 #[derive(Deserialize)]
-struct Create {
+struct CreateInput {
     description: String,
 }
 
-async fn create(tasks: Tasks, new: Create, _: Context) -> Result<String, ToolError> {
-    checked(&new.description)?;
+async fn create(tasks: TaskTools, new: CreateInput, _: Context) -> Result<String, ToolError> {
+    check_description(&new.description)?;
     let task = tasks.store.create(new.description).await?;
-    tasks.changed(&task);
-    Ok(task.json())
+    tasks.notify_changed(&task);
+    Ok(task.to_json())
 }
 
 #[derive(Deserialize)]
-struct One {
+struct TaskIdInput {
     id: String,
 }
 
-async fn get(tasks: Tasks, wanted: One, _: Context) -> Result<String, ToolError> {
+async fn get(tasks: TaskTools, wanted: TaskIdInput, _: Context) -> Result<String, ToolError> {
     let task = tasks.store.task(&wanted.id).await?;
-    Ok(task.ok_or_else(|| not_found(&wanted.id))?.json())
+    Ok(task.ok_or_else(|| not_found(&wanted.id))?.to_json())
 }
 
-async fn delete(tasks: Tasks, unwanted: One, _: Context) -> Result<String, ToolError> {
+async fn delete(tasks: TaskTools, unwanted: TaskIdInput, _: Context) -> Result<String, ToolError> {
     let task = tasks.store.delete(&unwanted.id).await?;
     let task = task.ok_or_else(|| not_found(&unwanted.id))?;
-    tasks.changed(&task);
-    Ok(task.json())
+    tasks.notify_changed(&task);
+    Ok(task.to_json())
 }
 
 #[derive(Deserialize)]
-struct List {
-    status: Option<Status>,
+struct ListInput {
+    status: Option<TaskStatus>,
     limit: Option<usize>,
     cursor: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Listed {
+struct ListOutput {
     tasks: Vec<Task>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-async fn list(tasks: Tasks, wanted: List, _: Context) -> Result<String, ToolError> {
+async fn list(tasks: TaskTools, wanted: ListInput, _: Context) -> Result<String, ToolError> {
     let after = match &wanted.cursor {
         None => 0,
         Some(text) => cursor::read(text).ok_or_else(|| {
@@ -182,27 +195,27 @@ async fn list(tasks: Tasks, wanted: List, _: Context) -> Result<String, ToolErro
         })?,
     };
     let page = tasks.store.page(wanted.status, after, wanted.limit.unwrap_or(50)).await?;
-    let listed = Listed { tasks: page.tasks, next_cursor: page.more_after.map(cursor::write) };
+    let listed = ListOutput { tasks: page.tasks, next_cursor: page.more_after.map(cursor::write) };
     Ok(serde_json::to_string(&listed)?)
 }
 
 #[derive(Deserialize)]
-struct Change {
+struct UpdateInput {
     id: String,
-    status: Option<Status>,
+    status: Option<TaskStatus>,
     description: Option<String>,
 }
 
-async fn update(tasks: Tasks, wanted: Change, _: Context) -> Result<String, ToolError> {
-    let Change { id, status, description } = wanted;
+async fn update(tasks: TaskTools, wanted: UpdateInput, _: Context) -> Result<String, ToolError> {
+    let UpdateInput { id, status, description } = wanted;
     if status.is_none() && description.is_none() {
         return Err(ToolError::failed(
             "error: nothing to change: give a status, a description, or both",
         ));
     }
-    description.as_deref().map_or(Ok(()), checked)?;
-    let task = tasks.store.update(&id, Update { status, description }).await?;
+    description.as_deref().map_or(Ok(()), check_description)?;
+    let task = tasks.store.update(&id, TaskUpdate { status, description }).await?;
     let task = task.ok_or_else(|| not_found(&id))?;
-    tasks.changed(&task);
-    Ok(task.json())
+    tasks.notify_changed(&task);
+    Ok(task.to_json())
 }

@@ -6,25 +6,25 @@ use creole::{Context, ToolError};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
-use super::task::{Status, Task};
-use super::{Tasks, not_found};
+use super::task::{Task, TaskStatus};
+use super::{TaskTools, not_found};
 
 /// How often the file is looked at for what other processes did; reading one row costs microseconds.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How often a waiting call shows that it is alive.
-const SIGN: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
-pub(super) struct Wait {
+pub(super) struct WaitInput {
     id: String,
-    status: Status,
+    status: TaskStatus,
     timeout_seconds: Option<u64>,
 }
 
 pub(super) async fn wait(
-    tasks: Tasks,
-    wanted: Wait,
+    tasks: TaskTools,
+    wanted: WaitInput,
     context: Context,
 ) -> Result<String, ToolError> {
     let limit = Duration::from_secs(wanted.timeout_seconds.unwrap_or(60));
@@ -36,27 +36,27 @@ pub(super) async fn wait(
         changes.mark_unchanged();
         let task = tasks.store.task(&wanted.id).await?.ok_or_else(|| not_found(&wanted.id))?;
         if task.status == wanted.status {
-            return Ok(task.json());
+            return Ok(task.to_json());
         }
         let now = Instant::now();
         if now >= end {
-            return Err(late(&task, wanted.status));
+            return Err(timeout_error(&task, wanted.status));
         }
-        if signed.is_none_or(|last| now - last >= SIGN) {
-            sign(&context, &task, now - start, limit).await;
+        if signed.is_none_or(|last| now - last >= PROGRESS_INTERVAL) {
+            report_progress(&context, &task, now - start, limit).await;
             signed = Some(now);
         }
         // Whether it was a change or the time does not matter: both mean to look again.
-        _ = timeout_at(end.min(now + LOOK), changes.changed()).await;
+        _ = timeout_at(end.min(now + POLL_INTERVAL), changes.changed()).await;
     }
 }
 
-async fn sign(context: &Context, task: &Task, waited: Duration, limit: Duration) {
+async fn report_progress(context: &Context, task: &Task, waited: Duration, limit: Duration) {
     let message = format!("{} is {}", task.id, task.status);
     context.progress(waited.as_secs_f64(), Some(limit.as_secs_f64()), Some(&message)).await;
 }
 
-fn late(task: &Task, wanted: Status) -> ToolError {
+fn timeout_error(task: &Task, wanted: TaskStatus) -> ToolError {
     let Task { id, status, .. } = task;
     ToolError::Failed(format!("error: timed out waiting for {id} to be {wanted}; it is {status}"))
 }

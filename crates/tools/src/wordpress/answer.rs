@@ -3,7 +3,7 @@
 use creole::{Content, ToolResult};
 
 use super::site::Answered;
-use crate::ordered::Ordered;
+use crate::ordered_value::OrderedValue;
 
 /// What no site should tell, and no model should read.
 const SECRET: &[&str] = &["user_pass", "user_activation_key"];
@@ -15,7 +15,7 @@ pub(super) fn result(mut answered: Answered, page: u64) -> ToolResult {
     trim(&mut answered.shown);
     let mut notes: Vec<String> = place(&answered, page).into_iter().chain(answered.notes).collect();
     let text = match &answered.shown {
-        Ordered::List(items) => {
+        OrderedValue::Array(items) => {
             let (text, shown) = fitting(items);
             if shown < items.len() {
                 let all = items.len();
@@ -40,7 +40,7 @@ pub(super) fn result(mut answered: Answered, page: u64) -> ToolResult {
 
 /// Which part of a list it is. Of a page beyond the end the platform tells neither the total nor the pages.
 fn place(answered: &Answered, page: u64) -> Option<String> {
-    let Ordered::List(items) = &answered.shown else { return None };
+    let OrderedValue::Array(items) = &answered.shown else { return None };
     match answered.extent {
         Some((total, pages)) if page > pages.max(1) => Some(format!(
             "Page {page} is beyond the end: there are {pages} pages, {total} in total."
@@ -52,7 +52,7 @@ fn place(answered: &Answered, page: u64) -> Option<String> {
 }
 
 /// As many items as fit, and how many they are.
-fn fitting(items: &[Ordered]) -> (String, usize) {
+fn fitting(items: &[OrderedValue]) -> (String, usize) {
     let mut text = "[".to_owned();
     for (place, item) in items.iter().enumerate() {
         let item = item.to_string();
@@ -70,14 +70,14 @@ fn fitting(items: &[Ordered]) -> (String, usize) {
 }
 
 /// Takes out what only themes need: links between routes, pictures, ready-made markup.
-fn trim(value: &mut Ordered) {
+fn trim(value: &mut OrderedValue) {
     match value {
-        Ordered::List(items) => items.iter_mut().for_each(trim),
-        Ordered::Members(members) => {
+        OrderedValue::Array(items) => items.iter_mut().for_each(trim),
+        OrderedValue::Object(members) => {
             members.retain(|(key, _)| !is_decoration(key) && !SECRET.contains(&key.as_str()));
             members.iter_mut().for_each(|(_, value)| trim(value));
         }
-        Ordered::Leaf(_) => {}
+        OrderedValue::Leaf(_) => {}
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    fn texts(shown: Ordered, extent: Option<(u64, u64)>) -> Vec<String> {
+    fn texts(shown: OrderedValue, extent: Option<(u64, u64)>) -> Vec<String> {
         let text = |content: &Content| match content {
             Content::Text { text, .. } => text.clone(),
             other => panic!("{other:?}"),
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_list_is_its_items_and_says_where_it_goes_on() {
         let items = r#"[{"id": 1, "_links": {}, "avatar_urls": {}, "a": {"b_html": "", "c": 1}}]"#;
-        let items: Ordered = serde_json::from_str(items).unwrap();
+        let items: OrderedValue = serde_json::from_str(items).unwrap();
         let expected = r#"[{"id":1,"a":{"c":1}}]"#;
         assert_eq!(texts(items.clone(), Some((1, 1))), [expected]);
         assert_eq!(texts(items, Some((25, 9))), [expected, "Page 1 of 9, 25 in total."]);

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::proof::Proof;
 use super::site::Site;
 use super::visitors::Verdict;
-use crate::ordered::Ordered;
+use crate::ordered_value::OrderedValue;
 
 const CHALLENGE: &str = "Basic realm=\"WordPress Application Password\", charset=\"UTF-8\"";
 
@@ -66,9 +66,9 @@ fn too_many(wait: Duration) -> Refusal {
 
 /// A refusal in the form of WordPress's own.
 fn refusal(status: StatusCode, code: &str, message: &str) -> Refusal {
-    let mut body = Ordered::from(json!({"code": code}));
-    body.put("message", json!(message).into());
-    body.put("data", json!({"status": status.as_u16()}).into());
+    let mut body = OrderedValue::from(json!({"code": code}));
+    body.insert("message", json!(message).into());
+    body.insert("data", json!({"status": status.as_u16()}).into());
     let json = HeaderValue::from_static("application/json; charset=UTF-8");
     Refusal::new(status, body.to_string()).header(CONTENT_TYPE, json)
 }

@@ -23,7 +23,7 @@ mod visitors;
 
 use std::time::Duration;
 
-use crate::recipe::secret::Held;
+use crate::recipe::secret::SecretSource;
 
 pub use address::Address;
 pub use doctor::Finding;
@@ -49,7 +49,7 @@ pub struct Settings {
     /// The capability that callers must have at the site; empty if being known is enough.
     pub capability: String,
     /// Who calls where callers do not say who they are: a name and an Application Password.
-    pub account: Option<(String, Held)>,
+    pub account: Option<(String, SecretSource)>,
     /// The sets of tools that are offered.
     pub sets: Vec<String>,
     /// The routes that tools are made of.

@@ -18,7 +18,7 @@ use super::proof::Proof;
 use super::strikes::Strikes;
 use super::trouble::{Refusal, Trouble};
 use super::visitors::Visitors;
-use crate::ordered::Ordered;
+use crate::ordered_value::OrderedValue;
 
 /// The longest answer that is read: the whole route index of a large site is a third of a megabyte.
 const LONGEST: usize = 8 * 1024 * 1024;
@@ -92,7 +92,7 @@ pub(super) struct Answered {
     /// What it says, to be looked into.
     pub(super) body: Value,
     /// The same as the caller is told it.
-    pub(super) shown: Ordered,
+    pub(super) shown: OrderedValue,
     /// How many items there are in all, and on how many pages.
     pub(super) extent: Option<(u64, u64)>,
     /// What the caller is told besides.
@@ -101,8 +101,8 @@ pub(super) struct Answered {
 
 impl Answered {
     /// What is made of several answers.
-    pub(super) fn made(shown: Ordered) -> Self {
-        Self { body: shown.value(), shown, extent: None, notes: Vec::new() }
+    pub(super) fn made(shown: OrderedValue) -> Self {
+        Self { body: shown.to_value(), shown, extent: None, notes: Vec::new() }
     }
 
     /// The same with something that the caller is told besides.
@@ -235,13 +235,13 @@ fn headers(proof: Option<&Proof>, media_type: Option<HeaderValue>) -> HeaderMap 
 fn read(answer: &Response<Bytes>) -> Result<Answered, Trouble> {
     let status = answer.status();
     let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
-    let shown: Option<Ordered> = serde_json::from_slice(answer.body()).ok();
+    let shown: Option<OrderedValue> = serde_json::from_slice(answer.body()).ok();
     let Some(shown) = shown.filter(|_| !status.is_redirection()) else {
         tracing::warn!(status = status.as_u16(), "the site answered something that is not JSON");
         let media_type = header("content-type").unwrap_or("no media type").to_owned();
         return Err(Trouble::NotJson { status: status.as_u16(), media_type });
     };
-    let body = shown.value();
+    let body = shown.to_value();
     if status.is_success() {
         let number = |name: &str| header(name).and_then(|text| text.trim().parse().ok());
         let extent = number("x-wp-total").zip(number("x-wp-totalpages"));

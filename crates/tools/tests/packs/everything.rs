@@ -2,38 +2,44 @@
 
 use std::time::{Duration, Instant};
 
-use creole_tools::Options;
+use creole_tools::PackOptions;
 use serde_json::{Value, json};
 
-use crate::support::{Client, serving, text_of};
+use crate::support::{PackClient, serve_packs, text_of};
 
 fn all_capabilities() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
 }
 
-async fn session() -> Client {
-    Client::session(&serving(&["everything"], &Options::default()), all_capabilities()).await
+async fn session() -> PackClient {
+    PackClient::session(&serve_packs(&["everything"], &PackOptions::default()), all_capabilities())
+        .await
 }
 
-fn modern(capabilities: Value) -> Client {
-    Client::modern(&serving(&["everything"], &Options::default()), capabilities)
+fn modern(capabilities: Value) -> PackClient {
+    PackClient::modern(&serve_packs(&["everything"], &PackOptions::default()), capabilities)
 }
 
-fn accepted(content: Value) -> Value {
+fn accept_response(content: Value) -> Value {
     json!({"action": "accept", "content": content})
 }
 
-fn sampled(text: &str) -> Value {
+fn sampling_response(text: &str) -> Value {
     let content = json!({"type": "text", "text": text});
     json!({"role": "assistant", "content": content, "model": "m", "stopReason": "endTurn"})
 }
 
-fn rooted() -> Value {
+fn roots_response() -> Value {
     json!({"roots": [{"uri": "file:///test/root", "name": "Test Root"}]})
 }
 
 /// Calls a tool again with answers, as clients of 2026-07-28 do.
-async fn again(client: &mut Client, tool: &str, asked: &Value, answers: Value) -> Value {
+async fn retry_with_responses(
+    client: &mut PackClient,
+    tool: &str,
+    asked: &Value,
+    answers: Value,
+) -> Value {
     let mut params = json!({"name": tool, "arguments": {}, "inputResponses": answers});
     if let Some(state) = asked.get("requestState") {
         params["requestState"] = state.clone();
@@ -112,22 +118,25 @@ async fn logs_reach_a_modern_request_only_if_it_asks() {
 #[tokio::test]
 async fn a_session_is_asked_in_the_middle_of_a_call() {
     let mut client = session().await;
-    client.answers.push(("sampling/createMessage", sampled("Paris")));
+    client.input_responses.push(("sampling/createMessage", sampling_response("Paris")));
     let text = client.text("test_sampling", json!({"prompt": "Capital of France?"})).await;
     assert_eq!(text, "LLM response: Paris");
-    assert_eq!(client.asked[0]["params"]["messages"][0]["content"]["text"], "Capital of France?");
-    assert_eq!(client.asked[0]["params"]["maxTokens"], 100);
+    assert_eq!(
+        client.input_requests[0]["params"]["messages"][0]["content"]["text"],
+        "Capital of France?"
+    );
+    assert_eq!(client.input_requests[0]["params"]["maxTokens"], 100);
 
-    let filled = accepted(json!({"username": "ada", "email": "ada@example.com"}));
-    client.answers.push(("elicitation/create", filled));
+    let filled = accept_response(json!({"username": "ada", "email": "ada@example.com"}));
+    client.input_responses.push(("elicitation/create", filled));
     let text = client.text("test_elicitation", json!({"message": "Who?"})).await;
     assert_eq!(
         text,
         r#"User response: action=accept, content={"email":"ada@example.com","username":"ada"}"#
     );
-    assert_eq!(client.asked[1]["params"]["message"], "Who?");
+    assert_eq!(client.input_requests[1]["params"]["message"], "Who?");
     assert_eq!(
-        client.asked[1]["params"]["requestedSchema"]["required"],
+        client.input_requests[1]["params"]["requestedSchema"]["required"],
         json!(["username", "email"])
     );
 }
@@ -135,19 +144,19 @@ async fn a_session_is_asked_in_the_middle_of_a_call() {
 #[tokio::test]
 async fn forms_carry_defaults_and_every_kind_of_choice() {
     let mut client = session().await;
-    client.answers.push(("elicitation/create", json!({"action": "decline"})));
+    client.input_responses.push(("elicitation/create", json!({"action": "decline"})));
     let text = client.text("test_elicitation_sep1034_defaults", json!({})).await;
     assert_eq!(text, "Elicitation completed: action=decline, content={}");
-    let fields = &client.asked[0]["params"]["requestedSchema"]["properties"];
+    let fields = &client.input_requests[0]["params"]["requestedSchema"]["properties"];
     assert_eq!(fields["name"]["default"], "John Doe");
     assert_eq!(fields["age"]["default"], 30);
     assert_eq!(fields["score"]["default"], 95.5);
     assert_eq!(fields["status"]["default"], "active");
     assert_eq!(fields["verified"]["default"], true);
 
-    client.answers.push(("elicitation/create", json!({"action": "cancel"})));
+    client.input_responses.push(("elicitation/create", json!({"action": "cancel"})));
     client.text("test_elicitation_sep1330_enums", json!({})).await;
-    let fields = &client.asked[1]["params"]["requestedSchema"]["properties"];
+    let fields = &client.input_requests[1]["params"]["requestedSchema"]["properties"];
     assert!(fields["untitledSingle"]["enum"].is_array());
     assert_eq!(fields["titledSingle"]["oneOf"][0]["const"], "value1");
     assert_eq!(fields["legacyEnum"]["enumNames"].as_array().unwrap().len(), 3);
@@ -158,28 +167,31 @@ async fn forms_carry_defaults_and_every_kind_of_choice() {
 #[tokio::test]
 async fn a_person_is_sent_to_a_page() {
     let mut client = session().await;
-    client.answers.push(("elicitation/create", json!({"action": "accept"})));
+    client.input_responses.push(("elicitation/create", json!({"action": "accept"})));
     let text = client.text("test_elicitation_url", json!({})).await;
     assert_eq!(text, "Elicitation completed: action=accept, content={}");
-    assert_eq!(client.asked[0]["params"]["mode"], "url");
-    assert_eq!(client.asked[0]["params"]["url"], "https://example.com/confirm");
+    assert_eq!(client.input_requests[0]["params"]["mode"], "url");
+    assert_eq!(client.input_requests[0]["params"]["url"], "https://example.com/confirm");
 }
 
 #[tokio::test]
 async fn a_session_answers_round_after_round() {
     let mut client = session().await;
-    client.answers.push(("elicitation/create", accepted(json!({"name": "Ada"}))));
-    client.answers.push(("elicitation/create", accepted(json!({"colour": "blue"}))));
+    client.input_responses.push(("elicitation/create", accept_response(json!({"name": "Ada"}))));
+    client.input_responses.push(("elicitation/create", accept_response(json!({"colour": "blue"}))));
     assert_eq!(client.text("test_two_questions", json!({})).await, "Ada likes blue");
-    assert_eq!(client.asked[1]["params"]["message"], "What is the favourite colour of Ada?");
+    assert_eq!(
+        client.input_requests[1]["params"]["message"],
+        "What is the favourite colour of Ada?"
+    );
 
-    client.answers.push(("elicitation/create", accepted(json!({"city": "Berlin"}))));
-    client.answers.push(("elicitation/create", accepted(json!({"colour": "grey"}))));
+    client.input_responses.push(("elicitation/create", accept_response(json!({"city": "Berlin"}))));
+    client.input_responses.push(("elicitation/create", accept_response(json!({"colour": "grey"}))));
     assert_eq!(client.text("test_parallel_questions", json!({})).await, "Berlin is grey");
 
-    client.answers.push(("elicitation/create", accepted(json!({"name": "Ada"}))));
-    client.answers.push(("sampling/createMessage", sampled("Hi")));
-    client.answers.push(("roots/list", rooted()));
+    client.input_responses.push(("elicitation/create", accept_response(json!({"name": "Ada"}))));
+    client.input_responses.push(("sampling/createMessage", sampling_response("Hi")));
+    client.input_responses.push(("roots/list", roots_response()));
     let text = client.text("test_input_required_result_multiple_inputs", json!({})).await;
     assert_eq!(text, "Hi Ada, roots: 1");
 }
@@ -191,23 +203,29 @@ async fn a_modern_client_is_asked_by_the_suites_keys() {
             "elicitation",
             "user_name",
             "elicitation/create",
-            accepted(json!({"name": "Ada"})),
+            accept_response(json!({"name": "Ada"})),
             "Hello, Ada!",
         ),
-        ("sampling", "capital_question", "sampling/createMessage", sampled("Paris"), "Paris"),
-        ("list_roots", "client_roots", "roots/list", rooted(), "Roots: file:///test/root"),
+        (
+            "sampling",
+            "capital_question",
+            "sampling/createMessage",
+            sampling_response("Paris"),
+            "Paris",
+        ),
+        ("list_roots", "client_roots", "roots/list", roots_response(), "Roots: file:///test/root"),
         (
             "request_state",
             "confirm",
             "elicitation/create",
-            accepted(json!({"ok": true})),
+            accept_response(json!({"ok": true})),
             "state-ok",
         ),
         (
             "tampered_state",
             "confirm",
             "elicitation/create",
-            accepted(json!({"ok": true})),
+            accept_response(json!({"ok": true})),
             "state-ok",
         ),
     ] {
@@ -217,7 +235,7 @@ async fn a_modern_client_is_asked_by_the_suites_keys() {
         assert_eq!(asked["resultType"], "input_required", "{asked}");
         assert_eq!(asked["inputRequests"].as_object().unwrap().len(), 1);
         assert_eq!(asked["inputRequests"][key]["method"], method, "{asked}");
-        let done = again(&mut client, &tool, &asked, json!({key: answer})).await;
+        let done = retry_with_responses(&mut client, &tool, &asked, json!({key: answer})).await;
         assert_eq!(text_of(&done["result"]), expected);
     }
 }
@@ -228,8 +246,8 @@ async fn a_tampered_state_is_refused() {
     let tool = "test_input_required_result_tampered_state";
     let mut asked = client.call(tool, json!({})).await;
     asked["requestState"] = json!(format!("{}-TAMPERED", asked["requestState"].as_str().unwrap()));
-    let answers = json!({"confirm": accepted(json!({"ok": true}))});
-    let refused = again(&mut client, tool, &asked, answers).await;
+    let answers = json!({"confirm": accept_response(json!({"ok": true}))});
+    let refused = retry_with_responses(&mut client, tool, &asked, answers).await;
     assert_eq!(refused["error"]["code"], -32602);
 }
 
@@ -239,14 +257,23 @@ async fn a_modern_client_goes_through_two_rounds() {
     let tool = "test_input_required_result_multi_round";
     let first = client.call(tool, json!({})).await;
     assert!(first["inputRequests"]["step1"].is_object());
-    let second =
-        again(&mut client, tool, &first, json!({"step1": accepted(json!({"name": "Ada"}))})).await;
+    let second = retry_with_responses(
+        &mut client,
+        tool,
+        &first,
+        json!({"step1": accept_response(json!({"name": "Ada"}))}),
+    )
+    .await;
     let second = second["result"].clone();
     assert!(second["inputRequests"]["step2"].is_object());
     assert_ne!(first["requestState"], second["requestState"]);
-    let done =
-        again(&mut client, tool, &second, json!({"step2": accepted(json!({"color": "blue"}))}))
-            .await;
+    let done = retry_with_responses(
+        &mut client,
+        tool,
+        &second,
+        json!({"step2": accept_response(json!({"color": "blue"}))}),
+    )
+    .await;
     assert_eq!(text_of(&done["result"]), "Ada likes blue");
 }
 
@@ -254,14 +281,20 @@ async fn a_modern_client_goes_through_two_rounds() {
 async fn wrong_answers_are_asked_for_again_or_refused() {
     let mut client = modern(all_capabilities());
     let tool = "test_input_required_result_elicitation";
-    let wrong =
-        again(&mut client, tool, &json!({}), json!({"wrong_key": accepted(json!({}))})).await;
+    let wrong = retry_with_responses(
+        &mut client,
+        tool,
+        &json!({}),
+        json!({"wrong_key": accept_response(json!({}))}),
+    )
+    .await;
     assert_eq!(wrong["result"]["resultType"], "input_required");
     let extra =
-        json!({"user_name": accepted(json!({"name": "Ada"})), "more": {"action": "accept"}});
-    let done = again(&mut client, tool, &json!({}), extra).await;
+        json!({"user_name": accept_response(json!({"name": "Ada"})), "more": {"action": "accept"}});
+    let done = retry_with_responses(&mut client, tool, &json!({}), extra).await;
     assert_eq!(text_of(&done["result"]), "Hello, Ada!");
-    let odd = again(&mut client, tool, &json!({}), json!({"user_name": 12345})).await;
+    let odd =
+        retry_with_responses(&mut client, tool, &json!({}), json!({"user_name": 12345})).await;
     assert!(odd.get("error").is_some() || odd["result"]["resultType"] == "input_required", "{odd}");
 }
 
@@ -286,7 +319,7 @@ async fn a_prompt_may_ask_first() {
     let name = "test_input_required_result_prompt";
     let asked = client.request("prompts/get", json!({"name": name})).await;
     assert!(asked["result"]["inputRequests"]["user_context"].is_object(), "{asked}");
-    let answers = json!({"user_context": accepted(json!({"context": "tests"}))});
+    let answers = json!({"user_context": accept_response(json!({"context": "tests"}))});
     let state = &asked["result"]["requestState"];
     let params = json!({"name": name, "inputResponses": answers, "requestState": state});
     let done = client.request("prompts/get", params).await;

@@ -1,12 +1,12 @@
 //! The small packs, as a client sees them.
 
-use creole_tools::{Options, PACKS};
+use creole_tools::{PACKS, PackOptions};
 use serde_json::{Value, json};
 
-use crate::support::{Client, serving};
+use crate::support::{PackClient, serve_packs};
 
-async fn client(packs: &[&str]) -> Client {
-    Client::session(&serving(packs, &Options::default()), json!({})).await
+async fn client(packs: &[&str]) -> PackClient {
+    PackClient::session(&serve_packs(packs, &PackOptions::default()), json!({})).await
 }
 
 #[tokio::test]

@@ -5,38 +5,38 @@ use std::time::Duration;
 
 use creole::transport::{Memory, memory};
 use creole::{Server, Service};
-use creole_tools::{Options, add};
+use creole_tools::{PackOptions, add};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// How long anything may take before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a server, and what it sent besides answers.
-pub(crate) struct Client {
-    wire: Memory,
+pub(crate) struct PackClient {
+    transport: Memory,
     buffer: Vec<u8>,
-    waiting: VecDeque<Value>,
+    queued: VecDeque<Value>,
     modern: Option<Value>,
     next_id: u64,
     /// Notifications, in the order in which they came.
     pub(crate) notifications: Vec<Value>,
     /// What the person, the model and the client answer, by method.
-    pub(crate) answers: Vec<(&'static str, Value)>,
+    pub(crate) input_responses: Vec<(&'static str, Value)>,
     /// Questions that were asked in the middle of a call.
-    pub(crate) asked: Vec<Value>,
+    pub(crate) input_requests: Vec<Value>,
     _server: JoinHandle<()>,
 }
 
 /// A server with these packs.
-pub(crate) fn serving(packs: &[&str], options: &Options) -> Service {
+pub(crate) fn serve_packs(packs: &[&str], options: &PackOptions) -> Service {
     let start = Server::new("test");
     let added = packs.iter().try_fold(start, |server, pack| add(server, pack, options));
     added.expect("known packs").start()
 }
 
-impl Client {
+impl PackClient {
     /// A client of 2025-11-25, with the handshake done.
     pub(crate) async fn session(service: &Service, capabilities: Value) -> Self {
         let mut client = Self::connect(service, None);
@@ -63,14 +63,14 @@ impl Client {
             service.serve(input, output).await.expect("a connection that ends well");
         });
         Self {
-            wire: near,
+            transport: near,
             buffer: Vec::new(),
-            waiting: VecDeque::new(),
+            queued: VecDeque::new(),
             modern,
             next_id: 1,
             notifications: Vec::new(),
-            answers: Vec::new(),
-            asked: Vec::new(),
+            input_responses: Vec::new(),
+            input_requests: Vec::new(),
             _server: server,
         }
     }
@@ -78,7 +78,7 @@ impl Client {
     /// Sends a request and gives the whole answer.
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
-        self.answer(id).await
+        self.response(id).await
     }
 
     /// Sends a request and gives its id.
@@ -100,7 +100,7 @@ impl Client {
     }
 
     /// Waits for the answer to a request; meanwhile answers questions and keeps notifications.
-    pub(crate) async fn answer(&mut self, id: u64) -> Value {
+    pub(crate) async fn response(&mut self, id: u64) -> Value {
         loop {
             let message = self.next().await;
             if message.get("method").is_none() && message["id"] == json!(id) {
@@ -111,7 +111,7 @@ impl Client {
     }
 
     /// Waits for an answer to one of these requests and gives its id.
-    pub(crate) async fn answer_any(&mut self, ids: &[u64]) -> u64 {
+    pub(crate) async fn any_response(&mut self, ids: &[u64]) -> u64 {
         loop {
             let message = self.next().await;
             if let Some(id) = ids.iter().find(|id| message["id"] == json!(id)) {
@@ -161,27 +161,28 @@ impl Client {
             self.notifications.push(message);
             return;
         }
-        let place = self.answers.iter().position(|(known, _)| *known == method);
-        let (_, result) = self.answers.remove(place.expect("a question that is expected"));
+        let place = self.input_responses.iter().position(|(known, _)| *known == method);
+        let (_, result) = self.input_responses.remove(place.expect("a question that is expected"));
         let id = message["id"].clone();
-        self.asked.push(message);
+        self.input_requests.push(message);
         self.write(&json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
     }
 
     async fn write(&mut self, message: &Value) {
-        self.wire.send(format!("{message}\n").as_bytes()).await.expect("an open connection");
+        self.transport.send(format!("{message}\n").as_bytes()).await.expect("an open connection");
     }
 
     async fn next(&mut self) -> Value {
         loop {
-            if let Some(message) = self.waiting.pop_front() {
+            if let Some(message) = self.queued.pop_front() {
                 return message;
             }
-            let bytes = timeout(PATIENCE, self.wire.receive()).await.expect("an answer in time");
+            let bytes =
+                timeout(TIMEOUT, self.transport.receive()).await.expect("an answer in time");
             self.buffer.extend(bytes.expect("an open connection"));
             while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<_> = self.buffer.drain(..=end).collect();
-                self.waiting.push_back(serde_json::from_slice(&line).expect("a message"));
+                self.queued.push_back(serde_json::from_slice(&line).expect("a message"));
             }
         }
     }
@@ -193,6 +194,6 @@ pub(crate) fn text_of(result: &Value) -> String {
 }
 
 /// Packs that keep their data in a directory of the test's own.
-pub(crate) fn in_directory(directory: &tempfile::TempDir) -> Options {
-    Options { data_dir: Some(directory.path().join("data")), ..Options::default() }
+pub(crate) fn options_for(directory: &tempfile::TempDir) -> PackOptions {
+    PackOptions { data_dir: Some(directory.path().join("data")), ..PackOptions::default() }
 }

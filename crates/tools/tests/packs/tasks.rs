@@ -5,25 +5,25 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Client, in_directory, serving, text_of};
+use crate::support::{PackClient, options_for, serve_packs, text_of};
 
-struct Place {
+struct TaskDirectory {
     directory: TempDir,
 }
 
-impl Place {
+impl TaskDirectory {
     fn new() -> Self {
         Self { directory: tempfile::tempdir().expect("a directory") }
     }
 
     /// A client of a server of its own; all servers share the file.
-    async fn client(&self) -> Client {
-        let service = serving(&["tasks"], &in_directory(&self.directory));
-        Client::session(&service, json!({})).await
+    async fn client(&self) -> PackClient {
+        let service = serve_packs(&["tasks"], &options_for(&self.directory));
+        PackClient::session(&service, json!({})).await
     }
 }
 
-async fn created(client: &mut Client, description: &str) -> String {
+async fn create_task(client: &mut PackClient, description: &str) -> String {
     let text = client.text("create_task", json!({"description": description})).await;
     let task: Value = serde_json::from_str(&text).expect("a task");
     task["id"].as_str().expect("an id").to_owned()
@@ -31,7 +31,7 @@ async fn created(client: &mut Client, description: &str) -> String {
 
 #[tokio::test]
 async fn a_task_is_shown_as_it_was_written_down_in_the_beginning() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
     let text = client.text("create_task", json!({"description": "Fix parser bug"})).await;
     let id = serde_json::from_str::<Value>(&text).unwrap()["id"].as_str().unwrap().to_owned();
@@ -43,7 +43,7 @@ async fn a_task_is_shown_as_it_was_written_down_in_the_beginning() {
 
 #[tokio::test]
 async fn a_missing_task_is_a_failure_of_the_tool() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
     let expected = "error: task not found: task_xyz";
     let id = json!({"id": "task_xyz"});
@@ -56,19 +56,19 @@ async fn a_missing_task_is_a_failure_of_the_tool() {
 
 #[tokio::test]
 async fn descriptions_are_neither_empty_nor_endless() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
     client.failure("create_task", json!({"description": ""})).await;
     client.failure("create_task", json!({"description": "x".repeat(10_001)})).await;
     client.failure("create_task", json!({"description": "x", "extra": 1})).await;
-    created(&mut client, &"é".repeat(10_000)).await;
+    create_task(&mut client, &"é".repeat(10_000)).await;
 }
 
 #[tokio::test]
 async fn an_update_changes_what_is_given_and_wants_something_to_change() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
-    let id = created(&mut client, "one").await;
+    let id = create_task(&mut client, "one").await;
     let text = client.text("update_task", json!({"id": id, "status": "in_progress"})).await;
     assert_eq!(text, format!(r#"{{"id":"{id}","description":"one","status":"in_progress"}}"#));
     let text = client.text("update_task", json!({"id": id, "description": "two"})).await;
@@ -86,11 +86,11 @@ async fn an_update_changes_what_is_given_and_wants_something_to_change() {
 
 #[tokio::test]
 async fn the_list_is_paged_by_cursors_in_the_order_of_creation() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
     assert_eq!(client.text("list_tasks", json!({})).await, r#"{"tasks":[]}"#);
     for number in 0..5 {
-        created(&mut client, &number.to_string()).await;
+        create_task(&mut client, &number.to_string()).await;
     }
     let (mut seen, mut cursor) = (Vec::new(), None);
     loop {
@@ -117,10 +117,10 @@ async fn the_list_is_paged_by_cursors_in_the_order_of_creation() {
 
 #[tokio::test]
 async fn the_list_can_be_of_one_status() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
-    let id = created(&mut client, "one").await;
-    created(&mut client, "two").await;
+    let id = create_task(&mut client, "one").await;
+    create_task(&mut client, "two").await;
     client.text("update_task", json!({"id": id, "status": "cancelled"})).await;
     let text = client.text("list_tasks", json!({"status": "cancelled"})).await;
     let task = format!(r#"{{"id":"{id}","description":"one","status":"cancelled"}}"#);
@@ -129,15 +129,15 @@ async fn the_list_can_be_of_one_status() {
 
 #[tokio::test]
 async fn a_wait_sees_what_another_server_does() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let (mut client, mut other) = (place.client().await, place.client().await);
-    let id = created(&mut client, "shared").await;
+    let id = create_task(&mut client, "shared").await;
     let params = json!({"name": "wait_task", "arguments": {"id": id, "status": "done", "timeout_seconds": 15}});
     let waiting = client.send("tools/call", params).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     other.text("update_task", json!({"id": id, "status": "done"})).await;
     let started = Instant::now();
-    let answer = client.answer(waiting).await;
+    let answer = client.response(waiting).await;
     let expected = format!(r#"{{"id":"{id}","description":"shared","status":"done"}}"#);
     assert_eq!(text_of(&answer["result"]), expected);
     assert!(started.elapsed() < Duration::from_secs(5));
@@ -145,16 +145,16 @@ async fn a_wait_sees_what_another_server_does() {
 
 #[tokio::test]
 async fn a_wait_sees_what_the_same_server_does() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
-    let id = created(&mut client, "mine").await;
+    let id = create_task(&mut client, "mine").await;
     let params = json!({"name": "wait_task", "arguments": {"id": id, "status": "done"}});
     let waiting = client.send("tools/call", params).await;
     let update = json!({"name": "update_task", "arguments": {"id": id, "status": "done"}});
     let update = client.send("tools/call", update).await;
     let mut left = vec![
-        client.answer_any(&[waiting, update]).await,
-        client.answer_any(&[waiting, update]).await,
+        client.any_response(&[waiting, update]).await,
+        client.any_response(&[waiting, update]).await,
     ];
     left.sort_unstable();
     assert_eq!(left, [waiting, update]);
@@ -162,9 +162,9 @@ async fn a_wait_sees_what_the_same_server_does() {
 
 #[tokio::test]
 async fn a_wait_ends_when_its_time_is_over() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
-    let id = created(&mut client, "slow").await;
+    let id = create_task(&mut client, "slow").await;
     for seconds in [0, 1] {
         let arguments = json!({"id": id, "status": "done", "timeout_seconds": seconds});
         let expected = format!("error: timed out waiting for {id} to be done; it is pending");
@@ -175,9 +175,9 @@ async fn a_wait_ends_when_its_time_is_over() {
 
 #[tokio::test]
 async fn a_wait_shows_that_it_is_alive() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
-    let id = created(&mut client, "slow").await;
+    let id = create_task(&mut client, "slow").await;
     let params = json!({
         "name": "wait_task",
         "arguments": {"id": id, "status": "done", "timeout_seconds": 2},
@@ -196,9 +196,9 @@ async fn a_wait_shows_that_it_is_alive() {
 
 #[tokio::test]
 async fn a_cancelled_wait_is_not_answered_and_frees_the_connection() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
-    let id = created(&mut client, "slow").await;
+    let id = create_task(&mut client, "slow").await;
     let params = json!({"name": "wait_task", "arguments": {"id": id, "status": "done"}});
     let waiting = client.send("tools/call", params).await;
     client.notify("notifications/cancelled", json!({"requestId": waiting})).await;
@@ -208,9 +208,9 @@ async fn a_cancelled_wait_is_not_answered_and_frees_the_connection() {
 
 #[tokio::test]
 async fn a_task_is_a_resource_that_can_be_read_completed_and_watched() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
-    let id = created(&mut client, "seen").await;
+    let id = create_task(&mut client, "seen").await;
     let uri = format!("task://{id}");
     let read = client.request("resources/read", json!({"uri": uri})).await;
     let expected = format!(r#"{{"id":"{id}","description":"seen","status":"pending"}}"#);
@@ -235,7 +235,7 @@ async fn a_task_is_a_resource_that_can_be_read_completed_and_watched() {
 
 #[tokio::test]
 async fn a_file_that_is_no_database_is_told_to_the_caller() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let data = place.directory.path().join("data");
     std::fs::create_dir(&data).unwrap();
     std::fs::write(data.join("tasks.sqlite3"), "garbage ".repeat(1000)).unwrap();
@@ -248,7 +248,7 @@ async fn a_file_that_is_no_database_is_told_to_the_caller() {
 
 #[tokio::test]
 async fn hints_say_what_is_safe() {
-    let place = Place::new();
+    let place = TaskDirectory::new();
     let mut client = place.client().await;
     let listed = client.request("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap();

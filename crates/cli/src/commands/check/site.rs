@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use creole_tools::recipe::secret::{Held, Secret};
+use creole_tools::recipe::secret::{Secret, SecretSource};
 use creole_tools::wordpress::{Address, Finding, Routes, Settings, Site};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
@@ -42,14 +42,14 @@ pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
 }
 
 /// The name and the Application Password of the environment.
-fn account() -> Result<Option<(String, Held)>, Failure> {
+fn account() -> Result<Option<(String, SecretSource)>, Failure> {
     const NAMES: [&str; 2] = ["CREOLE_WORDPRESS_USER", "CREOLE_WORDPRESS_PASSWORD"];
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let half = |is: &str, lacks: &str| {
         Failure::Usage(format!("`{is}` is set, and `{lacks}` is not: set both, or neither"))
     };
     match NAMES.map(variable) {
-        [Some(user), Some(password)] => Ok(Some((user, Held::Here(Secret(password))))),
+        [Some(user), Some(password)] => Ok(Some((user, SecretSource::Inline(Secret(password))))),
         [None, None] => Ok(None),
         [Some(_), None] => Err(half(NAMES[0], NAMES[1])),
         [None, Some(_)] => Err(half(NAMES[1], NAMES[0])),

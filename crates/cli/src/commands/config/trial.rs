@@ -6,7 +6,7 @@ use creole_gateway::Plan;
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::layer::{LayerPlan, build};
 use creole_gateway::upstream::Affinity;
-use creole_tools::Options;
+use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
 use tokio::runtime::Builder;
 
@@ -37,7 +37,7 @@ pub(super) fn offline(plan: &Plan) -> Result<(), Failure> {
     for mut plan in plan.each() {
         layers(&plan.server.chain, &plan.server.name)?;
         plan.server.chain.retain(|layer| !writes(layer));
-        let built = creole_cli::assemble(&plan, &Options::default(), &Federation::default());
+        let built = creole_cli::assemble(&plan, &PackOptions::default(), &Federation::default());
         let server = built.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
         if plan.upstreams.is_empty() {
             let service = server.start();
@@ -108,7 +108,7 @@ async fn tried(plan: &Plan) -> Result<(Vec<String>, Vec<Row>), Failure> {
     progress::shown(served.federation.settled()).await;
     let mut wrong = Vec::new();
     for recipe in plan.offered() {
-        wrong.extend(Recipe::attempt(recipe).await);
+        wrong.extend(Recipe::check_database(recipe).await);
     }
     let rows: Vec<Row> = served.federation.status().iter().map(Row::from).collect();
     for upstream in served.federation.upstreams().iter().filter(|upstream| upstream.is_ready()) {

@@ -2,7 +2,7 @@
 
 mod bridge;
 
-use creole_tools::ordered::Ordered;
+use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
 use super::vault::Vault;
@@ -25,7 +25,7 @@ const KNOWN: [&str; 13] = [
 ];
 
 /// The table of one server; nothing if it cannot be reached by what it says.
-pub(super) fn table(name: &str, server: &Ordered, vault: &mut Vault) -> Option<String> {
+pub(super) fn table(name: &str, server: &OrderedValue, vault: &mut Vault) -> Option<String> {
     let mut lines = vec![format!("[upstreams.{name}]")];
     let url = ["url", "serverUrl", "httpUrl"].iter().find_map(|key| server[*key].as_str());
     match (server["command"].as_str(), url) {
@@ -59,7 +59,7 @@ pub(super) fn table(name: &str, server: &Ordered, vault: &mut Vault) -> Option<S
     Some(lines.join("\n"))
 }
 
-fn program(name: &str, command: &str, server: &Ordered, vault: &mut Vault) -> Vec<String> {
+fn program(name: &str, command: &str, server: &OrderedValue, vault: &mut Vault) -> Vec<String> {
     let mut words = vec![quoted(&vault.text(name, command))];
     let args: Vec<String> = server["args"].items().iter().filter_map(plain).collect();
     words.extend(vault.arguments(name, &args).iter().map(|arg| quoted(arg)));
@@ -74,7 +74,7 @@ fn program(name: &str, command: &str, server: &Ordered, vault: &mut Vault) -> Ve
 /// An inline table of texts; nothing if there are none.
 fn entries(
     key: &str,
-    table: &Ordered,
+    table: &OrderedValue,
     mut written: impl FnMut(&str, &str) -> String,
 ) -> Option<String> {
     let entries: Vec<String> = table
@@ -87,10 +87,10 @@ fn entries(
 }
 
 /// A text, or a number or boolean as text: environments know nothing else.
-fn plain(value: &Ordered) -> Option<String> {
+fn plain(value: &OrderedValue) -> Option<String> {
     match value {
-        Ordered::Leaf(Value::String(text)) => Some(text.clone()),
-        Ordered::Leaf(value @ (Value::Number(_) | Value::Bool(_))) => Some(value.to_string()),
+        OrderedValue::Leaf(Value::String(text)) => Some(text.clone()),
+        OrderedValue::Leaf(value @ (Value::Number(_) | Value::Bool(_))) => Some(value.to_string()),
         _ => None,
     }
 }

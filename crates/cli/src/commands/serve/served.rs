@@ -12,7 +12,7 @@ use creole_gateway::Plan;
 use creole_gateway::federation::{Federation, Succession};
 use creole_gateway::plan::upstream::Reached;
 use creole_gateway::upstream::{Affinity, Settings};
-use creole_tools::Options;
+use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
 use creole_tools::wordpress::Site;
 
@@ -167,7 +167,7 @@ fn server(
     site: Option<&Site>,
 ) -> Result<Server, Failure> {
     let (guardian, site) = (guardian.cloned(), site.cloned());
-    let options = Options { guardian, site, ..Options::default() };
+    let options = PackOptions { reaper: guardian, site, ..PackOptions::default() };
     let server = creole_cli::assemble(plan, &options, federation);
     let server = server.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
     Ok(server.debug(args.debug))

@@ -6,7 +6,7 @@ use creole_proto::model::{Content, Contents, Implementation};
 use creole_proto::operation::{Operation, Outcome, Payload, RelayedKind, RelayedResult};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::Raw;
-use creole_tools::script::Thrown;
+use creole_tools::script::ScriptError;
 use serde_json::{Map, Value, json};
 
 /// A call as a script sees it.
@@ -99,7 +99,7 @@ impl Passed {
     }
 
     /// The fault itself, if that is what the script let pass.
-    pub(super) fn rethrown(self, thrown: &Thrown) -> Option<Outcome> {
+    pub(super) fn rethrown(self, thrown: &ScriptError) -> Option<Outcome> {
         match &self.outcome {
             Outcome::Fail(fault)
                 if words(fault) == thrown.message

@@ -6,7 +6,7 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{ListKind, ToolResult};
 use creole_proto::operation::{Operation, Outcome, Payload};
 use creole_proto::wire::Raw;
-use creole_tools::script::{Limits, Script};
+use creole_tools::script::{Script, ScriptLimits};
 use serde_json::{Value, json};
 
 use super::Scripted;
@@ -16,7 +16,7 @@ fn layer(script: &str) -> Scripted {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("layer.js");
     std::fs::write(&file, script).unwrap();
-    let limits = Limits { compute: Duration::from_millis(200), ..Limits::default() };
+    let limits = ScriptLimits { cpu_time: Duration::from_millis(200), ..ScriptLimits::default() };
     Scripted::new(Script::load(&file, limits).unwrap())
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use creole_tools::recipe::tool::Action;
+use creole_tools::recipe::tool::ToolAction;
 use tempfile::TempDir;
 
 use super::*;
@@ -99,15 +99,15 @@ fn tools_share_a_database_and_servers_choose_whose_tables_they_have() {
         .iter()
         .filter_map(Recipe::tool)
         .map(|tool| match &tool.action {
-            Action::Query(query) => query.database.clone(),
+            ToolAction::Query(query) => query.database.clone(),
             other => panic!("{other:?}"),
         })
         .collect();
-    assert!(databases[0] == databases[1] && databases[0].limits().rows == 7);
+    assert!(databases[0] == databases[1] && databases[0].limits().max_rows == 7);
     assert_eq!(databases[0].file(), Some(&*folder.path().join("shop.db")));
     let count = |plan: &Plan| plan.offered().count();
     assert_eq!(plan.each().iter().map(count).collect::<Vec<_>>(), [3, 2]);
-    let tasks = plan.tasks.clone().unwrap().shown();
+    let tasks = plan.tasks.clone().unwrap().redacted();
     assert_eq!(Path::new(&tasks), folder.path().join("tasks.db"));
     let read_only = |tool: &creole_tools::recipe::ToolRecipe| tool.hints.read_only == Some(true);
     assert!(plan.recipes.iter().filter_map(Recipe::tool).all(read_only));

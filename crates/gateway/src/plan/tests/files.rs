@@ -1,6 +1,6 @@
 //! Files as resources and prompts: what the tables mean, and what is said about wrong ones.
 
-use creole_tools::recipe::resource::Body;
+use creole_tools::recipe::resource::ResourceBody;
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn everything_about_files_is_in_the_plan() {
     assert!(docs.hard_links);
     assert_eq!(docs.path, place.path().join("docs"));
     let Recipe::Resource(rules) = &plan.recipes[2] else { panic!("{:?}", plan.recipes[2]) };
-    assert_eq!(rules.body, Body::File(place.path().join("rules.md")));
+    assert_eq!(rules.body, ResourceBody::File(place.path().join("rules.md")));
     assert_eq!(plan.offered().count(), 4);
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use creole_tools::openapi::Api;
 use creole_tools::recipe::http::Auth;
-use creole_tools::recipe::secret::Held;
+use creole_tools::recipe::secret::SecretSource;
 use tempfile::TempDir;
 
 use super::*;
@@ -82,13 +82,15 @@ fn a_service_is_all_that_was_written() {
     );
     let plan = plan.unwrap_or_else(|said| panic!("{said}"));
     let api = api(&plan);
-    assert_eq!(api.terms.base, "https://ann.example.com/v1");
+    assert_eq!(api.options.base, "https://ann.example.com/v1");
     let names: Vec<&str> = api.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["p_list_pets", "make"]);
     assert_eq!((api.tools[1].about.as_str(), api.tools[1].hints.idempotent), ("Makes", Some(true)));
-    assert_eq!((api.terms.timeout, api.terms.longest), (Duration::from_secs(5), 100));
-    assert!(matches!(&api.terms.auth, Some(Auth::Basic { password: Held::File(path), .. })
-        if path.ends_with("secret.txt")));
+    assert_eq!((api.options.timeout, api.options.max_result_bytes), (Duration::from_secs(5), 100));
+    assert!(
+        matches!(&api.options.auth, Some(Auth::Basic { password: SecretSource::File(path), .. })
+        if path.ends_with("secret.txt"))
+    );
     assert!(!format!("{:?}", api.tools).contains("ann"), "a secret is not shown");
     assert_eq!(plan.offered().count(), 1);
 }

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use creole_tools::recipe::http::{Auth, Form, Verb};
-use creole_tools::recipe::outcome::Shape;
-use creole_tools::recipe::secret::Held;
-use creole_tools::recipe::tool::{Action, ToolRecipe};
+use creole_tools::recipe::http::{Auth, RequestMethod, ResponseFormat};
+use creole_tools::recipe::secret::SecretSource;
+use creole_tools::recipe::tool::{ToolAction, ToolRecipe};
+use creole_tools::recipe::tool_result::ResultFormat;
 use serde_json::json;
 
 use super::*;
@@ -70,9 +70,9 @@ fn a_command_is_all_that_was_written() {
         "#,
     );
     assert_eq!((tool.name.as_str(), tool.title.as_deref()), ("log", Some("The log")));
-    assert_eq!((tool.timeout, tool.longest), (Duration::from_secs(5), 100));
+    assert_eq!((tool.timeout, tool.max_result_bytes), (Duration::from_secs(5), 100));
     assert_eq!(tool.hints.read_only, Some(true));
-    assert_eq!(tool.output, Some(json!({ "type": "object" })));
+    assert_eq!(tool.output_schema, Some(json!({ "type": "object" })));
     let [count, all, paths, note] = &tool.arguments[..] else { panic!("{tool:?}") };
     let expected = json!({
         "type": "integer", "description": "How many", "minimum": 1, "maximum": 9.5, "default": 3,
@@ -81,12 +81,12 @@ fn a_command_is_all_that_was_written() {
     assert!(!all.required && paths.required && note.is_choice);
     let items = json!({ "type": "array", "items": { "type": "string" }, "maxItems": 4 });
     assert_eq!(paths.schema, items);
-    let Action::Command(command) = &tool.action else { panic!("{tool:?}") };
+    let ToolAction::Command(command) = &tool.action else { panic!("{tool:?}") };
     assert_eq!((command.program.as_path(), command.words.len()), (Path::new("git"), 5));
-    assert_eq!(command.folder, Some(PathBuf::from("repo")));
-    assert_eq!((&command.success, &command.result), (&vec![0, 1], &Shape::Json));
-    assert_eq!(command.env[1], ("KEY".to_owned(), Held::File("key.txt".into())));
-    assert!(command.progress && command.at_once == 2 && command.stdin.is_some());
+    assert_eq!(command.directory, Some(PathBuf::from("repo")));
+    assert_eq!((&command.success_codes, &command.result), (&vec![0, 1], &ResultFormat::Json));
+    assert_eq!(command.env[1], ("KEY".to_owned(), SecretSource::File("key.txt".into())));
+    assert!(command.progress && command.max_concurrent == 2 && command.stdin.is_some());
     assert!(!format!("{tool:?}").contains("ann"), "a secret is not shown");
 }
 
@@ -110,13 +110,16 @@ fn a_service_is_all_that_was_written() {
         words = { type = "array" }
         "#,
     );
-    let Action::Http(http) = &tool.action else { panic!("{tool:?}") };
-    assert_eq!((http.method, http.retries, http.allow_private), (Verb::Put, 3, false));
+    let ToolAction::Http(http) = &tool.action else { panic!("{tool:?}") };
+    assert_eq!((http.method, http.retries, http.allow_private), (RequestMethod::Put, 3, false));
     assert_eq!(
         http.auth,
-        Some(Auth::Basic { user: "ann".into(), password: Held::File("secret.txt".into()) })
+        Some(Auth::Basic { user: "ann".into(), password: SecretSource::File("secret.txt".into()) })
     );
-    assert_eq!((http.answer.pick.as_deref(), http.answer.form), (Some("/items"), Form::Text));
+    assert_eq!(
+        (http.response.pick.as_deref(), http.response.format),
+        (Some("/items"), ResponseFormat::Text)
+    );
     assert_eq!(http.body.as_ref().map(|body| body.templates().len()), Some(2));
 }
 

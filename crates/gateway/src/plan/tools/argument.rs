@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use creole::schema::Schema;
-use creole_tools::recipe::argument::{Argument, Kind};
-use creole_tools::recipe::template::is_name;
+use creole_tools::recipe::argument::{ArgumentType, RecipeArgument};
+use creole_tools::recipe::template::is_argument_name;
 use serde_json::{Map, Value, json};
 
 use super::check_schema;
@@ -19,7 +19,7 @@ const MOST: usize = 100;
 /// The arguments, each with the place of its name.
 pub(super) fn resolve(
     tables: Option<Entries<Placed<ArgumentTable>>>,
-) -> Result<Vec<(Range<usize>, Argument)>, Problem> {
+) -> Result<Vec<(Range<usize>, RecipeArgument)>, Problem> {
     let tables = tables.map(|tables| tables.0).unwrap_or_default();
     if let Some((name, _)) = tables.get(MOST) {
         let what = format!("a tool has at most {MOST} arguments");
@@ -31,9 +31,9 @@ pub(super) fn resolve(
 fn argument(
     name: Placed<String>,
     table: ArgumentTable,
-) -> Result<(Range<usize>, Argument), Problem> {
+) -> Result<(Range<usize>, RecipeArgument), Problem> {
     let Placed { value: name, span } = name;
-    if !is_name(&name) {
+    if !is_argument_name(&name) {
         let help = "write letters, digits, `_` or `-`, and a letter first";
         let what = format!("`{name}` is no name for an argument");
         return Err(Problem::new(what).help(help).at(span));
@@ -57,7 +57,7 @@ fn argument(
         let what = format!("the default of `{name}` is not one of its values");
         return Err(Problem::new(what).at(default.span.clone()));
     }
-    let argument = Argument {
+    let argument = RecipeArgument {
         name,
         kind,
         required,
@@ -69,21 +69,21 @@ fn argument(
     Ok((span, argument))
 }
 
-fn kind(word: ArgumentKind) -> Kind {
+fn kind(word: ArgumentKind) -> ArgumentType {
     match word {
-        ArgumentKind::String => Kind::String,
-        ArgumentKind::Integer => Kind::Integer,
-        ArgumentKind::Number => Kind::Number,
-        ArgumentKind::Boolean => Kind::Boolean,
-        ArgumentKind::Array => Kind::Array,
-        ArgumentKind::Object => Kind::Object,
+        ArgumentKind::String => ArgumentType::String,
+        ArgumentKind::Integer => ArgumentType::Integer,
+        ArgumentKind::Number => ArgumentType::Number,
+        ArgumentKind::Boolean => ArgumentType::Boolean,
+        ArgumentKind::Array => ArgumentType::Array,
+        ArgumentKind::Object => ArgumentType::Object,
     }
 }
 
 /// That a bound is for what the argument is.
-fn check_fit(table: &ArgumentTable, kind: Kind) -> Result<(), Problem> {
-    let (text, list) = (kind == Kind::String, kind == Kind::Array);
-    let number = matches!(kind, Kind::Integer | Kind::Number);
+fn check_fit(table: &ArgumentTable, kind: ArgumentType) -> Result<(), Problem> {
+    let (text, list) = (kind == ArgumentType::String, kind == ArgumentType::Array);
+    let number = matches!(kind, ArgumentType::Integer | ArgumentType::Number);
     let span = |span: &Range<usize>| span.clone();
     let bounds = [
         ("minimum", table.minimum.as_ref().map(|it| span(&it.span)), number, "numbers"),

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::path::Path;
 
-use creole_tools::recipe::argument::Kind;
-use creole_tools::recipe::command::{CommandRecipe, Words};
-use creole_tools::recipe::outcome::Shape;
-use creole_tools::recipe::secret::Held;
+use creole_tools::recipe::argument::ArgumentType;
+use creole_tools::recipe::command::{CommandRecipe, WordGroup};
+use creole_tools::recipe::secret::SecretSource;
 use creole_tools::recipe::template::Template;
+use creole_tools::recipe::tool_result::ResultFormat;
 
 use super::interpreter;
 use super::terms::{Place, Terms};
@@ -47,11 +47,11 @@ pub(super) fn resolve(
         stdin,
         env: environment(table.env, table.env_files, folder)?,
         env_pass: passed(table.env_pass.map(|it| it.value).unwrap_or_default())?,
-        folder: table.cwd.map(|cwd| within(folder, "cwd", cwd)).transpose()?,
-        success: success(table.exit_codes)?,
+        directory: table.cwd.map(|cwd| within(folder, "cwd", cwd)).transpose()?,
+        success_codes: success(table.exit_codes)?,
         result: result(table.result, table.mime_type)?,
         progress: table.progress.is_some_and(|it| it.value),
-        at_once: table.concurrency.map_or(16, |it| count(it.value.get())),
+        max_concurrent: table.concurrency.map_or(16, |it| count(it.value.get())),
     })
 }
 
@@ -96,8 +96,11 @@ fn program(word: &str, folder: &Path, span: Range<usize>) -> Result<std::path::P
     Err(Problem::new(wrong).help("name the program; its arguments may have placeholders").at(span))
 }
 
-fn words(written: Vec<Placed<WordChoice>>, terms: &mut Terms<'_>) -> Result<Vec<Words>, Problem> {
-    let mut groups: Vec<Words> = Vec::new();
+fn words(
+    written: Vec<Placed<WordChoice>>,
+    terms: &mut Terms<'_>,
+) -> Result<Vec<WordGroup>, Problem> {
+    let mut groups: Vec<WordGroup> = Vec::new();
     for Placed { value, span } in written {
         let group = group(value, terms).map_err(|problem| problem.at(span.clone()))?;
         if let ([word], Some(option)) = (group.words.as_slice(), groups.last().and_then(option))
@@ -114,7 +117,7 @@ fn words(written: Vec<Placed<WordChoice>>, terms: &mut Terms<'_>) -> Result<Vec<
 }
 
 /// The option that stands alone, and that could want what follows it.
-fn option(group: &Words) -> Option<String> {
+fn option(group: &WordGroup) -> Option<String> {
     match group.words.as_slice() {
         [word] => word.literal(),
         _ => None,
@@ -123,12 +126,12 @@ fn option(group: &Words) -> Option<String> {
     .map(str::to_owned)
 }
 
-fn group(written: WordChoice, terms: &mut Terms<'_>) -> Result<Words, Problem> {
+fn group(written: WordChoice, terms: &mut Terms<'_>) -> Result<WordGroup, Problem> {
     let (when, words) = match written {
         WordChoice::Word(word) => (None, vec![word]),
         WordChoice::Words(words) => (None, words),
         WordChoice::When(table) => {
-            if terms.argument(&table.when)?.kind != Kind::Boolean {
+            if terms.argument(&table.when)?.kind != ArgumentType::Boolean {
                 let what = format!("the argument `{}` is not yes or no", table.when);
                 return Err(Problem::new(what)
                     .help("give it `type = \"boolean\"`")
@@ -138,7 +141,7 @@ fn group(written: WordChoice, terms: &mut Terms<'_>) -> Result<Words, Problem> {
         }
     };
     let words = words.iter().map(|text| word(text, terms)).collect::<Result<_, _>>()?;
-    Ok(Words { when, words })
+    Ok(WordGroup { when, words })
 }
 
 fn word(text: &str, terms: &mut Terms<'_>) -> Result<Template, Problem> {
@@ -146,7 +149,7 @@ fn word(text: &str, terms: &mut Terms<'_>) -> Result<Template, Problem> {
         return Err(Problem::new("a word has a NUL character"));
     }
     let template = terms.template(text, Place::ListAlone)?;
-    let beginning = template.beginning();
+    let beginning = template.literal_prefix();
     if !beginning.is_empty()
         && beginning.bytes().all(|byte| byte == b'-')
         && let Some(name) = template.names().next()
@@ -163,16 +166,16 @@ fn environment(
     env: Option<Placed<Entries<Placed<String>>>>,
     files: Option<Placed<Entries<Placed<String>>>>,
     folder: &Path,
-) -> Result<Vec<(String, Held)>, Problem> {
+) -> Result<Vec<(String, SecretSource)>, Problem> {
     let mut variables = Vec::new();
     for entry in env.map(|env| env.value.0).unwrap_or_default() {
         let (name, secret) = variable(entry)?;
-        variables.push((name, Held::Here(secret)));
+        variables.push((name, SecretSource::Inline(secret)));
     }
     for (name, path) in files.map(|files| files.value.0).unwrap_or_default() {
         let name = variable_name(name)?;
         let path = within(folder, &name, path)?;
-        variables.push((name, Held::File(path)));
+        variables.push((name, SecretSource::File(path)));
     }
     Ok(variables)
 }
@@ -188,16 +191,16 @@ fn success(written: Option<Placed<Vec<Within<0, 255>>>>) -> Result<Vec<i32>, Pro
 fn result(
     kind: Option<Placed<ResultKind>>,
     mime_type: Option<Placed<String>>,
-) -> Result<Shape, Problem> {
+) -> Result<ResultFormat, Problem> {
     let word = kind.as_ref().map_or(ResultKind::Text, |kind| kind.value);
     match (word, mime_type) {
-        (ResultKind::Text, None) => Ok(Shape::Text),
-        (ResultKind::Json, None) => Ok(Shape::Json),
+        (ResultKind::Text, None) => Ok(ResultFormat::Text),
+        (ResultKind::Json, None) => Ok(ResultFormat::Json),
         (ResultKind::Image, Some(written)) => {
             let Placed { value, span } = written;
             let is_picture = value.strip_prefix("image/").is_some_and(|rest| !rest.is_empty());
             match is_picture && value.bytes().all(|byte| byte.is_ascii_graphic()) {
-                true => Ok(Shape::Image(value)),
+                true => Ok(ResultFormat::Image(value)),
                 false => Err(Problem::new(format!("`{value}` is no media type of a picture"))
                     .help("write one such as `image/png`")
                     .at(span)),

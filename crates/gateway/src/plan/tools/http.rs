@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use creole_tools::recipe::http::{
-    Answer, Auth, Form, HttpRecipe, JsonTemplate, Verb, check_template,
+    Auth, HttpRecipe, JsonTemplate, RequestMethod, ResponseFormat, ResponseOptions, check_template,
 };
-use creole_tools::recipe::secret::{Held, Secret};
+use creole_tools::recipe::secret::{Secret, SecretSource};
 use creole_tools::recipe::template::Template;
 use serde_json::Value;
 
@@ -40,13 +40,13 @@ pub(super) fn resolve(
     folder: &Path,
 ) -> Result<HttpRecipe, Problem> {
     let method = verb(table.method.unwrap_or(HttpMethod::Get));
-    if let (Verb::Get, Some(body)) = (method, &table.body) {
+    if let (RequestMethod::Get, Some(body)) = (method, &table.body) {
         return Err(Problem::new("a request that only reads has no `body`")
             .help("add a `method`, or use `query`")
             .at(body.span.clone()));
     }
     let retries = match table.retries {
-        None if method == Verb::Get => 2,
+        None if method == RequestMethod::Get => 2,
         None => 0,
         Some(Placed { value, span }) => {
             let retries = value.get();
@@ -70,17 +70,17 @@ pub(super) fn resolve(
         auth: table.auth.map(|table| auth(table, folder)).transpose()?,
         retries,
         allow_private: table.allow_private.unwrap_or(false),
-        answer: answer(table.pick, table.template, table.result)?,
+        response: answer(table.pick, table.template, table.result)?,
     })
 }
 
-pub(in crate::plan) fn verb(word: HttpMethod) -> Verb {
+pub(in crate::plan) fn verb(word: HttpMethod) -> RequestMethod {
     match word {
-        HttpMethod::Get => Verb::Get,
-        HttpMethod::Post => Verb::Post,
-        HttpMethod::Put => Verb::Put,
-        HttpMethod::Patch => Verb::Patch,
-        HttpMethod::Delete => Verb::Delete,
+        HttpMethod::Get => RequestMethod::Get,
+        HttpMethod::Post => RequestMethod::Post,
+        HttpMethod::Put => RequestMethod::Put,
+        HttpMethod::Patch => RequestMethod::Patch,
+        HttpMethod::Delete => RequestMethod::Delete,
     }
 }
 
@@ -89,7 +89,7 @@ fn url(written: Placed<String>, terms: &mut Terms<'_>) -> Result<Template, Probl
     let span = written.span.clone();
     let template = terms.placed(&written, Place::Plain)?;
     address(written)?;
-    let host = template.beginning().split_once("://").map_or("", |(_, rest)| rest);
+    let host = template.literal_prefix().split_once("://").map_or("", |(_, rest)| rest);
     let is_whole = host.contains(['/', '?']) || template.literal().is_some();
     let wrong = if !is_whole {
         Problem::new("the host cannot be an argument: callers would choose who is asked")
@@ -157,8 +157,8 @@ pub(in crate::plan) fn auth(
     let held = |here: Option<Placed<String>>, file: Option<Placed<String>>, key: &str| match (
         here, file,
     ) {
-        (Some(here), None) => Ok(Some(Held::Here(Secret(secret(here)?)))),
-        (None, Some(file)) => within(folder, key, file).map(|path| Some(Held::File(path))),
+        (Some(here), None) => Ok(Some(SecretSource::Inline(Secret(secret(here)?)))),
+        (None, Some(file)) => within(folder, key, file).map(|path| Some(SecretSource::File(path))),
         (None, None) => Ok(None),
         (Some(_), Some(file)) => {
             Err(Problem::new("a secret is here or in a file, not both").at(file.span))
@@ -181,7 +181,7 @@ pub(in crate::plan) fn auth(
     }
 }
 
-fn user_of(user: Placed<String>, password: Held) -> Result<Auth, Problem> {
+fn user_of(user: Placed<String>, password: SecretSource) -> Result<Auth, Problem> {
     let Placed { value: user, span } = user;
     if user.contains(':') || user.chars().any(char::is_control) {
         return Err(Problem::new("`user` has a colon or a control character").at(span));
@@ -206,7 +206,7 @@ fn answer(
     pick: Option<Placed<String>>,
     template: Option<Placed<String>>,
     form: Option<AnswerForm>,
-) -> Result<Answer, Problem> {
+) -> Result<ResponseOptions, Problem> {
     if let Some(Placed { value, span }) = &pick
         && !value.starts_with('/')
     {
@@ -220,13 +220,13 @@ fn answer(
         })?;
     }
     let form = match form {
-        None => Form::AsSaid,
-        Some(AnswerForm::Text) => Form::Text,
-        Some(AnswerForm::Json) => Form::Json,
+        None => ResponseFormat::Auto,
+        Some(AnswerForm::Text) => ResponseFormat::Text,
+        Some(AnswerForm::Json) => ResponseFormat::Json,
     };
-    Ok(Answer {
+    Ok(ResponseOptions {
         pick: pick.map(|pick| pick.value),
         template: template.map(|template| template.value),
-        form,
+        format: form,
     })
 }

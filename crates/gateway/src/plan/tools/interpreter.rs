@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use creole_tools::recipe::command::Words;
+use creole_tools::recipe::command::WordGroup;
 use creole_tools::recipe::template::Template;
 
 use crate::config::error::Problem;
@@ -60,7 +60,7 @@ const LAUNCHERS: &[&str] = &[
 ];
 
 /// Refuses a command whose script has a placeholder.
-pub(super) fn check(program: &Path, groups: &[Words]) -> Result<(), Problem> {
+pub(super) fn check(program: &Path, groups: &[WordGroup]) -> Result<(), Problem> {
     let words: Vec<&Template> = groups.iter().flat_map(|group| &group.words).collect();
     let name = name(&program.to_string_lossy());
     if let Some(interpreter) = named(&name) {
@@ -80,7 +80,7 @@ pub(super) fn check(program: &Path, groups: &[Words]) -> Result<(), Problem> {
 
 fn check_script(name: &str, interpreter: &Interpreter, words: &[&Template]) -> Result<(), Problem> {
     for (place, word) in words.iter().enumerate() {
-        if !interpreter.is_option(word.beginning()) {
+        if !interpreter.is_option(word.literal_prefix()) {
             continue;
         }
         let behind = &words[place + 1..];
@@ -130,7 +130,7 @@ mod tests {
     fn is_refused(command: &[&str]) -> bool {
         let words = command[1..]
             .iter()
-            .map(|word| Words { when: None, words: vec![Template::parse(word).unwrap()] });
+            .map(|word| WordGroup { when: None, words: vec![Template::parse(word).unwrap()] });
         check(Path::new(command[0]), &words.collect::<Vec<_>>()).is_err()
     }
 

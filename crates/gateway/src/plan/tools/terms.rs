@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use creole_tools::recipe::argument::{Argument, Kind};
+use creole_tools::recipe::argument::{ArgumentType, RecipeArgument};
 use creole_tools::recipe::template::Template;
 
 use crate::config::error::Problem;
@@ -12,7 +12,7 @@ use crate::config::value::Placed;
 
 /// The arguments that there are, and which of them somebody uses.
 pub(super) struct Terms<'a> {
-    arguments: &'a [(Range<usize>, Argument)],
+    arguments: &'a [(Range<usize>, RecipeArgument)],
     used: HashSet<String>,
 }
 
@@ -28,12 +28,12 @@ pub(super) enum Place {
 }
 
 impl<'a> Terms<'a> {
-    pub(super) fn new(arguments: &'a [(Range<usize>, Argument)]) -> Self {
+    pub(super) fn new(arguments: &'a [(Range<usize>, RecipeArgument)]) -> Self {
         Self { arguments, used: HashSet::new() }
     }
 
     /// The argument of this name, which somebody uses.
-    pub(super) fn argument(&mut self, name: &str) -> Result<&'a Argument, Problem> {
+    pub(super) fn argument(&mut self, name: &str) -> Result<&'a RecipeArgument, Problem> {
         let found = self.arguments.iter().find(|(_, argument)| argument.name == name);
         let Some((_, argument)) = found else {
             let known: Vec<&str> = self.arguments.iter().map(|(_, it)| it.name.as_str()).collect();
@@ -54,11 +54,11 @@ impl<'a> Terms<'a> {
         let template = Template::parse(text).map_err(Problem::new)?;
         for name in template.names() {
             let argument = self.argument(name)?;
-            let is_alone = template.only().is_some();
+            let is_alone = template.single_argument().is_some();
             let fits = match (place, argument.kind) {
                 (Place::Any, _) => true,
-                (Place::ListAlone, Kind::Array) => is_alone,
-                (Place::Plain, Kind::Array | Kind::Object) => false,
+                (Place::ListAlone, ArgumentType::Array) => is_alone,
+                (Place::Plain, ArgumentType::Array | ArgumentType::Object) => false,
                 (Place::ListAlone | Place::Plain, _) => true,
             };
             if !fits {
@@ -86,8 +86,9 @@ impl<'a> Terms<'a> {
 
     /// Whether every call has all that a template names.
     pub(super) fn is_certain(&self, template: &Template) -> bool {
-        let is_certain =
-            |name: &str| self.arguments.iter().any(|(_, it)| it.name == name && it.is_certain());
+        let is_certain = |name: &str| {
+            self.arguments.iter().any(|(_, it)| it.name == name && it.always_has_value())
+        };
         template.names().all(is_certain)
     }
 
@@ -101,7 +102,7 @@ impl<'a> Terms<'a> {
         let idle = self.arguments.iter().find(|(_, it)| !self.used.contains(&it.name));
         match idle {
             None => Ok(()),
-            Some((span, Argument { name, .. })) => {
+            Some((span, RecipeArgument { name, .. })) => {
                 Err(Problem::new(format!("the argument `{name}` is used nowhere"))
                     .help(format!("write `{{{name}}}` where its value belongs, or leave it out"))
                     .at(span.clone()))

@@ -13,7 +13,7 @@ use super::*;
 const SECRET: &str = "the secret outside";
 
 /// A folder `root` beside a folder `outside` and a folder `root2`, which have the secret.
-fn stage() -> (TempDir, Root) {
+fn stage() -> (TempDir, RootDirectory) {
     let place = tempdir().unwrap();
     let at = |path: &str| place.path().join(path);
     for folder in ["root/inner", "outside", "root2"] {
@@ -33,7 +33,7 @@ fn stage() -> (TempDir, Root) {
     symlink("loop", at("root/loop")).unwrap();
     symlink("/proc/self/environ", at("root/environ")).unwrap();
     symlink("/dev/zero", at("root/zero")).unwrap();
-    let root = Root::new(&at("root"));
+    let root = RootDirectory::new(&at("root"));
     (place, root)
 }
 
@@ -82,7 +82,7 @@ fn no_path_leads_out_of_the_folder() {
     ];
     for probe in probes {
         let read = root.read(probe, 1000);
-        assert!(matches!(read, Err(Unread::NotThere)), "{probe:?}: {read:?}");
+        assert!(matches!(read, Err(ReadError::NotFound)), "{probe:?}: {read:?}");
     }
     assert_eq!(root.read("open.txt", 1000).unwrap(), b"open");
     assert_eq!(root.read("inner/deep.txt", 1000).unwrap(), b"deep");
@@ -97,8 +97,11 @@ fn what_is_no_file_is_never_opened() {
     rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, mode, 0).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
     for name in ["pipe", "socket"] {
-        assert!(matches!(root.read(name, 1000), Err(Unread::NotThere)), "{name}");
-        assert!(matches!(root.folder("").unwrap().entry(name), Entry::Other), "{name}");
+        assert!(matches!(root.read(name, 1000), Err(ReadError::NotFound)), "{name}");
+        assert!(
+            matches!(root.open_directory("").unwrap().entry(name), DirectoryEntry::Other),
+            "{name}"
+        );
     }
 }
 
@@ -108,8 +111,11 @@ fn a_file_that_has_another_name_is_there_only_where_that_is_allowed() {
     let inner = place.path().join("root/inner");
     fs::hard_link(place.path().join("outside/secret.txt"), inner.join("hard.txt")).unwrap();
     let strict = root.clone().with_hard_links(false);
-    assert!(matches!(strict.read("inner/hard.txt", 1000), Err(Unread::NotThere)));
-    assert!(matches!(strict.folder("inner").unwrap().entry("hard.txt"), Entry::Other));
+    assert!(matches!(strict.read("inner/hard.txt", 1000), Err(ReadError::NotFound)));
+    assert!(matches!(
+        strict.open_directory("inner").unwrap().entry("hard.txt"),
+        DirectoryEntry::Other
+    ));
     assert_eq!(strict.read("inner/deep.txt", 1000).unwrap(), b"deep");
     assert_eq!(root.read("inner/hard.txt", 1000).unwrap(), SECRET.as_bytes());
     fs::remove_file(place.path().join("outside/secret.txt")).unwrap();
@@ -136,14 +142,14 @@ fn a_file_that_grows_while_it_is_read_is_cut_off() {
     for _ in 0..2000 {
         match root.read("grows", 1000) {
             Ok(bytes) => assert!(bytes.len() <= 1000),
-            Err(Unread::TooLarge) => {}
+            Err(ReadError::TooLarge) => {}
             Err(other) => panic!("{other:?}"),
         }
     }
     ended.store(true, Ordering::Relaxed);
     writer.join().unwrap();
     fs::create_dir(place.path().join("root/folder.txt")).unwrap();
-    assert!(matches!(root.read("folder.txt", 1000), Err(Unread::NotThere)));
+    assert!(matches!(root.read("folder.txt", 1000), Err(ReadError::NotFound)));
 }
 
 #[test]
@@ -151,8 +157,8 @@ fn a_file_has_a_largest_size_also_if_it_has_holes() {
     let (place, root) = stage();
     let sparse = File::create(place.path().join("root/sparse")).unwrap();
     sparse.set_len(1 << 40).unwrap();
-    assert!(matches!(root.read("sparse", 1 << 20), Err(Unread::TooLarge)));
-    assert!(matches!(root.read("open.txt", 3), Err(Unread::TooLarge)));
+    assert!(matches!(root.read("sparse", 1 << 20), Err(ReadError::TooLarge)));
+    assert!(matches!(root.read("open.txt", 3), Err(ReadError::TooLarge)));
     assert_eq!(root.read("open.txt", 4).unwrap().len(), 4);
 }
 

@@ -32,13 +32,13 @@ pub(super) fn keyword<'a>(key: &str, value: &'a Value) -> Keyword<'a> {
     };
     let is_schema = value.is_object() || value.is_boolean();
     match key {
-        "type" => kinds(value).map_or(Keyword::Nothing, Keyword::Value),
+        "type" => read_types(value).map_or(Keyword::Nothing, Keyword::Value),
         "enum" => kept_if(value.as_array().is_some_and(|choices| !choices.is_empty())),
         "const" => kept_if(true),
         "default" => Keyword::Sample(value.clone()),
         "example" => Keyword::Sample(value.clone()),
         "examples" if value.is_array() => Keyword::Sample(value.clone()),
-        "required" => names(value).map_or(Keyword::Nothing, Keyword::Value),
+        "required" => read_names(value).map_or(Keyword::Nothing, Keyword::Value),
         "exclusiveMinimum" if value == &json!(true) => Keyword::Exclusive("minimum"),
         "exclusiveMaximum" if value == &json!(true) => Keyword::Exclusive("maximum"),
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
@@ -46,7 +46,9 @@ pub(super) fn keyword<'a>(key: &str, value: &'a Value) -> Keyword<'a> {
         }
         "multipleOf" => kept_if(value.as_f64().is_some_and(|number| number > 0.0)),
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
-        | "minContains" | "maxContains" => whole(value).map_or(Keyword::Nothing, Keyword::Value),
+        | "minContains" | "maxContains" => {
+            read_count(value).map_or(Keyword::Nothing, Keyword::Value)
+        }
         "uniqueItems" => kept_if(value.is_boolean()),
         "format" | "contentEncoding" | "contentMediaType" => kept_if(value.is_string()),
         "description" => value.as_str().map_or(Keyword::Nothing, Keyword::Text),
@@ -76,7 +78,7 @@ pub(super) fn keyword<'a>(key: &str, value: &'a Value) -> Keyword<'a> {
 }
 
 /// The types that a schema names, of those that there are.
-pub(super) fn kinds(value: &Value) -> Option<Value> {
+pub(super) fn read_types(value: &Value) -> Option<Value> {
     let is_kind = |kind: &Value| {
         let known = ["string", "number", "integer", "boolean", "array", "object", "null"];
         kind.as_str().is_some_and(|kind| known.contains(&kind))
@@ -96,7 +98,7 @@ pub(super) fn kinds(value: &Value) -> Option<Value> {
 }
 
 /// A list of names; older documents have yes or no here.
-fn names(value: &Value) -> Option<Value> {
+fn read_names(value: &Value) -> Option<Value> {
     let mut names: Vec<&str> = value.as_array()?.iter().filter_map(Value::as_str).collect();
     names.sort_unstable();
     names.dedup();
@@ -104,7 +106,7 @@ fn names(value: &Value) -> Option<Value> {
 }
 
 /// A number of things.
-fn whole(value: &Value) -> Option<Value> {
+fn read_count(value: &Value) -> Option<Value> {
     let float = value.as_f64().filter(|number| *number >= 0.0 && number.fract() == 0.0);
     value
         .as_u64()

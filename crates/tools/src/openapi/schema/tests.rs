@@ -6,10 +6,10 @@ use super::*;
 
 /// What becomes of `x` of a document, and what is noted.
 fn made(document: Value, is_old: bool, most: usize) -> Option<(Value, Vec<String>)> {
-    let library = Library::of("x.json", document);
-    let mut schemas = Schemas::new(&library, is_old);
+    let library = DocumentSet::from_value("x.json", document);
+    let mut schemas = SchemaInliner::new(&library, is_old);
     let node = library.document().get("x").unwrap();
-    let made = schemas.put_together(&[node], most)?.remove(0);
+    let made = schemas.inline_all(&[node], most)?.remove(0);
     let usable = Schema::new(made.to_string()).validate(&json!({})).err().unwrap_or_default();
     assert!(!usable.iter().any(Violation::is_broken_schema), "{made} {usable:?}");
     Some((made, schemas.take_notes()))

@@ -7,36 +7,39 @@
 use creole::ToolError;
 use serde_json::Value;
 
-use super::Words;
-use crate::recipe::argument::{Values, refused, text};
-use crate::recipe::template::{Part, Template};
+use super::WordGroup;
+use crate::recipe::argument::{ArgumentValues, invalid_argument, text};
+use crate::recipe::template::{Template, TemplatePart};
 
 /// The longest argument that a program can be given (execve(2), `MAX_ARG_STRLEN`).
-const LONGEST: usize = 128 * 1024 - 1;
+const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 /// How long all arguments may be together.
-const LONGEST_ALL: usize = 1024 * 1024;
+const MAX_TOTAL_BYTES: usize = 1024 * 1024;
 
 /// The arguments of the program.
-pub(super) fn fill(groups: &[Words], values: &Values<'_>) -> Result<Vec<String>, ToolError> {
-    let mut filling = Filling { values, argv: Vec::new(), is_behind_dashes: false };
+pub(super) fn build_argv(
+    groups: &[WordGroup],
+    values: &ArgumentValues<'_>,
+) -> Result<Vec<String>, ToolError> {
+    let mut filling = ArgvBuilder { values, argv: Vec::new(), is_after_dashes: false };
     for group in groups {
         filling.group(group)?;
     }
-    if filling.argv.iter().map(|word| word.len() + 1).sum::<usize>() > LONGEST_ALL {
-        return Err(refused("arguments", "are too long for a program"));
+    if filling.argv.iter().map(|word| word.len() + 1).sum::<usize>() > MAX_TOTAL_BYTES {
+        return Err(invalid_argument("arguments", "are too long for a program"));
     }
     Ok(filling.argv)
 }
 
-struct Filling<'a> {
-    values: &'a Values<'a>,
+struct ArgvBuilder<'a> {
+    values: &'a ArgumentValues<'a>,
     argv: Vec<String>,
     /// Whether what follows cannot be an option any more.
-    is_behind_dashes: bool,
+    is_after_dashes: bool,
 }
 
-impl Filling<'_> {
-    fn group(&mut self, group: &Words) -> Result<(), ToolError> {
+impl ArgvBuilder<'_> {
+    fn group(&mut self, group: &WordGroup) -> Result<(), ToolError> {
         let wanted = |name: &String| self.values.get(name) == Some(&Value::Bool(true));
         let is_there = |name: &str| match self.values.get(name) {
             Some(Value::Array(items)) => !items.is_empty(),
@@ -53,16 +56,16 @@ impl Filling<'_> {
 
     fn word(&mut self, word: &Template) -> Result<(), ToolError> {
         if let Some(text) = word.literal() {
-            self.is_behind_dashes |= text == "--";
+            self.is_after_dashes |= text == "--";
             self.argv.push(text.to_owned());
             return Ok(());
         }
-        if let Some(name) = word.only()
+        if let Some(name) = word.single_argument()
             && let Some(Value::Array(items)) = self.values.get(name)
         {
             return items.iter().try_for_each(|item| self.push(word, text(item)));
         }
-        match word.fill(|name| self.values.text(name)) {
+        match word.fill(|name| self.values.to_text(name)) {
             Some(text) => self.push(word, text),
             None => Ok(()),
         }
@@ -71,15 +74,15 @@ impl Filling<'_> {
     fn push(&mut self, word: &Template, text: String) -> Result<(), ToolError> {
         let name = word.names().next().unwrap_or_default();
         if text.contains('\0') {
-            return Err(refused(name, "has a NUL character"));
+            return Err(invalid_argument(name, "has a NUL character"));
         }
-        if text.len() > LONGEST {
-            return Err(refused(name, "is too long for a program"));
+        if text.len() > MAX_ARGUMENT_BYTES {
+            return Err(invalid_argument(name, "is too long for a program"));
         }
         let may = self.values.argument(name).is_some_and(|it| it.is_choice || it.leading_dash);
-        let begins = matches!(word.parts().first(), Some(Part::Argument(_)));
-        if begins && text.starts_with('-') && !self.is_behind_dashes && !may {
-            return Err(refused(name, "must not begin with `-`"));
+        let begins = matches!(word.parts().first(), Some(TemplatePart::Argument(_)));
+        if begins && text.starts_with('-') && !self.is_after_dashes && !may {
+            return Err(invalid_argument(name, "must not begin with `-`"));
         }
         self.argv.push(text);
         Ok(())
@@ -94,27 +97,27 @@ mod tests {
 
     use super::*;
     use crate::recipe::argument::tests::argument;
-    use crate::recipe::argument::{Argument, Kind};
+    use crate::recipe::argument::{ArgumentType, RecipeArgument};
 
-    fn words(texts: &[&str]) -> Words {
+    fn words(texts: &[&str]) -> WordGroup {
         let words = texts.iter().map(|text| Template::parse(text).unwrap()).collect();
-        Words { when: None, words }
+        WordGroup { when: None, words }
     }
 
-    fn arguments() -> Vec<Argument> {
+    fn arguments() -> Vec<RecipeArgument> {
         vec![
-            argument("a", Kind::String),
-            argument("b", Kind::String),
-            argument("list", Kind::Array),
-            argument("yes", Kind::Boolean),
-            Argument { is_choice: true, ..argument("choice", Kind::String) },
-            Argument { leading_dash: true, ..argument("free", Kind::String) },
+            argument("a", ArgumentType::String),
+            argument("b", ArgumentType::String),
+            argument("list", ArgumentType::Array),
+            argument("yes", ArgumentType::Boolean),
+            RecipeArgument { is_choice: true, ..argument("choice", ArgumentType::String) },
+            RecipeArgument { leading_dash: true, ..argument("free", ArgumentType::String) },
         ]
     }
 
-    fn filled(groups: &[Words], brought: Value) -> Result<Vec<String>, ToolError> {
+    fn filled(groups: &[WordGroup], brought: Value) -> Result<Vec<String>, ToolError> {
         let arguments = arguments();
-        fill(groups, &Values::new(&arguments, brought))
+        build_argv(groups, &ArgumentValues::new(&arguments, brought))
     }
 
     #[test]
@@ -164,7 +167,7 @@ mod tests {
         let groups = [words(&["log"]), words(&["-n", "{a}"]), words(&["{b}"])];
         assert_eq!(filled(&groups, json!({})).unwrap(), ["log"]);
         assert_eq!(filled(&groups, json!({ "a": "3" })).unwrap(), ["log", "-n", "3"]);
-        let flag = Words { when: Some("yes".into()), ..words(&["--all"]) };
+        let flag = WordGroup { when: Some("yes".into()), ..words(&["--all"]) };
         assert_eq!(filled(slice::from_ref(&flag), json!({ "yes": true })).unwrap(), ["--all"]);
         assert!(filled(slice::from_ref(&flag), json!({ "yes": false })).unwrap().is_empty());
         assert!(filled(&[flag], json!({})).unwrap().is_empty());
@@ -180,11 +183,11 @@ mod tests {
 
     #[test]
     fn what_no_program_can_take_is_refused() {
-        let long = "x".repeat(LONGEST + 1);
+        let long = "x".repeat(MAX_ARGUMENT_BYTES + 1);
         for value in ["a\0b", &long] {
             assert!(filled(&[words(&["{a}"])], json!({ "a": value })).is_err());
         }
-        let many = vec!["y".repeat(LONGEST); 9];
+        let many = vec!["y".repeat(MAX_ARGUMENT_BYTES); 9];
         assert!(filled(&[words(&["{list}"])], json!({ "list": many })).is_err());
     }
 }

@@ -10,12 +10,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-use super::outcome::Shape;
-use super::secret::Held;
+use super::secret::SecretSource;
 use super::template::Template;
+use super::tool_result::ResultFormat;
 
 /// How patiently a program is ended whose call is over.
-const PATIENCE: Patience =
+const GRACE_PERIODS: Patience =
     Patience { closed: Duration::from_millis(0), asked: Duration::from_secs(2) };
 
 /// A tool that runs a program.
@@ -24,28 +24,28 @@ pub struct CommandRecipe {
     /// The program: a path, or a name that is looked up once, when the server starts.
     pub program: PathBuf,
     /// Its arguments.
-    pub words: Vec<Words>,
+    pub words: Vec<WordGroup>,
     /// What it reads.
     pub stdin: Option<Template>,
     /// Variables that it is given.
-    pub env: Vec<(String, Held)>,
+    pub env: Vec<(String, SecretSource)>,
     /// Variables of this process that it is given too.
     pub env_pass: Vec<String>,
     /// The folder that it runs in.
-    pub folder: Option<PathBuf>,
+    pub directory: Option<PathBuf>,
     /// The exit codes that mean success.
-    pub success: Vec<i32>,
+    pub success_codes: Vec<i32>,
     /// What it writes.
-    pub result: Shape,
+    pub result: ResultFormat,
     /// Whether its lines on stderr are told as progress.
     pub progress: bool,
     /// How many of it may run at the same time.
-    pub at_once: usize,
+    pub max_concurrent: usize,
 }
 
 /// Words that belong together: all of them are there, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words {
+pub struct WordGroup {
     /// The yes-or-no argument that they depend on.
     pub when: Option<String>,
     /// The words. They are left out where one of them names an argument that a call does not have.
@@ -53,13 +53,13 @@ pub struct Words {
 }
 
 /// A program that is ready to be run.
-pub(super) struct Runner {
+pub(super) struct CommandRunner {
     recipe: CommandRecipe,
     program: Program,
-    places: Semaphore,
+    permits: Semaphore,
 }
 
-impl Runner {
+impl CommandRunner {
     /// Looks the program up.
     pub(super) fn new(
         name: &str,
@@ -68,32 +68,32 @@ impl Runner {
     ) -> Result<Self, String> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        let found = find(&recipe.program, &folders).ok_or_else(|| {
+        let found = find_program(&recipe.program, &folders).ok_or_else(|| {
             let program = recipe.program.display();
             format!("there is no program `{program}`; install it, or write its whole path")
         })?;
         let program = Program {
-            folder: recipe.folder.clone(),
+            folder: recipe.directory.clone(),
             guardian,
-            patience: PATIENCE,
+            patience: GRACE_PERIODS,
             logs: false,
             ..Program::new(name, found)
         };
-        let places = Semaphore::new(recipe.at_once);
-        Ok(Self { recipe: recipe.clone(), program, places })
+        let places = Semaphore::new(recipe.max_concurrent);
+        Ok(Self { recipe: recipe.clone(), program, permits: places })
     }
 }
 
 /// The program itself: a path as it is, a name as `PATH` has it.
-fn find(program: &Path, folders: &[PathBuf]) -> Option<PathBuf> {
+fn find_program(program: &Path, folders: &[PathBuf]) -> Option<PathBuf> {
     if program.components().count() > 1 {
-        return is_program(program).then(|| program.to_owned());
+        return is_executable(program).then(|| program.to_owned());
     }
     let absolute = folders.iter().filter(|folder| folder.is_absolute());
-    absolute.map(|folder| folder.join(program)).find(|path| is_program(path))
+    absolute.map(|folder| folder.join(program)).find(|path| is_executable(path))
 }
 
-fn is_program(path: &Path) -> bool {
+fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 

@@ -9,57 +9,57 @@ use creole::schema::Schema;
 use creole::{Context, ToolError, ToolResult};
 use tokio::time::timeout;
 
-use super::{Runner, argv};
-use crate::recipe::argument::Values;
-use crate::recipe::outcome::{beginning, ending, result};
-use crate::recipe::secret::{Secret, covered};
+use super::{CommandRunner, argv};
+use crate::recipe::argument::ArgumentValues;
+use crate::recipe::secret::{Secret, redact};
+use crate::recipe::tool_result::{head_of, tail_of, to_tool_result};
 
 /// How much is read at once.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 /// How long what a program wrote may take to arrive once it has ended: others may hold its output open.
-const LAST_OUTPUT: Duration = Duration::from_secs(1);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the last words of a program may take to arrive.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest line that is told as progress, in bytes.
-const LONGEST_LINE: usize = 1024;
+const MAX_LINE_BYTES: usize = 1024;
 
-impl Runner {
+impl CommandRunner {
     /// Runs the program. When this is dropped, the program is ended.
     pub(in crate::recipe) async fn run(
         &self,
-        values: &Values<'_>,
+        values: &ArgumentValues<'_>,
         longest: usize,
         output: Option<&Schema>,
         context: &Context,
     ) -> Result<ToolResult, ToolError> {
-        let (program, secrets) = self.prepared(values)?;
+        let (program, secrets) = self.prepare(values)?;
         let input = match &self.recipe.stdin {
-            Some(template) => template.fill(|name| values.text(name)).unwrap_or_default(),
+            Some(template) => template.fill(|name| values.to_text(name)).unwrap_or_default(),
             None => String::new(),
         };
-        let _place = self.places.acquire().await?;
+        let _place = self.permits.acquire().await?;
         let started = Child::start(&program).await;
         let (child, stdin, stdout) = started.map_err(|fault| ToolError::failed(fault.detail))?;
         let tail = child.tail().clone();
-        let work = work(&child, stdin, stdout, input.as_bytes(), longest);
+        let work = communicate(&child, stdin, stdout, input.as_bytes(), longest);
         let (bytes, exit) = tokio::select! {
             done = work => done?,
-            never = follow(&tail, context, &secrets), if self.recipe.progress => match never {},
+            never = report_progress(&tail, context, &secrets), if self.recipe.progress => match never {},
         };
-        tail.settled(LAST_WORDS).await;
+        tail.settled(STDERR_TIMEOUT).await;
         // Nobody whom it started outlives the call.
         child.stop().await;
         match exit {
-            Exit::Code(code) if self.recipe.success.contains(&code) => {
-                result(&self.recipe.result, bytes, output)
+            Exit::Code(code) if self.recipe.success_codes.contains(&code) => {
+                to_tool_result(&self.recipe.result, bytes, output)
             }
             exit => Err(failure(exit, &tail, &bytes, &secrets)),
         }
     }
 
     /// The program with its arguments and its environment, and what must not be shown.
-    fn prepared(&self, values: &Values<'_>) -> Result<(Program, Vec<Secret>), ToolError> {
-        let argv = argv::fill(&self.recipe.words, values)?;
+    fn prepare(&self, values: &ArgumentValues<'_>) -> Result<(Program, Vec<Secret>), ToolError> {
+        let argv = argv::build_argv(&self.recipe.words, values)?;
         let mut program = self.program.clone().args(argv);
         for name in &self.recipe.env_pass {
             program.env.extend(std::env::var_os(name).map(|value| (OsString::from(name), value)));
@@ -75,7 +75,7 @@ impl Runner {
 }
 
 /// Feeds the program and reads what it writes, until it has ended.
-async fn work(
+async fn communicate(
     child: &Child,
     stdin: ChildInput,
     stdout: ChildOutput,
@@ -88,11 +88,11 @@ async fn work(
         let mut talk = pin!(talk);
         tokio::select! {
             is_whole = &mut talk => is_whole,
-            _ = child.exited() => timeout(LAST_OUTPUT, talk).await.unwrap_or(true),
+            _ = child.exited() => timeout(OUTPUT_TIMEOUT, talk).await.unwrap_or(true),
         }
     };
     if !is_whole {
-        let text = beginning(&String::from_utf8_lossy(&bytes));
+        let text = head_of(&String::from_utf8_lossy(&bytes));
         let what = format!("it wrote more than {longest} bytes and was ended; they begin:\n{text}");
         return Err(ToolError::failed(what));
     }
@@ -113,7 +113,7 @@ async fn feed(stdin: ChildInput, mut input: &[u8]) {
 async fn read(mut stdout: ChildOutput, bytes: &mut Vec<u8>, longest: usize) -> bool {
     loop {
         let room = (longest + 1).saturating_sub(bytes.len());
-        match stdout.read(bytes, room.min(CHUNK)).await {
+        match stdout.read(bytes, room.min(CHUNK_BYTES)).await {
             Ok(0) | Err(_) => return true,
             Ok(_) if bytes.len() > longest => {
                 bytes.truncate(longest);
@@ -125,12 +125,16 @@ async fn read(mut stdout: ChildOutput, bytes: &mut Vec<u8>, longest: usize) -> b
 }
 
 /// Tells the lines on stderr as progress; several that come at once are told by the last of them.
-async fn follow(tail: &Tail, context: &Context, secrets: &[Secret]) -> std::convert::Infallible {
+async fn report_progress(
+    tail: &Tail,
+    context: &Context,
+    secrets: &[Secret],
+) -> std::convert::Infallible {
     let mut seen = 0;
     while let Some(lines) = tail.lines_after(seen).await {
         seen = lines;
-        let line = covered(&tail.last_line().unwrap_or_default(), secrets);
-        let line = &line[..line.floor_char_boundary(LONGEST_LINE)];
+        let line = redact(&tail.last_line().unwrap_or_default(), secrets);
+        let line = &line[..line.floor_char_boundary(MAX_LINE_BYTES)];
         context.progress(lines as f64, None, Some(line)).await;
     }
     std::future::pending().await
@@ -147,6 +151,6 @@ fn failure(exit: Exit, tail: &Tail, bytes: &[u8], secrets: &[Secret]) -> ToolErr
         said if said.is_empty() => String::from_utf8_lossy(bytes).into_owned(),
         said => said,
     };
-    let said = ending(&covered(&said, secrets));
+    let said = tail_of(&redact(&said, secrets));
     ToolError::failed(if said.is_empty() { how } else { format!("{how}:\n{said}") })
 }

@@ -3,7 +3,7 @@
 //! Their uris are `folder://NAME/path`, so that no path of the machine is told. Only what the folder's rules show can
 //! be read, whoever asks for it and however it is written.
 
-mod served;
+mod folder_service;
 mod uri;
 
 use std::io;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use creole::Server;
 
-use self::served::Served;
+use self::folder_service::FolderService;
 use super::RecipeError;
 use crate::files::Pattern;
 
@@ -65,14 +65,14 @@ impl FolderRecipe {
 
     /// Adds the folder to a server. Its names are read now, so that what is wrong is told at the start.
     pub(super) fn add(&self, server: Server) -> Result<Server, RecipeError> {
-        let served = Served::new(self);
+        let served = FolderService::new(self);
         let first = served.scan().map_err(|error| self.unreadable(&error))?;
-        Ok(server.setup(move |registry| served.begin(first, registry)))
+        Ok(server.setup(move |registry| served.start(first, registry)))
     }
 
     fn unreadable(&self, error: &io::Error) -> RecipeError {
         let what = format!("the folder `{}` cannot be read: {error}", self.path.display());
-        RecipeError { name: self.name.clone(), what }
+        RecipeError { name: self.name.clone(), message: what }
     }
 }
 

@@ -19,18 +19,18 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-fn served(folder: &TempDir, change: impl FnOnce(&mut FolderRecipe)) -> Arc<Served> {
+fn served(folder: &TempDir, change: impl FnOnce(&mut FolderRecipe)) -> Arc<FolderService> {
     let mut recipe = FolderRecipe::new("docs", folder.path());
     change(&mut recipe);
-    Served::new(&recipe)
+    FolderService::new(&recipe)
 }
 
-fn listed(served: &Arc<Served>) -> Vec<String> {
+fn listed(served: &Arc<FolderService>) -> Vec<String> {
     served.scan().unwrap().files.into_keys().collect()
 }
 
 #[track_caller]
-fn read(served: &Served, uri: &str) -> Contents {
+fn read(served: &FolderService, uri: &str) -> Contents {
     match served.read_now(uri.to_owned()) {
         Ok(mut contents) => contents.remove(0),
         Err(error) => panic!("{uri}: {error:?}"),
@@ -38,7 +38,7 @@ fn read(served: &Served, uri: &str) -> Contents {
 }
 
 #[track_caller]
-fn refusal(served: &Served, uri: &str) -> FaultKind {
+fn refusal(served: &FolderService, uri: &str) -> FaultKind {
     match served.read_now(uri.to_owned()) {
         Err(ToolError::Fault(fault)) => fault.kind,
         other => panic!("{uri}: {other:?}"),
@@ -98,7 +98,7 @@ fn a_large_folder_is_cut_at_the_lower_levels_and_the_rest_can_be_read() {
     let served = served(&folder, |recipe| (recipe.max_files, recipe.max_depth) = (2, 2));
     let found = served.scan().unwrap();
     assert_eq!(found.files.keys().collect::<Vec<_>>(), ["a/1.md", "z.md"]);
-    assert_eq!(found.cut.as_deref(), Some("more than 2 files"));
+    assert_eq!(found.truncation.as_deref(), Some("more than 2 files"));
     assert_eq!(read(&served, "folder://docs/a/2.md").text.as_deref(), Some("two"));
     assert_eq!(refusal(&served, "folder://docs/b/c/d/e.md"), FaultKind::ResourceNotFound);
 }
@@ -108,11 +108,11 @@ async fn a_path_is_proposed_name_by_name() {
     let folder = folder(&[("guide/a.md", ""), ("guide/b.md", ""), ("gone?.md", ""), ("x.md", "")]);
     let served = served(&folder, |recipe| recipe.watch = false);
     let service = Server::new("s").start();
-    Arc::clone(&served).begin(served.scan().unwrap(), &service.registry());
-    assert_eq!(served.propose(""), ["gone%3F.md", "guide/", "x.md"]);
-    assert_eq!(served.propose("g"), ["gone%3F.md", "guide/"]);
-    assert_eq!(served.propose("guide/"), ["guide/a.md", "guide/b.md"]);
-    assert!(served.propose("y").is_empty());
+    Arc::clone(&served).start(served.scan().unwrap(), &service.registry());
+    assert_eq!(served.complete_path(""), ["gone%3F.md", "guide/", "x.md"]);
+    assert_eq!(served.complete_path("g"), ["gone%3F.md", "guide/"]);
+    assert_eq!(served.complete_path("guide/"), ["guide/a.md", "guide/b.md"]);
+    assert!(served.complete_path("y").is_empty());
 }
 
 #[test]

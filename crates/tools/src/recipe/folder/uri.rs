@@ -1,30 +1,30 @@
 //! Uris of files. A file has exactly one: what is written otherwise names nothing, so that no rule about uris can be
 //! evaded by writing a letter as `%` and two digits.
 
-use crate::files::root::parts;
+use crate::files::root::path_parts;
 
 /// What every uri of a folder begins with.
 const SCHEME: &str = "folder://";
 
 /// The uris of one folder.
 #[derive(Clone, Debug)]
-pub(super) struct Uris {
-    top: String,
+pub(super) struct FolderUris {
+    prefix: String,
 }
 
-impl Uris {
+impl FolderUris {
     pub(super) fn new(name: &str) -> Self {
-        Self { top: format!("{SCHEME}{name}/") }
+        Self { prefix: format!("{SCHEME}{name}/") }
     }
 
     /// The template of all of them.
     pub(super) fn template(&self) -> String {
-        format!("{}{{+path}}", self.top)
+        format!("{}{{+path}}", self.prefix)
     }
 
     /// The uri of a file: what a path cannot hold is written as `%` and two digits (RFC 3986, section 2.1).
-    pub(super) fn of(&self, path: &str) -> String {
-        let mut uri = self.top.clone();
+    pub(super) fn uri_of(&self, path: &str) -> String {
+        let mut uri = self.prefix.clone();
         for byte in path.bytes() {
             match byte {
                 byte if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) => {
@@ -37,16 +37,16 @@ impl Uris {
     }
 
     /// The path that a uri is of.
-    pub(super) fn path(&self, uri: &str) -> Option<String> {
-        let path = decoded(uri.strip_prefix(&self.top)?)?;
-        let is_one = !path.is_empty() && parts(&path).is_some() && self.of(&path) == uri;
+    pub(super) fn path_of(&self, uri: &str) -> Option<String> {
+        let path = percent_decode(uri.strip_prefix(&self.prefix)?)?;
+        let is_one = !path.is_empty() && path_parts(&path).is_some() && self.uri_of(&path) == uri;
         is_one.then_some(path)
     }
 }
 
 /// A path as the value of the template's variable: an expansion leaves these signs as they are (RFC 6570, section
 /// 3.2.3), where they would end the path or stand for something else.
-pub(super) fn value(path: &str) -> String {
+pub(super) fn template_value(path: &str) -> String {
     let mut value = String::with_capacity(path.len());
     for letter in path.chars() {
         match letter {
@@ -57,7 +57,7 @@ pub(super) fn value(path: &str) -> String {
     value
 }
 
-fn decoded(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_path_has_one_uri_and_the_uri_one_path() {
-        let uris = Uris::new("docs");
+        let uris = FolderUris::new("docs");
         for (path, uri) in [
             ("a.md", "folder://docs/a.md"),
             ("a b/c@d:e.md", "folder://docs/a%20b/c@d:e.md"),
@@ -84,15 +84,15 @@ mod tests {
             ("..a/b..", "folder://docs/..a/b.."),
             ("a\\b", "folder://docs/a%5Cb"),
         ] {
-            assert_eq!(uris.of(path), uri);
-            assert_eq!(uris.path(uri).as_deref(), Some(path));
+            assert_eq!(uris.uri_of(path), uri);
+            assert_eq!(uris.path_of(uri).as_deref(), Some(path));
         }
-        assert_eq!(value("a b?/50%[ü].md"), "a b%3F/50%25%5Bü%5D.md");
+        assert_eq!(template_value("a b?/50%[ü].md"), "a b%3F/50%25%5Bü%5D.md");
     }
 
     #[test]
     fn what_leads_elsewhere_or_is_written_otherwise_names_nothing() {
-        let uris = Uris::new("docs");
+        let uris = FolderUris::new("docs");
         for rest in [
             "",
             "/",
@@ -122,10 +122,10 @@ mod tests {
             "ü",
             "%c3%bc",
         ] {
-            assert_eq!(uris.path(&format!("folder://docs/{rest}")), None, "{rest}");
+            assert_eq!(uris.path_of(&format!("folder://docs/{rest}")), None, "{rest}");
         }
         for other in ["folder://docs2/a", "folder://doc/a", "file:///a", "FOLDER://docs/a", "a"] {
-            assert_eq!(uris.path(other), None, "{other}");
+            assert_eq!(uris.path_of(other), None, "{other}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::recipe::argument::Values;
+use crate::recipe::argument::ArgumentValues;
 use crate::recipe::template::Template;
 
 /// JSON with placeholders.
@@ -32,12 +32,12 @@ impl JsonTemplate {
     }
 
     /// The JSON with its values. Members and items whose argument a call does not have are left out.
-    pub(super) fn fill(&self, values: &Values<'_>) -> Option<Value> {
+    pub(super) fn fill(&self, values: &ArgumentValues<'_>) -> Option<Value> {
         match self {
             Self::Plain(value) => Some(value.clone()),
-            Self::Text(template) => match template.only() {
+            Self::Text(template) => match template.single_argument() {
                 Some(name) => values.get(name).cloned(),
-                None => template.fill(|name| values.text(name)).map(Value::String),
+                None => template.fill(|name| values.to_text(name)).map(Value::String),
             },
             Self::List(items) => Some(items.iter().filter_map(|item| item.fill(values)).collect()),
             Self::Object(members) => {
@@ -61,7 +61,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::recipe::argument::Kind;
+    use crate::recipe::argument::ArgumentType;
     use crate::recipe::argument::tests::argument;
 
     #[test]
@@ -75,12 +75,12 @@ mod tests {
             ("list".into(), JsonTemplate::List(vec![text("{a}"), text("{b}")])),
         ]);
         let arguments = [
-            argument("a", Kind::String),
-            argument("b", Kind::String),
-            argument("n", Kind::Integer),
+            argument("a", ArgumentType::String),
+            argument("b", ArgumentType::String),
+            argument("n", ArgumentType::Integer),
         ];
         let hostile = r#"","admin":true,"x":""#;
-        let values = Values::new(&arguments, json!({ "a": hostile, "n": 3 }));
+        let values = ArgumentValues::new(&arguments, json!({ "a": hostile, "n": 3 }));
         let expected = json!({
             "title": format!("Re: {hostile}"), "count": 3, "fixed": true, "list": [hostile],
         });

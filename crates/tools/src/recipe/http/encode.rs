@@ -4,23 +4,26 @@ use std::fmt::Write;
 
 use creole::ToolError;
 
-use crate::recipe::argument::{Values, refused};
-use crate::recipe::template::{Part, Template};
+use crate::recipe::argument::{ArgumentValues, invalid_argument};
+use crate::recipe::template::{Template, TemplatePart};
 
 /// An address with its values; each is one segment of the path or one parameter, or a part of one.
-pub(super) fn url(template: &Template, values: &Values<'_>) -> Result<String, ToolError> {
+pub(super) fn build_url(
+    template: &Template,
+    values: &ArgumentValues<'_>,
+) -> Result<String, ToolError> {
     let mut url = String::new();
     let mut places = Vec::new();
     for part in template.parts() {
         match part {
-            Part::Text(text) => url.push_str(text),
-            Part::Argument(name) => {
-                let value = values.text(name).unwrap_or_default();
+            TemplatePart::Text(text) => url.push_str(text),
+            TemplatePart::Argument(name) => {
+                let value = values.to_text(name).unwrap_or_default();
                 if !url.contains('?') {
                     check_segment(name, &value)?;
                     places.push((url.len(), name.as_str()));
                 }
-                percent(&value, &mut url);
+                percent_encode(&value, &mut url);
             }
         }
     }
@@ -31,10 +34,13 @@ pub(super) fn url(template: &Template, values: &Values<'_>) -> Result<String, To
 /// Servers differ on what an encoded slash is, so that none is sent.
 pub(crate) fn check_segment(name: &str, value: &str) -> Result<(), ToolError> {
     if value.is_empty() {
-        return Err(refused(name, "must not be empty"));
+        return Err(invalid_argument(name, "must not be empty"));
     }
     if value.contains(['/', '\\']) || value.chars().any(char::is_control) {
-        return Err(refused(name, "must not have a slash, a backslash or a control character"));
+        return Err(invalid_argument(
+            name,
+            "must not have a slash, a backslash or a control character",
+        ));
     }
     Ok(())
 }
@@ -49,7 +55,7 @@ pub(crate) fn check_path(url: &str, places: &[(usize, &str)]) -> Result<(), Tool
         if segment == "." || segment == ".." {
             let blamed = places.iter().rev().find(|(begin, _)| *begin <= end);
             let name = blamed.map_or("", |(_, name)| name);
-            return Err(refused(name, "must not be `.` or `..`"));
+            return Err(invalid_argument(name, "must not be `.` or `..`"));
         }
         end += 1;
     }
@@ -57,22 +63,22 @@ pub(crate) fn check_path(url: &str, places: &[(usize, &str)]) -> Result<(), Tool
 }
 
 /// One parameter behind an address.
-pub(crate) fn parameter(name: &str, value: &str, query: &mut String) {
+pub(crate) fn push_parameter(name: &str, value: &str, query: &mut String) {
     if !query.is_empty() {
         query.push('&');
     }
-    percent(name, query);
+    percent_encode(name, query);
     query.push('=');
-    percent(value, query);
+    percent_encode(value, query);
 }
 
 /// Everything but what means nothing anywhere in an address (RFC 3986, section 2.3) is written as its bytes.
-pub(crate) fn percent(text: &str, to: &mut String) {
-    percent_but(text, "", to);
+pub(crate) fn percent_encode(text: &str, to: &mut String) {
+    percent_encode_except(text, "", to);
 }
 
 /// The same, but for signs that are to stay as they are.
-pub(crate) fn percent_but(text: &str, staying: &str, to: &mut String) {
+pub(crate) fn percent_encode_except(text: &str, staying: &str, to: &mut String) {
     let stays = |byte: &u8| b"-._~".contains(byte) || staying.as_bytes().contains(byte);
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || stays(&byte) {
@@ -84,7 +90,7 @@ pub(crate) fn percent_but(text: &str, staying: &str, to: &mut String) {
 }
 
 /// A text with its percent signs read.
-pub(crate) fn decoded(text: &str) -> String {
+pub(crate) fn percent_decode(text: &str) -> String {
     if !text.contains('%') {
         return text.to_owned();
     }
@@ -110,12 +116,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::recipe::argument::Kind;
+    use crate::recipe::argument::ArgumentType;
     use crate::recipe::argument::tests::argument;
 
     fn filled(template: &str, brought: Value) -> Result<String, ToolError> {
-        let arguments = [argument("a", Kind::String), argument("b", Kind::String)];
-        url(&Template::parse(template).unwrap(), &Values::new(&arguments, brought))
+        let arguments = [argument("a", ArgumentType::String), argument("b", ArgumentType::String)];
+        build_url(&Template::parse(template).unwrap(), &ArgumentValues::new(&arguments, brought))
     }
 
     #[test]
@@ -156,8 +162,8 @@ mod tests {
             filled("https://host/s?q={a}&n=1", json!({ "a": "a&admin=1+ %00/../#x" })).unwrap();
         assert_eq!(url, "https://host/s?q=a%26admin%3D1%2B%20%2500%2F..%2F%23x&n=1");
         let mut query = String::new();
-        parameter("q", "1&2", &mut query);
-        parameter("n[]", "", &mut query);
+        push_parameter("q", "1&2", &mut query);
+        push_parameter("n[]", "", &mut query);
         assert_eq!(query, "q=1%262&n%5B%5D=");
     }
 }

@@ -1,24 +1,24 @@
 //! Tools that ask a service over HTTP: every value is encoded for the place where it stands.
 
-pub(crate) mod answer;
 pub mod body;
 pub(crate) mod encode;
 pub(crate) mod request;
+pub(crate) mod response;
 pub(crate) mod send;
 
 use bytes::Bytes;
 use creole::client::http::fetch::{Fetcher, Reach};
 
-use super::secret::Held;
+use super::secret::SecretSource;
 use super::template::Template;
-pub use answer::check as check_template;
 pub use body::JsonTemplate;
+pub use response::check_template;
 
 /// A tool that asks a service over HTTP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpRecipe {
     /// The method.
-    pub method: Verb,
+    pub method: RequestMethod,
     /// The address. What comes before the path holds no placeholder.
     pub url: Template,
     /// Parameters behind it.
@@ -34,12 +34,12 @@ pub struct HttpRecipe {
     /// Whether the name of the host may lead to addresses that are not public.
     pub allow_private: bool,
     /// What becomes of the answer.
-    pub answer: Answer,
+    pub response: ResponseOptions,
 }
 
 /// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum RequestMethod {
     /// Reads.
     Get,
     /// Does anything.
@@ -52,7 +52,7 @@ pub enum Verb {
     Delete,
 }
 
-impl Verb {
+impl RequestMethod {
     /// Whether doing it twice is the same as once (RFC 9110, section 9.2.2).
     pub fn is_idempotent(self) -> bool {
         matches!(self, Self::Get | Self::Put | Self::Delete)
@@ -63,40 +63,40 @@ impl Verb {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
     /// A token.
-    Bearer(Held),
+    Bearer(SecretSource),
     /// A name and a password.
     Basic {
         /// The name.
         user: String,
         /// The password.
-        password: Held,
+        password: SecretSource,
     },
     /// A header of the service's own.
     Header {
         /// Its name.
         name: String,
         /// Its value.
-        value: Held,
+        value: SecretSource,
     },
 }
 
 /// What becomes of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ResponseOptions {
     /// The part of the JSON that counts, as a JSON pointer.
     pub pick: Option<String>,
     /// The template of a text that is made of it.
     pub template: Option<String>,
     /// What the result is, whatever the service says.
-    pub form: Form,
+    pub format: ResponseFormat,
 }
 
 /// What the result of an answer is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum ResponseFormat {
     /// What the service says that it is.
     #[default]
-    AsSaid,
+    Auto,
     /// Text.
     Text,
     /// Data.
@@ -104,15 +104,15 @@ pub enum Form {
 }
 
 /// A service that is ready to be asked.
-pub(super) struct Caller {
+pub(super) struct HttpRunner {
     recipe: HttpRecipe,
     fetcher: Fetcher,
 }
 
-impl Caller {
+impl HttpRunner {
     pub(super) fn new(recipe: &HttpRecipe) -> Result<Self, String> {
         let reach = if recipe.allow_private { Reach::Anywhere } else { Reach::Public };
-        let is_encrypted = recipe.url.beginning().starts_with("https:");
+        let is_encrypted = recipe.url.literal_prefix().starts_with("https:");
         let sample = recipe.url.fill(|_| Some("x".to_owned())).unwrap_or_default();
         let parsed = sample.parse::<::http::Uri>().ok();
         if parsed.and_then(|url| url.authority().cloned()).is_none() {
@@ -123,7 +123,7 @@ impl Caller {
 }
 
 /// The body of a request that has none.
-const NOTHING: Bytes = Bytes::new();
+const EMPTY_BODY: Bytes = Bytes::new();
 
 #[cfg(test)]
 mod tests;

@@ -9,22 +9,22 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 
-use super::{Auth, HttpRecipe, NOTHING, Verb, encode};
-use crate::recipe::argument::{Values, refused, text};
+use super::{Auth, EMPTY_BODY, HttpRecipe, RequestMethod, encode};
+use crate::recipe::argument::{ArgumentValues, invalid_argument, text};
 use crate::recipe::secret::Secret;
 
 /// What we call ourselves.
-pub(crate) const AGENT: HeaderValue =
+pub(crate) const USER_AGENT_VALUE: HeaderValue =
     HeaderValue::from_static(concat!("creole/", env!("CARGO_PKG_VERSION")));
 /// What we like to have.
-pub(crate) const ACCEPTED: HeaderValue =
+pub(crate) const ACCEPT_VALUE: HeaderValue =
     HeaderValue::from_static("application/json, text/*;q=0.9, image/*;q=0.8, */*;q=0.1");
-pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const JSON_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The request with its values, and what must not be shown.
-pub(super) fn build(
+pub(super) fn build_request(
     recipe: &HttpRecipe,
-    values: &Values<'_>,
+    values: &ArgumentValues<'_>,
 ) -> Result<(Sent, Vec<Secret>), ToolError> {
     let address = address(recipe, values)?;
     let url = address.parse().map_err(|_| ToolError::failed("its address cannot be written"))?;
@@ -35,35 +35,35 @@ pub(super) fn build(
     }
     let body = match recipe.body.as_ref().and_then(|body| body.fill(values)) {
         Some(body) => {
-            headers.entry(CONTENT_TYPE).or_insert(JSON);
+            headers.entry(CONTENT_TYPE).or_insert(JSON_TYPE);
             Bytes::from(body.to_string())
         }
-        None => NOTHING,
+        None => EMPTY_BODY,
     };
-    Ok((Sent { method: method(recipe.method), url, headers, body }, secrets))
+    Ok((Sent { method: to_http_method(recipe.method), url, headers, body }, secrets))
 }
 
 /// The method as HTTP has it.
-pub(crate) fn method(verb: Verb) -> Method {
+pub(crate) fn to_http_method(verb: RequestMethod) -> Method {
     match verb {
-        Verb::Get => Method::GET,
-        Verb::Post => Method::POST,
-        Verb::Put => Method::PUT,
-        Verb::Patch => Method::PATCH,
-        Verb::Delete => Method::DELETE,
+        RequestMethod::Get => Method::GET,
+        RequestMethod::Post => Method::POST,
+        RequestMethod::Put => Method::PUT,
+        RequestMethod::Patch => Method::PATCH,
+        RequestMethod::Delete => Method::DELETE,
     }
 }
 
-fn address(recipe: &HttpRecipe, values: &Values<'_>) -> Result<String, ToolError> {
-    let mut address = encode::url(&recipe.url, values)?;
+fn address(recipe: &HttpRecipe, values: &ArgumentValues<'_>) -> Result<String, ToolError> {
+    let mut address = encode::build_url(&recipe.url, values)?;
     let mut query = String::new();
     for (name, template) in &recipe.query {
-        if let Some(argument) = template.only()
+        if let Some(argument) = template.single_argument()
             && let Some(Value::Array(items)) = values.get(argument)
         {
-            items.iter().for_each(|item| encode::parameter(name, &text(item), &mut query));
-        } else if let Some(value) = template.fill(|argument| values.text(argument)) {
-            encode::parameter(name, &value, &mut query);
+            items.iter().for_each(|item| encode::push_parameter(name, &text(item), &mut query));
+        } else if let Some(value) = template.fill(|argument| values.to_text(argument)) {
+            encode::push_parameter(name, &value, &mut query);
         }
     }
     if !query.is_empty() {
@@ -73,17 +73,18 @@ fn address(recipe: &HttpRecipe, values: &Values<'_>) -> Result<String, ToolError
     Ok(address)
 }
 
-fn headers(recipe: &HttpRecipe, values: &Values<'_>) -> Result<HeaderMap, ToolError> {
+fn headers(recipe: &HttpRecipe, values: &ArgumentValues<'_>) -> Result<HeaderMap, ToolError> {
     let mut headers = HeaderMap::new();
-    headers.insert(USER_AGENT, AGENT);
-    headers.insert(ACCEPT, ACCEPTED);
+    headers.insert(USER_AGENT, USER_AGENT_VALUE);
+    headers.insert(ACCEPT, ACCEPT_VALUE);
     for (name, template) in &recipe.headers {
-        let Some(value) = template.fill(|argument| values.text(argument)) else { continue };
+        let Some(value) = template.fill(|argument| values.to_text(argument)) else { continue };
         let argument = template.names().next().unwrap_or_default();
         let value = Some(&value).filter(|value| value.is_ascii());
         let value = value.and_then(|value| HeaderValue::from_str(value).ok());
-        let value =
-            value.ok_or_else(|| refused(argument, "has a character that headers cannot carry"))?;
+        let value = value.ok_or_else(|| {
+            invalid_argument(argument, "has a character that headers cannot carry")
+        })?;
         let name = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| ToolError::failed("one of its headers cannot be sent"))?;
         headers.insert(name, value);
@@ -114,15 +115,15 @@ pub(crate) fn authorize(
             let value = value.get()?;
             secrets.push(value.clone());
             let name = HeaderName::from_bytes(name.as_bytes());
-            (name.map_err(|_| unusable())?, value.0)
+            (name.map_err(|_| invalid_secret())?, value.0)
         }
     };
-    let mut value = HeaderValue::from_str(&value).map_err(|_| unusable())?;
+    let mut value = HeaderValue::from_str(&value).map_err(|_| invalid_secret())?;
     value.set_sensitive(true);
     headers.insert(name, value);
     Ok(())
 }
 
-pub(crate) fn unusable() -> ToolError {
+pub(crate) fn invalid_secret() -> ToolError {
     ToolError::failed("its credentials cannot be sent in a header")
 }

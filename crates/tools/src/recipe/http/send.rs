@@ -11,51 +11,52 @@ use http::header::RETRY_AFTER;
 use http::uri::Authority;
 use serde_json::Value;
 
-use super::{Caller, answer, request};
-use crate::recipe::argument::Values;
-use crate::recipe::outcome::beginning;
-use crate::recipe::secret::{Secret, covered};
+use super::{HttpRunner, request, response};
+use crate::recipe::argument::ArgumentValues;
+use crate::recipe::secret::{Secret, redact};
+use crate::recipe::tool_result::head_of;
 
 /// The pause before the first repetition; it doubles with each further one.
-const PAUSE: Duration = Duration::from_millis(250);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
 /// A service that asks for more patience than this is not asked again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-impl Caller {
+impl HttpRunner {
     /// Asks the service.
     pub(in crate::recipe) async fn call(
         &self,
-        values: &Values<'_>,
+        values: &ArgumentValues<'_>,
         longest: usize,
         output: Option<&Schema>,
     ) -> Result<ToolResult, ToolError> {
-        let (sent, secrets) = request::build(&self.recipe, values)?;
-        let answer = ask(&self.fetcher, &sent, &secrets, self.recipe.retries, longest).await?;
-        answer::shape(&self.recipe.answer, &answer, values, longest, output)
+        let (sent, secrets) = request::build_request(&self.recipe, values)?;
+        let answer =
+            fetch_success(&self.fetcher, &sent, &secrets, self.recipe.retries, longest).await?;
+        response::to_tool_result(&self.recipe.response, &answer, values, longest, output)
     }
 }
 
 /// The good answer of a service, which is asked again as often as it may be.
-pub(crate) async fn ask(
+pub(crate) async fn fetch_success(
     fetcher: &Fetcher,
     sent: &Sent,
     secrets: &[Secret],
     retries: u32,
     longest: usize,
 ) -> Result<Response<Bytes>, ToolError> {
-    welcomed(answered(fetcher, sent, retries, longest).await?, secrets)
+    check_success(fetch_any_status(fetcher, sent, retries, longest).await?, secrets)
 }
 
 /// The answer of a service, whatever it says.
-pub(crate) async fn answered(
+pub(crate) async fn fetch_any_status(
     fetcher: &Fetcher,
     sent: &Sent,
     retries: u32,
     longest: usize,
 ) -> Result<Response<Bytes>, ToolError> {
-    let answer = patiently(fetcher, sent, retries, longest).await;
+    let answer = fetch_with_retries(fetcher, sent, retries, longest).await;
     answer.map_err(|why| {
-        let told = failure(&why, longest);
+        let told = describe_failure(&why, longest);
         // Who runs the server wants to know which service it is.
         let host = sent.url.authority().map(Authority::as_str).unwrap_or_default();
         tracing::warn!(host, "{told}");
@@ -64,26 +65,26 @@ pub(crate) async fn answered(
 }
 
 /// An answer, if it is a good one.
-pub(crate) fn welcomed(
+pub(crate) fn check_success(
     answer: Response<Bytes>,
     secrets: &[Secret],
 ) -> Result<Response<Bytes>, ToolError> {
     match answer.status().is_success() {
         true => Ok(answer),
-        false => Err(refusal(&answer, secrets)),
+        false => Err(error_for_status(&answer, secrets)),
     }
 }
 
-async fn patiently(
+async fn fetch_with_retries(
     fetcher: &Fetcher,
     sent: &Sent,
     retries: u32,
     longest: usize,
 ) -> Result<Response<Bytes>, Unfetched> {
-    let mut pause = PAUSE;
+    let mut pause = FIRST_RETRY_DELAY;
     for _ in 0..retries {
         let answer = fetcher.fetch(sent, longest).await;
-        let Some(wait) = patience(&answer, pause) else { return answer };
+        let Some(wait) = retry_delay(&answer, pause) else { return answer };
         tokio::time::sleep(wait).await;
         pause *= 2;
     }
@@ -91,21 +92,21 @@ async fn patiently(
 }
 
 /// How long to wait before it is tried again; nothing if that is no use.
-fn patience(answer: &Result<Response<Bytes>, Unfetched>, pause: Duration) -> Option<Duration> {
+fn retry_delay(answer: &Result<Response<Bytes>, Unfetched>, pause: Duration) -> Option<Duration> {
     match answer {
         Err(Unfetched::Unreachable(_) | Unfetched::Unconnected(_)) => Some(pause),
         Err(_) => None,
         Ok(answer) if matches!(answer.status().as_u16(), 429 | 502 | 503 | 504) => {
             let asked = answer.headers().get(RETRY_AFTER).and_then(|it| it.to_str().ok());
             let asked = asked.and_then(|it| it.trim().parse().ok()).map(Duration::from_secs);
-            Some(asked.unwrap_or(pause).max(pause)).filter(|wait| *wait <= LONGEST_PAUSE)
+            Some(asked.unwrap_or(pause).max(pause)).filter(|wait| *wait <= MAX_RETRY_DELAY)
         }
         Ok(_) => None,
     }
 }
 
 /// What the model is told when there is no answer.
-fn failure(why: &Unfetched, longest: usize) -> String {
+fn describe_failure(why: &Unfetched, longest: usize) -> String {
     match why {
         Unfetched::NotPublic => {
             "the service's name leads to an address that is not public, which this tool is not \
@@ -118,26 +119,26 @@ fn failure(why: &Unfetched, longest: usize) -> String {
 }
 
 /// What the model is told when the service refuses.
-fn refusal(answer: &Response<Bytes>, secrets: &[Secret]) -> ToolError {
+fn error_for_status(answer: &Response<Bytes>, secrets: &[Secret]) -> ToolError {
     let status = answer.status();
     let reason = status.canonical_reason().unwrap_or_default();
     let mut what = format!("the service answered with status {} {reason}", status.as_u16());
     what.truncate(what.trim_end().len());
     if status.is_redirection() {
         what.push_str("; it points elsewhere, which is not followed");
-    } else if let Some(text) = problem(answer)
+    } else if let Some(text) = problem_detail(answer)
         && !text.trim().is_empty()
     {
         what.push_str(":\n");
-        what.push_str(&beginning(&covered(&text, secrets)));
+        what.push_str(&head_of(&redact(&text, secrets)));
     }
     ToolError::failed(what)
 }
 
 /// What a service says of why it refuses: of the details of a problem (RFC 9457) those that are for people.
-fn problem(answer: &Response<Bytes>) -> Option<String> {
+fn problem_detail(answer: &Response<Bytes>) -> Option<String> {
     let text = std::str::from_utf8(answer.body()).ok()?;
-    if answer::media(answer) == "application/problem+json"
+    if response::media_type(answer) == "application/problem+json"
         && let Ok(details) = serde_json::from_str::<Value>(text)
     {
         let said = ["title", "detail"].map(|member| details[member].as_str());
@@ -164,23 +165,37 @@ mod tests {
     #[test]
     fn what_passes_is_waited_for_and_the_rest_is_not() {
         let seconds = |seconds| Some(Duration::from_secs(seconds));
-        assert_eq!(patience(&answered(503, None), PAUSE), Some(PAUSE));
-        assert_eq!(patience(&answered(429, Some("2")), PAUSE), seconds(2));
-        assert_eq!(patience(&answered(429, Some("0")), PAUSE), Some(PAUSE));
-        assert_eq!(patience(&answered(429, Some("soon")), PAUSE), Some(PAUSE));
-        assert_eq!(patience(&answered(429, Some("31")), PAUSE), None);
+        assert_eq!(retry_delay(&answered(503, None), FIRST_RETRY_DELAY), Some(FIRST_RETRY_DELAY));
+        assert_eq!(retry_delay(&answered(429, Some("2")), FIRST_RETRY_DELAY), seconds(2));
+        assert_eq!(
+            retry_delay(&answered(429, Some("0")), FIRST_RETRY_DELAY),
+            Some(FIRST_RETRY_DELAY)
+        );
+        assert_eq!(
+            retry_delay(&answered(429, Some("soon")), FIRST_RETRY_DELAY),
+            Some(FIRST_RETRY_DELAY)
+        );
+        assert_eq!(retry_delay(&answered(429, Some("31")), FIRST_RETRY_DELAY), None);
         for status in [200, 302, 400, 401, 404, 500] {
-            assert_eq!(patience(&answered(status, Some("1")), PAUSE), None, "{status}");
+            assert_eq!(
+                retry_delay(&answered(status, Some("1")), FIRST_RETRY_DELAY),
+                None,
+                "{status}"
+            );
         }
-        assert_eq!(patience(&Err(Unfetched::Unreachable("x".into())), PAUSE), Some(PAUSE));
-        assert_eq!(patience(&Err(Unfetched::NotPublic), PAUSE), None);
+        assert_eq!(
+            retry_delay(&Err(Unfetched::Unreachable("x".into())), FIRST_RETRY_DELAY),
+            Some(FIRST_RETRY_DELAY)
+        );
+        assert_eq!(retry_delay(&Err(Unfetched::NotPublic), FIRST_RETRY_DELAY), None);
     }
 
     #[test]
     fn a_refusal_tells_the_status_and_a_bounded_body_without_secrets() {
         let body = format!("token hunter2000 is wrong {}", "x".repeat(100_000));
         let answer = Response::builder().status(401).body(Bytes::from(body)).unwrap();
-        let ToolError::Failed(said) = refusal(&answer, &[Secret("hunter2000".into())]) else {
+        let ToolError::Failed(said) = error_for_status(&answer, &[Secret("hunter2000".into())])
+        else {
             panic!("a refusal is a failure");
         };
         assert!(
@@ -194,7 +209,7 @@ mod tests {
         let told = |media: &str, body: &'static str| {
             let answer = Response::builder().status(422).header("content-type", media);
             let answer = answer.body(Bytes::from_static(body.as_bytes())).unwrap();
-            match refusal(&answer, &[]) {
+            match error_for_status(&answer, &[]) {
                 ToolError::Failed(said) => said.lines().skip(1).collect::<Vec<_>>().join("\n"),
                 other => panic!("{other:?}"),
             }

@@ -6,16 +6,22 @@ use http::header::CONTENT_TYPE;
 use serde_json::json;
 
 use super::*;
-use crate::recipe::argument::Values;
+use crate::recipe::argument::ArgumentValues;
 use crate::recipe::secret::Secret;
 
-fn shaped(wanted: &Answer, media: &str, body: &str) -> Result<ToolResult, ToolError> {
+fn shaped(wanted: &ResponseOptions, media: &str, body: &str) -> Result<ToolResult, ToolError> {
     let answer = Response::builder().header(CONTENT_TYPE, media);
     let answer = answer.body(Bytes::from(body.to_owned())).unwrap();
-    answer::shape(wanted, &answer, &Values::new(&[], json!({ "who": "ann" })), 1000, None)
+    response::to_tool_result(
+        wanted,
+        &answer,
+        &ArgumentValues::new(&[], json!({ "who": "ann" })),
+        1000,
+        None,
+    )
 }
 
-fn said(wanted: &Answer, media: &str, body: &str) -> String {
+fn said(wanted: &ResponseOptions, media: &str, body: &str) -> String {
     match shaped(wanted, media, body) {
         Ok(result) => match &result.content[..] {
             [Content::Text { text, .. }] => text.clone(),
@@ -28,7 +34,7 @@ fn said(wanted: &Answer, media: &str, body: &str) -> String {
 
 #[test]
 fn an_answer_is_what_its_type_says() {
-    let usual = Answer::default();
+    let usual = ResponseOptions::default();
     let data = shaped(&usual, "application/vnd.x+json; charset=utf-8", r#"{"a":1}"#).unwrap();
     assert_eq!(data.structured.unwrap().as_str(), r#"{"a":1}"#);
     assert_eq!(said(&usual, "text/plain", "{}"), "{}");
@@ -42,57 +48,61 @@ fn an_answer_is_what_its_type_says() {
 
 #[test]
 fn a_part_is_picked_and_a_text_is_made_of_it() {
-    let pick = Answer { pick: Some("/items/0/name".into()), ..Answer::default() };
+    let pick = ResponseOptions { pick: Some("/items/0/name".into()), ..ResponseOptions::default() };
     let body = r#"{"items":[{"name":"x"}]}"#;
     assert_eq!(
         shaped(&pick, "application/json", body).unwrap().structured.unwrap().as_str(),
         "\"x\""
     );
-    assert_eq!(said(&Answer { form: Form::Text, ..pick.clone() }, "text/plain", body), "x");
+    assert_eq!(
+        said(&ResponseOptions { format: ResponseFormat::Text, ..pick.clone() }, "text/plain", body),
+        "x"
+    );
     assert!(said(&pick, "application/json", "{}").contains("nothing at `/items/0/name`"));
-    let template = Answer {
+    let template = ResponseOptions {
         pick: Some("/items".into()),
         template: Some(
             "{% for it in body %}{{ it.name }} {{ it.no.more }}{% endfor %}, {{ arguments.who }}"
                 .into(),
         ),
-        ..Answer::default()
+        ..ResponseOptions::default()
     };
     assert_eq!(said(&template, "application/json", body), "x , ann");
     // What has an order keeps it, whatever is made of it.
     let (pick, template) =
         (None, Some("{{ body | tojson }}{% for key in body %} {{ key }}{% endfor %}".into()));
-    let whole = Answer { pick, template, ..Answer::default() };
+    let whole = ResponseOptions { pick, template, ..ResponseOptions::default() };
     assert_eq!(said(&whole, "application/json", r#"{"z":1,"a":2}"#), r#"{"z": 1, "a": 2} z a"#);
 }
 
 #[test]
 fn a_template_has_bounds() {
     let endless = "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}";
-    let endless = Answer { template: Some(endless.into()), ..Answer::default() };
+    let endless = ResponseOptions { template: Some(endless.into()), ..ResponseOptions::default() };
     assert!(said(&endless, "text/plain", "x").starts_with("failed: "));
     let long = "{% for a in range(2000) %}x{% endfor %}";
-    let long = Answer { template: Some(long.into()), ..Answer::default() };
+    let long = ResponseOptions { template: Some(long.into()), ..ResponseOptions::default() };
     assert!(said(&long, "text/plain", "x").contains("longer than 1000 bytes"));
-    assert!(answer::check("{{ body").is_err());
-    assert!(answer::check("{{ body }}").is_ok());
+    assert!(check_template("{{ body").is_err());
+    assert!(check_template("{{ body }}").is_ok());
 }
 
 #[test]
 fn nothing_secret_is_shown() {
     let recipe = HttpRecipe {
-        method: Verb::Get,
+        method: RequestMethod::Get,
         url: Template::parse("https://host/?key=hunter2000").unwrap(),
         query: vec![("k".into(), Template::parse("hunter2000").unwrap())],
         headers: vec![("X-Key".into(), Template::parse("hunter2000").unwrap())],
         body: Some(JsonTemplate::Plain(json!("hunter2000"))),
-        auth: Some(Auth::Bearer(Held::Here(Secret("hunter2000".into())))),
+        auth: Some(Auth::Bearer(SecretSource::Inline(Secret("hunter2000".into())))),
         retries: 0,
         allow_private: false,
-        answer: Answer::default(),
+        response: ResponseOptions::default(),
     };
     assert!(!format!("{recipe:?}").contains("hunter2000"));
-    let (sent, secrets) = request::build(&recipe, &Values::new(&[], json!({}))).unwrap();
+    let (sent, secrets) =
+        request::build_request(&recipe, &ArgumentValues::new(&[], json!({}))).unwrap();
     assert_eq!(sent.headers["authorization"], "Bearer hunter2000");
     assert!(sent.headers["authorization"].is_sensitive());
     assert_eq!(secrets, [Secret("hunter2000".into())]);

@@ -2,11 +2,11 @@
 
 use creole::Role;
 
-use crate::template::Wrong;
+use crate::text_template::TemplateError;
 
 /// A part of a text that somebody says.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Part<'a> {
+pub(super) struct PromptSection<'a> {
     pub(super) role: Role,
     pub(super) text: &'a str,
     /// The line that it begins in.
@@ -15,8 +15,11 @@ pub(super) struct Part<'a> {
 
 /// The messages of a text that begins in this line. They are told apart before gaps are filled, so that the value of an
 /// argument cannot begin a message.
-pub(super) fn split(text: &str, first: usize) -> Result<Vec<Part<'_>>, Wrong> {
-    let mut parts: Vec<Part<'_>> = Vec::new();
+pub(super) fn split_sections(
+    text: &str,
+    first: usize,
+) -> Result<Vec<PromptSection<'_>>, TemplateError> {
+    let mut parts: Vec<PromptSection<'_>> = Vec::new();
     let (mut role, mut start, mut line) = (None, 0, first);
     let (mut fenced, mut at, mut number) = (false, 0, first);
     for whole in text.split_inclusive('\n') {
@@ -35,21 +38,21 @@ pub(super) fn split(text: &str, first: usize) -> Result<Vec<Part<'_>>, Wrong> {
         number += 1;
         let Some(next) = next else { continue };
         match role {
-            Some(role) => parts.push(Part { role, text: &text[start..end], line }),
+            Some(role) => parts.push(PromptSection { role, text: &text[start..end], line }),
             None if text[..end].trim().is_empty() => {}
             None => {
                 let blank = text.lines().take_while(|line| line.trim().is_empty()).count();
-                return Err(Wrong {
+                return Err(TemplateError {
                     line: first + blank,
                     column: Some(1),
-                    what: "this text stands before the first message".to_owned(),
+                    message: "this text stands before the first message".to_owned(),
                     help: Some("put it below `# user` or `# assistant`".to_owned()),
                 });
             }
         }
         (role, start, line) = (Some(next), at, number);
     }
-    parts.push(Part { role: role.unwrap_or(Role::User), text: &text[start..], line });
+    parts.push(PromptSection { role: role.unwrap_or(Role::User), text: &text[start..], line });
     Ok(parts)
 }
 
@@ -60,18 +63,18 @@ mod tests {
     #[test]
     fn headings_of_roles_begin_messages_outside_of_code() {
         let text = "\n# user\nOne\n```\n# user\n```\n# Users\n# assistant\nTwo\n";
-        let parts = split(text, 5).unwrap();
+        let parts = split_sections(text, 5).unwrap();
         let found: Vec<_> = parts.iter().map(|part| (part.role, part.text, part.line)).collect();
         let expected =
             [(Role::User, "One\n```\n# user\n```\n# Users\n", 7), (Role::Assistant, "Two\n", 13)];
         assert_eq!(found, expected);
-        let plain = split("Text\n", 1).unwrap();
+        let plain = split_sections("Text\n", 1).unwrap();
         assert_eq!((plain.len(), plain[0].role, plain[0].text), (1, Role::User, "Text\n"));
     }
 
     #[test]
     fn a_text_that_nobody_says_is_refused() {
-        let wrong = split("\nHello\n# user\nOne\n", 4).unwrap_err();
+        let wrong = split_sections("\nHello\n# user\nOne\n", 4).unwrap_err();
         assert_eq!((wrong.line, wrong.column), (5, Some(1)));
     }
 }

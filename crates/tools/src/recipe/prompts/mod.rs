@@ -4,18 +4,18 @@
 //! the arguments. Lines `# user` and `# assistant` begin a message each; without them the text is one message of the
 //! user. Changes show at once; a file that became wrong stays as it last was right, and the log says what is wrong.
 
-mod front;
 mod messages;
-mod page;
-mod served;
+mod prompt_file;
+mod prompt_folder;
+mod prompt_front_matter;
 
 use std::path::{Path, PathBuf};
 
 use creole::Server;
 
-use self::served::Served;
+use self::prompt_folder::PromptFolder;
 use super::RecipeError;
-use crate::files::Problem;
+use crate::files::FileError;
 
 /// A folder of Markdown files, each of which is a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,21 +38,21 @@ impl PromptsRecipe {
 
     /// Adds the prompts to a server. One that is wrong is left out, and the log says why.
     pub(super) fn add(&self, server: Server) -> Result<Server, RecipeError> {
-        let mut served = Served::new(self);
+        let mut served = PromptFolder::new(self);
         let problems = served.load().map_err(|problem| self.unreadable(&problem))?;
         for problem in problems {
             tracing::error!("a prompt is left out: {problem}");
         }
-        Ok(server.setup(move |registry| served.begin(registry)))
+        Ok(server.setup(move |registry| served.start(registry)))
     }
 
     /// What is wrong with the folder and its files.
-    pub(super) fn problems(&self) -> Vec<Problem> {
-        Served::new(self).load().unwrap_or_else(|problem| vec![problem])
+    pub(super) fn file_errors(&self) -> Vec<FileError> {
+        PromptFolder::new(self).load().unwrap_or_else(|problem| vec![problem])
     }
 
-    fn unreadable(&self, problem: &Problem) -> RecipeError {
-        RecipeError { name: self.name.clone(), what: problem.to_string() }
+    fn unreadable(&self, problem: &FileError) -> RecipeError {
+        RecipeError { name: self.name.clone(), message: problem.to_string() }
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::errand::{Errand, whole_number};
 use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
-use crate::ordered::Ordered;
+use crate::ordered_value::OrderedValue;
 use crate::wordpress::site::{Answered, Asked};
 use crate::wordpress::trouble::Trouble;
 
@@ -115,8 +115,8 @@ fn remove<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErro
         }
         match errand.try_ask(&look).await {
             Err(Trouble::Refused(refusal)) if refusal.status == 404 => {
-                let mut ended = Ordered::from(json!({"deleted": true}));
-                ended.put("previous", shown.at(place).unwrap_or(Value::Null.into()));
+                let mut ended = OrderedValue::from(json!({"deleted": true}));
+                ended.insert("previous", shown.at_pointer(place).unwrap_or(Value::Null.into()));
                 Ok(Answered::made(ended))
             }
             _ => Err(ToolError::failed(

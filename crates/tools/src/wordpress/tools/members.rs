@@ -151,7 +151,7 @@ fn get<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>>
         };
         let user = Asked::get(errand.path("/wp/v2/users/{id}")).with("context", "edit");
         if let Ok(user) = errand.try_ask(&user.with("_fields", "email")).await {
-            member.shown.put("email", user.body["email"].clone().into());
+            member.shown.insert("email", user.body["email"].clone().into());
         }
         Ok(member)
     })

@@ -1,6 +1,6 @@
 //! A program that only bridges to an address, `mcp-remote`: the address itself is what is wanted.
 
-use creole_tools::ordered::Ordered;
+use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
 use super::{entries, plain, quoted};
@@ -10,12 +10,12 @@ use crate::commands::import::vault::Vault;
 const PROGRAM: &str = "mcp-remote";
 
 /// Whether a server is such a program.
-pub(super) fn is_one(server: &Ordered) -> bool {
+pub(super) fn is_one(server: &OrderedValue) -> bool {
     address(server).is_some()
 }
 
 /// The words behind the program, of which the first is the address.
-fn address(server: &Ordered) -> Option<Vec<String>> {
+fn address(server: &OrderedValue) -> Option<Vec<String>> {
     let command = server["command"].as_str()?.to_owned();
     let words = server["args"].items().iter().filter_map(plain);
     let mut words = std::iter::once(command).chain(words);
@@ -30,16 +30,16 @@ fn address(server: &Ordered) -> Option<Vec<String>> {
 }
 
 /// The address and the headers; what else it was told is said to be left out.
-pub(super) fn lines(name: &str, server: &Ordered, vault: &mut Vault) -> Vec<String> {
+pub(super) fn lines(name: &str, server: &OrderedValue, vault: &mut Vault) -> Vec<String> {
     let words = address(server).unwrap_or_default();
     let mut words = words.iter().map(|word| with_variables(word, &server["env"]));
     let url = words.next().unwrap_or_default();
-    let (mut headers, mut others) = (Ordered::Members(Vec::new()), Vec::new());
+    let (mut headers, mut others) = (OrderedValue::Object(Vec::new()), Vec::new());
     while let Some(word) = words.next() {
         let given = if word == "--header" { words.next() } else { None };
         match given.as_deref().and_then(|header| header.split_once(':')) {
             Some((key, value)) => {
-                headers.put(key.trim(), Ordered::Leaf(Value::from(value.trim())));
+                headers.insert(key.trim(), OrderedValue::Leaf(Value::from(value.trim())));
             }
             None => others.push(format!("`{word}`")),
         }
@@ -54,7 +54,7 @@ pub(super) fn lines(name: &str, server: &Ordered, vault: &mut Vault) -> Vec<Stri
 }
 
 /// A word with the variables in it that the entry sets.
-fn with_variables(word: &str, env: &Ordered) -> String {
+fn with_variables(word: &str, env: &OrderedValue) -> String {
     let mut word = word.to_owned();
     for (key, value) in env.members() {
         word = word.replace(&format!("${{{key}}}"), &plain(value).unwrap_or_default());

@@ -26,13 +26,13 @@ where
         move |arguments, context| -> BoxFuture<'static, _> {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
-                let arguments = serde_json::from_value(arguments).map_err(refused)?;
+                let arguments = serde_json::from_value(arguments).map_err(invalid_arguments)?;
                 handler.run(arguments, context).await
             })
         },
     )
 }
 
-fn refused(error: serde_json::Error) -> ToolError {
+fn invalid_arguments(error: serde_json::Error) -> ToolError {
     ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidArguments, error.to_string())))
 }

@@ -2,32 +2,34 @@
 
 use std::net::IpAddr;
 
-use super::library::Node;
+use super::document_set::Node;
 use super::settings::ApiSettings;
-use super::{ApiError, Part};
+use super::{ApiError, SettingsPart};
 
 /// Where the service is, without a slash at the end.
-pub(super) fn base(settings: &ApiSettings, document: Node<'_>) -> Result<String, ApiError> {
+pub(super) fn resolve_base(settings: &ApiSettings, document: Node<'_>) -> Result<String, ApiError> {
     if let Some(base) = &settings.base {
         return Ok(base.trim_end_matches('/').to_owned());
     }
-    let said = first(document);
+    let said = first_server_url(document);
     if !settings.trust_servers {
         let help = match &said {
-            Some(said) if usable(said, settings.allow_private).is_ok() => format!(
+            Some(said) if check_base_url(said, settings.allow_private).is_ok() => format!(
                 "write `base_url = \"{said}\"`, or `trust_servers = true` to go wherever the document says"
             ),
             _ => "write `base_url = \"https://…\"`".to_owned(),
         };
-        return Err(ApiError::new(Part::Document, "it is not said where the service is").help(help));
+        return Err(
+            ApiError::new(SettingsPart::Document, "it is not said where the service is").help(help)
+        );
     }
     let said = said.ok_or_else(|| {
-        ApiError::new(Part::Document, "the document does not say where the service is")
+        ApiError::new(SettingsPart::Document, "the document does not say where the service is")
             .help("write `base_url = \"https://…\"`")
     })?;
-    usable(&said, settings.allow_private).map_err(|why| {
+    check_base_url(&said, settings.allow_private).map_err(|why| {
         ApiError::new(
-            Part::Document,
+            SettingsPart::Document,
             format!("the document says that the service is at `{said}`, {why}"),
         )
         .help("write `base_url = \"https://…\"` if that is meant")
@@ -36,15 +38,20 @@ pub(super) fn base(settings: &ApiSettings, document: Node<'_>) -> Result<String,
 }
 
 /// The host that an operation is served by where that is another one than the document's.
-pub(super) fn elsewhere(operation: Node<'_>, item: Node<'_>, document: Node<'_>) -> Option<String> {
-    let own = first(operation).or_else(|| first(item))?;
+pub(super) fn other_host(
+    operation: Node<'_>,
+    item: Node<'_>,
+    document: Node<'_>,
+) -> Option<String> {
+    let own = first_server_url(operation).or_else(|| first_server_url(item))?;
     let host = |url: &str| url.split('/').nth(2).unwrap_or_default().to_owned();
-    let (own, usual) = (host(&own), first(document).map(|url| host(&url)).unwrap_or_default());
+    let (own, usual) =
+        (host(&own), first_server_url(document).map(|url| host(&url)).unwrap_or_default());
     (!own.is_empty() && own != usual).then_some(own)
 }
 
 /// The first server, with the usual values of its variables.
-fn first(node: Node<'_>) -> Option<String> {
+fn first_server_url(node: Node<'_>) -> Option<String> {
     let server = node.get("servers")?.items().next()?;
     let mut url = server.text("url")?.to_owned();
     for (name, variable) in server.get("variables").into_iter().flat_map(Node::members) {
@@ -54,7 +61,7 @@ fn first(node: Node<'_>) -> Option<String> {
 }
 
 /// Whether a document may send us there.
-fn usable(url: &str, allow_private: bool) -> Result<(), &'static str> {
+fn check_base_url(url: &str, allow_private: bool) -> Result<(), &'static str> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let host = rest.ok_or("which is no whole address")?.split('/').next().unwrap_or_default();
     let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic() && !b"{}?#@\\".contains(&byte));
@@ -80,7 +87,7 @@ fn usable(url: &str, allow_private: bool) -> Result<(), &'static str> {
 mod tests {
     use serde_json::json;
 
-    use super::super::settings::Document;
+    use super::super::settings::DocumentSource;
     use super::*;
 
     fn told(url: &str, trust: bool, allow_private: bool) -> Result<String, String> {
@@ -89,9 +96,9 @@ mod tests {
         let settings = ApiSettings {
             trust_servers: trust,
             allow_private,
-            ..ApiSettings::new("x", Document::Url("x".into()))
+            ..ApiSettings::new("x", DocumentSource::Url("x".into()))
         };
-        base(&settings, Node { value: &document, file: 0 }).map_err(|error| error.what)
+        resolve_base(&settings, Node { value: &document, file: 0 }).map_err(|error| error.message)
     }
 
     #[test]
@@ -121,8 +128,8 @@ mod tests {
         let document = json!({ "servers": [{ "url": "https://api.x.org" }] });
         let (none, own) = (json!({}), json!({ "servers": [{ "url": "https://up.x.org" }] }));
         let node = |value| Node { value, file: 0 };
-        assert_eq!(elsewhere(node(&own), node(&none), node(&document)).unwrap(), "up.x.org");
-        assert_eq!(elsewhere(node(&none), node(&document), node(&document)), None);
-        assert_eq!(elsewhere(node(&none), node(&none), node(&document)), None);
+        assert_eq!(other_host(node(&own), node(&none), node(&document)).unwrap(), "up.x.org");
+        assert_eq!(other_host(node(&none), node(&document), node(&document)), None);
+        assert_eq!(other_host(node(&none), node(&none), node(&document)), None);
     }
 }

@@ -4,16 +4,16 @@
 
 use std::collections::BTreeSet;
 
-use super::database::Update;
+use super::database::TaskUpdate;
 use super::store::Store;
-use super::task::{Status, Task};
-use crate::Options;
+use super::task::{Task, TaskStatus};
+use crate::PackOptions;
 
 /// Tries everything that a store has to keep, by two handles to the same empty place, each with connections of its own.
 ///
 /// # Panics
 /// When a promise is not kept.
-pub async fn keep_every_promise(options: &Options) {
+pub async fn check_store(options: &PackOptions) {
     let (one, other) = (Store::new(options.clone()), Store::new(options.clone()));
     a_task_lives(&one, &other).await;
     any_text_survives(&one, &other).await;
@@ -25,8 +25,8 @@ pub async fn keep_every_promise(options: &Options) {
     writers_at_once_lose_nothing(&one, &other).await;
 }
 
-fn status(status: Status) -> Update {
-    Update { status: Some(status), description: None }
+fn status(status: TaskStatus) -> TaskUpdate {
+    TaskUpdate { status: Some(status), description: None }
 }
 
 fn descriptions(tasks: &[Task]) -> Vec<&str> {
@@ -41,17 +41,18 @@ async fn clear(store: &Store) {
 
 async fn a_task_lives(one: &Store, other: &Store) {
     let task = one.create("write it".into()).await.unwrap();
-    assert_eq!(task.status, Status::Pending);
+    assert_eq!(task.status, TaskStatus::Pending);
     assert_eq!(other.task(&task.id).await.unwrap(), Some(task.clone()));
 
-    let both = || Update { status: Some(Status::Done), description: Some("wrote it".into()) };
+    let both =
+        || TaskUpdate { status: Some(TaskStatus::Done), description: Some("wrote it".into()) };
     let changed = other.update(&task.id, both()).await.unwrap().unwrap();
-    assert_eq!((changed.status, changed.description.as_str()), (Status::Done, "wrote it"));
-    let again = one.update(&task.id, status(Status::InProgress)).await.unwrap().unwrap();
-    assert_eq!((again.status, again.description.as_str()), (Status::InProgress, "wrote it"));
-    let named = Update { status: None, description: Some("named".into()) };
+    assert_eq!((changed.status, changed.description.as_str()), (TaskStatus::Done, "wrote it"));
+    let again = one.update(&task.id, status(TaskStatus::InProgress)).await.unwrap().unwrap();
+    assert_eq!((again.status, again.description.as_str()), (TaskStatus::InProgress, "wrote it"));
+    let named = TaskUpdate { status: None, description: Some("named".into()) };
     let named = one.update(&task.id, named).await.unwrap().unwrap();
-    assert_eq!((named.status, named.description.as_str()), (Status::InProgress, "named"));
+    assert_eq!((named.status, named.description.as_str()), (TaskStatus::InProgress, "named"));
 
     assert_eq!(one.delete(&task.id).await.unwrap(), Some(named));
     for store in [one, other] {
@@ -108,14 +109,14 @@ async fn a_page_can_be_of_one_status(store: &Store) {
     for number in 0..6 {
         let id = store.create(number.to_string()).await.unwrap().id;
         if number % 2 == 0 {
-            store.update(&id, status(Status::Done)).await.unwrap();
+            store.update(&id, status(TaskStatus::Done)).await.unwrap();
         }
     }
-    let done = store.page(Some(Status::Done), 0, 2).await.unwrap();
+    let done = store.page(Some(TaskStatus::Done), 0, 2).await.unwrap();
     assert_eq!(descriptions(&done.tasks), ["0", "2"]);
-    let rest = store.page(Some(Status::Done), done.more_after.unwrap(), 2).await.unwrap();
+    let rest = store.page(Some(TaskStatus::Done), done.more_after.unwrap(), 2).await.unwrap();
     assert_eq!((descriptions(&rest.tasks), rest.more_after), (vec!["4"], None));
-    assert!(store.page(Some(Status::Cancelled), 0, 2).await.unwrap().tasks.is_empty());
+    assert!(store.page(Some(TaskStatus::Cancelled), 0, 2).await.unwrap().tasks.is_empty());
     clear(store).await;
 }
 

@@ -9,43 +9,44 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::engine::{Engine, Told};
-use super::thrown::Thrown;
-use super::{Function, STACK, Source};
+use super::engine::{Engine, EngineEvent};
+use super::script_error::ScriptError;
+use super::{BLOCKING_STACK, Function, ScriptSource};
 
 /// How long an engine is kept for the next item.
-const KEPT: Duration = Duration::from_millis(50);
+const IDLE_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// What a function returned, as JSON, or nothing.
-type Returned = Result<Option<String>, Box<Thrown>>;
+type ScriptResult = Result<Option<String>, Box<ScriptError>>;
 
 /// A thread with an engine, if there is one.
 #[derive(Default)]
-pub(super) struct Pass(Mutex<Option<Sender<Job>>>);
+pub(super) struct EngineBatch(Mutex<Option<Sender<BatchJob>>>);
 
-struct Job {
+struct BatchJob {
     function: Function,
     arguments: Vec<String>,
-    answer: Sender<Returned>,
+    reply: Sender<ScriptResult>,
 }
 
-impl Pass {
+impl EngineBatch {
     /// What a function that waits for nobody returns; the caller waits.
     pub(super) fn call(
         &self,
-        source: &Arc<Source>,
+        source: &Arc<ScriptSource>,
         function: Function,
         arguments: &[String],
-    ) -> Returned {
+    ) -> ScriptResult {
         let mut thread = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // One that has just ended does not take the job, and another is started.
         for _ in 0..2 {
             let jobs = match thread.take() {
                 Some(jobs) => jobs,
-                None => spawn(source).ok_or_else(|| Thrown::limit("there is no thread for it"))?,
+                None => spawn(source)
+                    .ok_or_else(|| ScriptError::limit_exceeded("there is no thread for it"))?,
             };
             let (answer, answered) = mpsc::channel();
-            let job = Job { function, arguments: arguments.to_vec(), answer };
+            let job = BatchJob { function, arguments: arguments.to_vec(), reply: answer };
             // A job that was not taken holds the sender of its answer, which nobody must wait for.
             if jobs.send(job).is_ok()
                 && let Ok(returned) = answered.recv()
@@ -54,60 +55,60 @@ impl Pass {
                 return returned;
             }
         }
-        Err(Thrown::limit("the engine broke down"))
+        Err(ScriptError::limit_exceeded("the engine broke down"))
     }
 }
 
-fn spawn(source: &Arc<Source>) -> Option<Sender<Job>> {
+fn spawn(source: &Arc<ScriptSource>) -> Option<Sender<BatchJob>> {
     let (sender, jobs) = mpsc::channel();
     let source = Arc::clone(source);
-    let thread = thread::Builder::new().name("script".to_owned()).stack_size(STACK);
-    thread.spawn(move || work(&source, &jobs)).ok()?;
+    let thread = thread::Builder::new().name("script".to_owned()).stack_size(BLOCKING_STACK);
+    thread.spawn(move || run_jobs(&source, &jobs)).ok()?;
     Some(sender)
 }
 
 /// Does what comes until nothing comes any more.
-fn work(source: &Arc<Source>, jobs: &Receiver<Job>) {
+fn run_jobs(source: &Arc<ScriptSource>, jobs: &Receiver<BatchJob>) {
     let mut kept = None;
-    while let Ok(job) = jobs.recv_timeout(KEPT) {
+    while let Ok(job) = jobs.recv_timeout(IDLE_TIMEOUT) {
         let returned = match kept.take() {
-            Some(engine) => match run(engine, &job) {
+            Some(engine) => match run_on_engine(engine, &job) {
                 // It may be what others left behind that it stumbled over.
-                (Err(_), _) => fresh(source, &job),
+                (Err(_), _) => run_on_new_engine(source, &job),
                 done => done,
             },
-            None => fresh(source, &job),
+            None => run_on_new_engine(source, &job),
         };
         kept = returned.1;
         // Whoever asked waits for it.
-        _ = job.answer.send(returned.0);
+        _ = job.reply.send(returned.0);
     }
 }
 
-fn fresh(source: &Arc<Source>, job: &Job) -> (Returned, Option<Engine>) {
+fn run_on_new_engine(source: &Arc<ScriptSource>, job: &BatchJob) -> (ScriptResult, Option<Engine>) {
     match Engine::load(source, Arc::default()) {
-        Ok(engine) => run(engine, job),
+        Ok(engine) => run_on_engine(engine, job),
         Err(thrown) => (Err(thrown), None),
     }
 }
 
 /// What the function returned, and the engine if it is fit for another item.
-fn run(engine: Engine, job: &Job) -> (Returned, Option<Engine>) {
-    engine.renew();
+fn run_on_engine(engine: Engine, job: &BatchJob) -> (ScriptResult, Option<Engine>) {
+    engine.reset_cpu_time();
     let told = engine.begin(job.function, &job.arguments);
     let ends = told.into_iter().find_map(|told| match told {
-        Told::Done(value) => Some(Ok(value)),
-        Told::Thrown(thrown) => Some(Err(thrown)),
-        Told::Next(..) | Told::Log { .. } => None,
+        EngineEvent::Done(value) => Some(Ok(value)),
+        EngineEvent::Thrown(thrown) => Some(Err(thrown)),
+        EngineEvent::Next(..) | EngineEvent::Log { .. } => None,
     });
     match ends {
         Some(Ok(value)) => (Ok(value), Some(engine)),
         Some(Err(thrown)) => (Err(thrown), None),
-        None => (Err(Thrown::limit("it did not return at once")), None),
+        None => (Err(ScriptError::limit_exceeded("it did not return at once")), None),
     }
 }
 
-impl fmt::Debug for Pass {
+impl fmt::Debug for EngineBatch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Pass").finish_non_exhaustive()
     }

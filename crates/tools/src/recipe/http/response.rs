@@ -8,35 +8,35 @@ use http::header::CONTENT_TYPE;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior, context};
 
-use super::{Answer, Form};
-use crate::ordered::Ordered;
-use crate::recipe::argument::{Values, text};
-use crate::recipe::outcome::{data, picture};
+use super::{ResponseFormat, ResponseOptions};
+use crate::ordered_value::OrderedValue;
+use crate::recipe::argument::{ArgumentValues, text};
+use crate::recipe::tool_result::{image_result, structured_result};
 
 /// How many steps a template may take.
-const STEPS: u64 = 1_000_000;
+const MAX_TEMPLATE_STEPS: u64 = 1_000_000;
 
 /// The result that an answer is.
-pub(crate) fn shape(
-    wanted: &Answer,
+pub(crate) fn to_tool_result(
+    wanted: &ResponseOptions,
     answer: &Response<Bytes>,
-    values: &Values<'_>,
+    values: &ArgumentValues<'_>,
     longest: usize,
     output: Option<&Schema>,
 ) -> Result<ToolResult, ToolError> {
-    let media = media(answer);
+    let media = media_type(answer);
     let is_shaped = wanted.pick.is_some() || wanted.template.is_some();
-    let is_data = is_json(&media) || wanted.form == Form::Json || wanted.pick.is_some();
+    let is_data = is_json(&media) || wanted.format == ResponseFormat::Json || wanted.pick.is_some();
     if is_data && !answer.body().is_empty() {
-        let value = picked(wanted.pick.as_deref(), answer.body())?;
-        return match (&wanted.template, wanted.form) {
-            (Some(template), _) => written(template, &value, answer, values, longest),
-            (None, Form::Text) => Ok(ToolResult::text(plain(&value))),
-            (None, _) => data(&value, output),
+        let value = select_pointer(wanted.pick.as_deref(), answer.body())?;
+        return match (&wanted.template, wanted.format) {
+            (Some(template), _) => render_template(template, &value, answer, values, longest),
+            (None, ResponseFormat::Text) => Ok(ToolResult::text(to_plain_text(&value))),
+            (None, _) => structured_result(&value, output),
         };
     }
-    if !is_shaped && wanted.form == Form::AsSaid && media.starts_with("image/") {
-        return Ok(picture(answer.body(), &media));
+    if !is_shaped && wanted.format == ResponseFormat::Auto && media.starts_with("image/") {
+        return Ok(image_result(answer.body(), &media));
     }
     let Ok(said) = std::str::from_utf8(answer.body()) else {
         let bytes = answer.body().len();
@@ -46,7 +46,9 @@ pub(crate) fn shape(
         return Err(ToolError::failed(what));
     };
     match &wanted.template {
-        Some(template) => written(template, &Ordered::Leaf(said.into()), answer, values, longest),
+        Some(template) => {
+            render_template(template, &OrderedValue::Leaf(said.into()), answer, values, longest)
+        }
         None if said.is_empty() => {
             Ok(ToolResult::text(format!("status {}, nothing else", answer.status().as_u16())))
         }
@@ -55,7 +57,7 @@ pub(crate) fn shape(
 }
 
 /// The media type, in small letters and without parameters.
-pub(super) fn media(answer: &Response<Bytes>) -> String {
+pub(super) fn media_type(answer: &Response<Bytes>) -> String {
     let said = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let said = said.unwrap_or_default().split(';').next().unwrap_or_default();
     said.trim().to_ascii_lowercase()
@@ -66,33 +68,33 @@ fn is_json(media: &str) -> bool {
 }
 
 /// The part of the JSON that counts.
-fn picked(pointer: Option<&str>, body: &[u8]) -> Result<Ordered, ToolError> {
-    let value: Ordered = serde_json::from_slice(body)
+fn select_pointer(pointer: Option<&str>, body: &[u8]) -> Result<OrderedValue, ToolError> {
+    let value: OrderedValue = serde_json::from_slice(body)
         .map_err(|error| ToolError::failed(format!("the answer is not JSON: {error}")))?;
     let Some(pointer) = pointer else { return Ok(value) };
     value
-        .at(pointer)
+        .at_pointer(pointer)
         .ok_or_else(|| ToolError::failed(format!("the answer has nothing at `{pointer}`")))
 }
 
 /// Data as plain text: a text without its quotes.
-fn plain(value: &Ordered) -> String {
+fn to_plain_text(value: &OrderedValue) -> String {
     match value {
-        Ordered::Leaf(leaf) => text(leaf),
+        OrderedValue::Leaf(leaf) => text(leaf),
         data => data.to_string(),
     }
 }
 
 /// The text that a template makes of an answer.
-fn written(
+fn render_template(
     template: &str,
-    value: &Ordered,
+    value: &OrderedValue,
     answer: &Response<Bytes>,
-    values: &Values<'_>,
+    values: &ArgumentValues<'_>,
     longest: usize,
 ) -> Result<ToolResult, ToolError> {
     let mut environment = environment();
-    environment.set_fuel(Some(STEPS));
+    environment.set_fuel(Some(MAX_TEMPLATE_STEPS));
     let (status, body) = (answer.status().as_u16(), minijinja::Value::from(Serde(value)));
     let arguments = minijinja::Value::from(Serde(values.all()));
     let made = environment.render_str(template, context! { body, status, arguments });
@@ -116,6 +118,6 @@ fn environment() -> Environment<'static> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check(template: &str) -> Result<(), String> {
+pub fn check_template(template: &str) -> Result<(), String> {
     environment().template_from_str(template).map(|_| ()).map_err(|error| error.to_string())
 }

@@ -10,28 +10,28 @@ use serde_json::Value;
 
 /// A value of JSON. Of members with the same name the last one counts, at the place of the last.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ordered {
+pub enum OrderedValue {
     /// Neither a list nor an object.
     Leaf(Value),
     /// A list.
-    List(Vec<Self>),
+    Array(Vec<Self>),
     /// An object.
-    Members(Vec<(String, Self)>),
+    Object(Vec<(String, Self)>),
 }
 
-impl Ordered {
+impl OrderedValue {
     /// The part that a JSON pointer names (RFC 6901).
-    pub fn at(self, pointer: &str) -> Option<Self> {
+    pub fn at_pointer(self, pointer: &str) -> Option<Self> {
         let Some(steps) = pointer.strip_prefix('/') else {
             return pointer.is_empty().then_some(self);
         };
         steps.split('/').try_fold(self, |part, step| {
             let step = step.replace("~1", "/").replace("~0", "~");
             match part {
-                Self::Members(members) => {
+                Self::Object(members) => {
                     members.into_iter().find_map(|(name, value)| (name == step).then_some(value))
                 }
-                Self::List(mut items) => {
+                Self::Array(mut items) => {
                     let place: usize =
                         step.parse().ok().filter(|place: &usize| place.to_string() == step)?;
                     (place < items.len()).then(|| items.swap_remove(place))
@@ -42,12 +42,12 @@ impl Ordered {
     }
 
     /// The same value without its order.
-    pub fn value(&self) -> Value {
+    pub fn to_value(&self) -> Value {
         match self {
             Self::Leaf(value) => value.clone(),
-            Self::List(items) => items.iter().map(Self::value).collect(),
-            Self::Members(members) => {
-                members.iter().map(|(name, value)| (name.clone(), value.value())).collect()
+            Self::Array(items) => items.iter().map(Self::to_value).collect(),
+            Self::Object(members) => {
+                members.iter().map(|(name, value)| (name.clone(), value.to_value())).collect()
             }
         }
     }
@@ -63,7 +63,7 @@ impl Ordered {
     /// The items of the list that it is.
     pub fn items(&self) -> &[Self] {
         match self {
-            Self::List(items) => items,
+            Self::Array(items) => items,
             _ => &[],
         }
     }
@@ -71,14 +71,14 @@ impl Ordered {
     /// The members of the object that it is, in their order.
     pub fn members(&self) -> &[(String, Self)] {
         match self {
-            Self::Members(members) => members,
+            Self::Object(members) => members,
             _ => &[],
         }
     }
 
     /// The same object with a member at its end, in the place of one of that name.
-    pub fn put(&mut self, name: &str, value: Self) {
-        if let Self::Members(members) = self {
+    pub fn insert(&mut self, name: &str, value: Self) {
+        if let Self::Object(members) = self {
             members.retain(|(other, _)| other != name);
             members.push((name.to_owned(), value));
         }
@@ -86,9 +86,9 @@ impl Ordered {
 }
 
 /// What stands for a member that is not there.
-static ABSENT: Ordered = Ordered::Leaf(Value::Null);
+static ABSENT: OrderedValue = OrderedValue::Leaf(Value::Null);
 
-impl Index<&str> for Ordered {
+impl Index<&str> for OrderedValue {
     type Output = Self;
 
     /// The member of this name; null if there is none.
@@ -97,17 +97,17 @@ impl Index<&str> for Ordered {
     }
 }
 
-impl PartialEq<bool> for Ordered {
+impl PartialEq<bool> for OrderedValue {
     fn eq(&self, other: &bool) -> bool {
         matches!(self, Self::Leaf(Value::Bool(value)) if value == other)
     }
 }
 
-impl From<Value> for Ordered {
+impl From<Value> for OrderedValue {
     fn from(value: Value) -> Self {
         match value {
-            Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
-            Value::Object(members) => Self::Members(
+            Value::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
+            Value::Object(members) => Self::Object(
                 members.into_iter().map(|(name, value)| (name, value.into())).collect(),
             ),
             leaf => Self::Leaf(leaf),
@@ -115,22 +115,22 @@ impl From<Value> for Ordered {
     }
 }
 
-impl fmt::Display for Ordered {
+impl fmt::Display for OrderedValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
-impl Serialize for Ordered {
+impl Serialize for OrderedValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Leaf(value) => value.serialize(serializer),
-            Self::List(items) => {
+            Self::Array(items) => {
                 let mut list = serializer.serialize_seq(Some(items.len()))?;
                 items.iter().try_for_each(|item| list.serialize_element(item))?;
                 list.end()
             }
-            Self::Members(members) => {
+            Self::Object(members) => {
                 let mut object = serializer.serialize_map(Some(members.len()))?;
                 members.iter().try_for_each(|(name, value)| object.serialize_entry(name, value))?;
                 object.end()
@@ -139,69 +139,69 @@ impl Serialize for Ordered {
     }
 }
 
-impl<'de> Deserialize<'de> for Ordered {
+impl<'de> Deserialize<'de> for OrderedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(OrderedValueVisitor)
     }
 }
 
 /// Takes what a reader of JSON finds; that bounds the depth.
-struct Reader;
+struct OrderedValueVisitor;
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = Ordered;
+impl<'de> Visitor<'de> for OrderedValueVisitor {
+    type Value = OrderedValue;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("any JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Ordered, E> {
-        Ok(Ordered::Leaf(Value::Null))
+    fn visit_unit<E>(self) -> Result<OrderedValue, E> {
+        Ok(OrderedValue::Leaf(Value::Null))
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Ordered, E> {
-        Ok(Ordered::Leaf(value.into()))
+    fn visit_bool<E>(self, value: bool) -> Result<OrderedValue, E> {
+        Ok(OrderedValue::Leaf(value.into()))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Ordered, E> {
-        Ok(Ordered::Leaf(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<OrderedValue, E> {
+        Ok(OrderedValue::Leaf(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Ordered, E> {
-        Ok(Ordered::Leaf(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<OrderedValue, E> {
+        Ok(OrderedValue::Leaf(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Ordered, E> {
-        Ok(Ordered::Leaf(value.into()))
+    fn visit_f64<E>(self, value: f64) -> Result<OrderedValue, E> {
+        Ok(OrderedValue::Leaf(value.into()))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Ordered, E> {
-        Ok(Ordered::Leaf(value.into()))
+    fn visit_str<E>(self, value: &str) -> Result<OrderedValue, E> {
+        Ok(OrderedValue::Leaf(value.into()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Ordered, E> {
-        Ok(Ordered::Leaf(value.into()))
+    fn visit_string<E>(self, value: String) -> Result<OrderedValue, E> {
+        Ok(OrderedValue::Leaf(value.into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Ordered, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<OrderedValue, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = list.next_element()? {
             items.push(item);
         }
-        Ok(Ordered::List(items))
+        Ok(OrderedValue::Array(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Ordered, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<OrderedValue, A::Error> {
         let mut members = Vec::new();
         while let Some(member) = object.next_entry()? {
             members.push(member);
         }
-        Ok(Ordered::Members(without_repeated(members)))
+        Ok(OrderedValue::Object(remove_duplicates(members)))
     }
 }
 
 /// The members without those that a later one of the same name takes the place of.
-fn without_repeated(members: Vec<(String, Ordered)>) -> Vec<(String, Ordered)> {
+fn remove_duplicates(members: Vec<(String, OrderedValue)>) -> Vec<(String, OrderedValue)> {
     let mut places: Vec<usize> = (0..members.len()).collect();
     // Stable, so that those of one name stay as they were written.
     places.sort_by(|one, other| members[*one].0.cmp(&members[*other].0));
@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Ordered {
+    fn read(text: &str) -> OrderedValue {
         serde_json::from_str(text).unwrap()
     }
 
@@ -232,9 +232,9 @@ mod tests {
         let text =
             r#"{"z":[1,-2,3.5,18446744073709551615,null,true,"ä\n"],"a":{"y":{},"b":[]},"m":""}"#;
         assert_eq!(read(text).to_string(), text);
-        assert_eq!(read(text).value(), serde_json::from_str::<Value>(text).unwrap());
+        assert_eq!(read(text).to_value(), serde_json::from_str::<Value>(text).unwrap());
         assert_eq!(read(" [ 1 ,\n 2 ] ").to_string(), "[1,2]");
-        assert!(serde_json::from_str::<Ordered>(&"[".repeat(1000)).is_err());
+        assert!(serde_json::from_str::<OrderedValue>(&"[".repeat(1000)).is_err());
     }
 
     #[test]
@@ -245,7 +245,8 @@ mod tests {
         );
         let many: String =
             (0..100_000).map(|number| format!("\"{}\":0,", number % 50_000)).collect();
-        let Ordered::Members(members) = read(&format!("{{{}}}", many.trim_end_matches(','))) else {
+        let OrderedValue::Object(members) = read(&format!("{{{}}}", many.trim_end_matches(',')))
+        else {
             panic!("it is an object");
         };
         assert_eq!(members.len(), 50_000);
@@ -256,18 +257,18 @@ mod tests {
         let data = read(r#"{"z":[{"b":1,"a":2}],"a/b":{"m~n":3}}"#);
         for (pointer, part) in [("/z/0", r#"{"b":1,"a":2}"#), ("/a~1b/m~0n", "3"), ("/z/0/a", "2")]
         {
-            assert_eq!(data.clone().at(pointer).unwrap().to_string(), part);
+            assert_eq!(data.clone().at_pointer(pointer).unwrap().to_string(), part);
         }
-        assert_eq!(data.clone().at(""), Some(data.clone()));
+        assert_eq!(data.clone().at_pointer(""), Some(data.clone()));
         for pointer in ["z", "/z/1", "/z/00", "/z/-", "/z/+0", "/q", "/z/0/a/b"] {
-            assert_eq!(data.clone().at(pointer), None, "{pointer}");
+            assert_eq!(data.clone().at_pointer(pointer), None, "{pointer}");
         }
     }
 
     #[test]
     fn a_member_is_put_at_the_end() {
         let mut data = read(r#"{"z":1,"a":2}"#);
-        data.put("z", json!(3).into());
+        data.insert("z", json!(3).into());
         assert_eq!(data.to_string(), r#"{"a":2,"z":3}"#);
     }
 }

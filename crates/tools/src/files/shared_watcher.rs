@@ -6,34 +6,34 @@ use std::sync::{Arc, Mutex, Weak};
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::watch::{Shared, locked};
+use super::watch::{WatchState, lock};
 
 /// The hub, while somebody watches.
-static HUB: Mutex<Weak<Hub>> = Mutex::new(Weak::new());
+static SHARED_WATCHER: Mutex<Weak<SharedWatcher>> = Mutex::new(Weak::new());
 
 /// Passes on what the system tells to all who watch.
-pub(super) struct Hub {
-    system: Mutex<System>,
-    listeners: Mutex<Vec<Weak<Shared>>>,
+pub(super) struct SharedWatcher {
+    system: Mutex<WatcherState>,
+    listeners: Mutex<Vec<Weak<WatchState>>>,
 }
 
-struct System {
+struct WatcherState {
     watcher: RecommendedWatcher,
     /// How many watch each folder.
     counts: BTreeMap<PathBuf, usize>,
 }
 
-impl Hub {
+impl SharedWatcher {
     /// The hub, which tells this one too from now on.
-    pub(super) fn join(listener: &Arc<Shared>) -> Result<Arc<Self>, String> {
-        let mut slot = locked(&HUB);
+    pub(super) fn subscribe(listener: &Arc<WatchState>) -> Result<Arc<Self>, String> {
+        let mut slot = lock(&SHARED_WATCHER);
         let hub = match slot.upgrade() {
             Some(hub) => hub,
             None => Self::open()?,
         };
         *slot = Arc::downgrade(&hub);
         drop(slot);
-        let mut listeners = locked(&hub.listeners);
+        let mut listeners = lock(&hub.listeners);
         listeners.retain(|other| other.strong_count() > 0);
         listeners.push(Arc::downgrade(listener));
         drop(listeners);
@@ -44,26 +44,26 @@ impl Hub {
         let slot: Arc<Mutex<Weak<Self>>> = Arc::default();
         let inner = Arc::clone(&slot);
         let told = move |event: notify::Result<Event>| {
-            let hub = locked(&inner).upgrade();
+            let hub = lock(&inner).upgrade();
             if let Some(hub) = hub {
-                hub.tell(&event);
+                hub.dispatch(&event);
             }
         };
         let watcher = notify::recommended_watcher(told).map_err(|error| error.to_string())?;
-        let system = Mutex::new(System { watcher, counts: BTreeMap::new() });
+        let system = Mutex::new(WatcherState { watcher, counts: BTreeMap::new() });
         let hub = Arc::new(Self { system, listeners: Mutex::default() });
-        *locked(&slot) = Arc::downgrade(&hub);
+        *lock(&slot) = Arc::downgrade(&hub);
         Ok(hub)
     }
 
-    fn tell(&self, event: &notify::Result<Event>) {
-        let listeners: Vec<_> = locked(&self.listeners).iter().filter_map(Weak::upgrade).collect();
-        listeners.iter().for_each(|listener| listener.note(event));
+    fn dispatch(&self, event: &notify::Result<Event>) {
+        let listeners: Vec<_> = lock(&self.listeners).iter().filter_map(Weak::upgrade).collect();
+        listeners.iter().for_each(|listener| listener.record_event(event));
     }
 
     /// Watches what is directly in a folder; also one that came in place of another.
     pub(super) fn watch(&self, folder: &Path) -> Result<(), String> {
-        let mut system = locked(&self.system);
+        let mut system = lock(&self.system);
         let watched = system.watcher.watch(folder, RecursiveMode::NonRecursive);
         watched.map_err(|error| error.to_string())?;
         *system.counts.entry(folder.to_owned()).or_default() += 1;
@@ -72,7 +72,7 @@ impl Hub {
 
     /// Watches a folder no longer, unless somebody else does.
     pub(super) fn unwatch(&self, folder: &Path) {
-        let mut system = locked(&self.system);
+        let mut system = lock(&self.system);
         let Some(count) = system.counts.get_mut(folder) else { return };
         *count -= 1;
         if *count == 0 {

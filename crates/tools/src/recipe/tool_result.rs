@@ -6,14 +6,14 @@ use creole::proto::wire::Raw;
 use creole::schema::Schema;
 use creole::{Content, ToolError, ToolResult};
 
-use crate::ordered::Ordered;
+use crate::ordered_value::OrderedValue;
 
 /// How much of what failed is shown.
-const SHOWN: usize = 4096;
+const MAX_SHOWN_BYTES: usize = 4096;
 
 /// What the result of a tool is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ResultFormat {
     /// Text.
     Text,
     /// Data, with the same as text.
@@ -23,32 +23,35 @@ pub enum Shape {
 }
 
 /// The result that these bytes are.
-pub(super) fn result(
-    shape: &Shape,
+pub(super) fn to_tool_result(
+    shape: &ResultFormat,
     bytes: Vec<u8>,
     output: Option<&Schema>,
 ) -> Result<ToolResult, ToolError> {
     match shape {
-        Shape::Text => text(bytes).map(ToolResult::text),
-        Shape::Json => {
-            let value: Ordered = serde_json::from_slice(&bytes).map_err(|error| {
+        ResultFormat::Text => decode_text(bytes).map(ToolResult::text),
+        ResultFormat::Json => {
+            let value: OrderedValue = serde_json::from_slice(&bytes).map_err(|error| {
                 ToolError::failed(format!("what came back is not JSON: {error}"))
             })?;
-            data(&value, output)
+            structured_result(&value, output)
         }
-        Shape::Image(mime_type) => Ok(picture(&bytes, mime_type)),
+        ResultFormat::Image(mime_type) => Ok(image_result(&bytes, mime_type)),
     }
 }
 
 /// A picture as a result.
-pub(super) fn picture(bytes: &[u8], mime_type: &str) -> ToolResult {
+pub(super) fn image_result(bytes: &[u8], mime_type: &str) -> ToolResult {
     let (data, mime_type) = (STANDARD.encode(bytes), mime_type.to_owned());
     ToolResult { content: vec![Content::Image { data, mime_type }], ..ToolResult::default() }
 }
 
 /// Data as a result, if it is what was announced.
-pub(super) fn data(value: &Ordered, output: Option<&Schema>) -> Result<ToolResult, ToolError> {
-    if let Some(violations) = output.and_then(|schema| schema.validate(&value.value()).err()) {
+pub(super) fn structured_result(
+    value: &OrderedValue,
+    output: Option<&Schema>,
+) -> Result<ToolResult, ToolError> {
+    if let Some(violations) = output.and_then(|schema| schema.validate(&value.to_value()).err()) {
         let first = violations.first();
         let what = first.map(|it| format!(": {} {}", it.pointer, it.message)).unwrap_or_default();
         let what = format!("what came back does not fit the tool's output schema{what}");
@@ -57,27 +60,27 @@ pub(super) fn data(value: &Ordered, output: Option<&Schema>) -> Result<ToolResul
     Ok(ToolResult::structured(Raw::from_value(value)))
 }
 
-fn text(bytes: Vec<u8>) -> Result<String, ToolError> {
+fn decode_text(bytes: Vec<u8>) -> Result<String, ToolError> {
     let not_text = "what came back is not UTF-8 text";
     String::from_utf8(bytes).map_err(|_| ToolError::failed(not_text))
 }
 
 /// The end of a text that is too long to be shown whole.
-pub(super) fn ending(text: &str) -> String {
+pub(super) fn tail_of(text: &str) -> String {
     let text = text.trim();
-    if text.len() <= SHOWN {
+    if text.len() <= MAX_SHOWN_BYTES {
         return text.to_owned();
     }
-    format!("…{}", &text[text.ceil_char_boundary(text.len() - SHOWN)..])
+    format!("…{}", &text[text.ceil_char_boundary(text.len() - MAX_SHOWN_BYTES)..])
 }
 
 /// The beginning of a text that is too long to be shown whole.
-pub(super) fn beginning(text: &str) -> String {
+pub(super) fn head_of(text: &str) -> String {
     let text = text.trim();
-    if text.len() <= SHOWN {
+    if text.len() <= MAX_SHOWN_BYTES {
         return text.to_owned();
     }
-    format!("{}…", &text[..text.floor_char_boundary(SHOWN)])
+    format!("{}…", &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)])
 }
 
 #[cfg(test)]
@@ -86,21 +89,24 @@ mod tests {
 
     #[test]
     fn bytes_become_what_was_asked_for_or_a_failure() {
-        let text = result(&Shape::Text, b"a\n".to_vec(), None).unwrap();
+        let text = to_tool_result(&ResultFormat::Text, b"a\n".to_vec(), None).unwrap();
         assert_eq!(text, ToolResult::text("a\n"));
-        assert!(result(&Shape::Text, vec![0xff], None).is_err());
-        let data = result(&Shape::Json, b" {\"b\": 1, \"a\":2}\n".to_vec(), None).unwrap();
+        assert!(to_tool_result(&ResultFormat::Text, vec![0xff], None).is_err());
+        let data =
+            to_tool_result(&ResultFormat::Json, b" {\"b\": 1, \"a\":2}\n".to_vec(), None).unwrap();
         assert_eq!(data.structured.unwrap().as_str(), r#"{"b":1,"a":2}"#);
-        assert!(result(&Shape::Json, b"{".to_vec(), None).is_err());
-        let image = result(&Shape::Image("image/png".into()), vec![1, 2], None).unwrap();
+        assert!(to_tool_result(&ResultFormat::Json, b"{".to_vec(), None).is_err());
+        let image =
+            to_tool_result(&ResultFormat::Image("image/png".into()), vec![1, 2], None).unwrap();
         assert!(matches!(&image.content[..], [Content::Image { data, .. }] if data == "AQI="));
     }
 
     #[test]
     fn data_that_was_not_announced_is_a_failure() {
         let schema = Schema::new(r#"{"type":"object","required":["a"]}"#);
-        assert!(result(&Shape::Json, b"{\"a\":1}".to_vec(), Some(&schema)).is_ok());
-        let Err(ToolError::Failed(why)) = result(&Shape::Json, b"{}".to_vec(), Some(&schema))
+        assert!(to_tool_result(&ResultFormat::Json, b"{\"a\":1}".to_vec(), Some(&schema)).is_ok());
+        let Err(ToolError::Failed(why)) =
+            to_tool_result(&ResultFormat::Json, b"{}".to_vec(), Some(&schema))
         else {
             panic!("it does not fit");
         };
@@ -109,9 +115,9 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_at_either_end() {
-        let long = "ä".repeat(SHOWN);
-        assert!(ending(&long).len() <= SHOWN + 3 && ending(&long).starts_with('…'));
-        assert!(beginning(&long).len() <= SHOWN + 3 && beginning(&long).ends_with('…'));
-        assert_eq!(ending(" a "), "a");
+        let long = "ä".repeat(MAX_SHOWN_BYTES);
+        assert!(tail_of(&long).len() <= MAX_SHOWN_BYTES + 3 && tail_of(&long).starts_with('…'));
+        assert!(head_of(&long).len() <= MAX_SHOWN_BYTES + 3 && head_of(&long).ends_with('…'));
+        assert_eq!(tail_of(" a "), "a");
     }
 }

@@ -8,7 +8,7 @@ use creole::{Context, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::define::{NO_ARGUMENTS, tool};
+use crate::schema_tool::{NO_ARGUMENTS, tool};
 
 const PROMPT: &str = r#"{
     "type": "object",
@@ -111,21 +111,21 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 #[derive(Deserialize)]
-struct Sampling {
+struct SamplingInput {
     prompt: String,
 }
 
-async fn sampling(given: Sampling, context: Context) -> Result<String, ToolError> {
+async fn sampling(given: SamplingInput, context: Context) -> Result<String, ToolError> {
     let answer = context.sample("response", sample(&given.prompt, 100))?;
     Ok(format!("LLM response: {}", answer.text()))
 }
 
 #[derive(Deserialize)]
-struct Elicitation {
+struct ElicitationInput {
     message: String,
 }
 
-async fn elicitation(given: Elicitation, context: Context) -> Result<String, ToolError> {
+async fn elicitation(given: ElicitationInput, context: Context) -> Result<String, ToolError> {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -135,24 +135,27 @@ async fn elicitation(given: Elicitation, context: Context) -> Result<String, Too
         "required": ["username", "email"],
     });
     let answer = context.elicit("response", form(&given.message, &schema))?;
-    Ok(format!("User response: {}", told(&answer)))
+    Ok(format!("User response: {}", describe_response(&answer)))
 }
 
 async fn defaults(_: Value, context: Context) -> Result<String, ToolError> {
     let question =
         form("Please review and update the form fields with defaults", &Raw::from_static(DEFAULTS));
-    completed(&context, question)
+    elicit_and_describe(&context, question)
 }
 
 async fn choices(_: Value, context: Context) -> Result<String, ToolError> {
-    completed(
+    elicit_and_describe(
         &context,
         form("Please select options from the enum fields", &Raw::from_static(CHOICES)),
     )
 }
 
 async fn url(_: Value, context: Context) -> Result<String, ToolError> {
-    completed(&context, page("Please confirm on this page", "https://example.com/confirm"))
+    elicit_and_describe(
+        &context,
+        page("Please confirm on this page", "https://example.com/confirm"),
+    )
 }
 
 /// Asks without a look at what the client offered, where it is the client that refuses: so do many servers.
@@ -178,16 +181,16 @@ async fn streaming(_: Value, context: Context) -> Result<String, ToolError> {
         "properties": {"name": {"type": "string"}},
         "required": ["name"],
     });
-    completed(&context, form("What is your name?", &schema))
+    elicit_and_describe(&context, form("What is your name?", &schema))
 }
 
-fn completed(context: &Context, question: InputRequest) -> Result<String, ToolError> {
+fn elicit_and_describe(context: &Context, question: InputRequest) -> Result<String, ToolError> {
     let answer = context.elicit("response", question)?;
-    Ok(format!("Elicitation completed: {}", told(&answer)))
+    Ok(format!("Elicitation completed: {}", describe_response(&answer)))
 }
 
 /// What a person did, in the suite's words.
-fn told(answer: &Elicited) -> String {
+fn describe_response(answer: &Elicited) -> String {
     let action = match answer.action {
         ElicitAction::Accept => "accept",
         ElicitAction::Decline => "decline",

@@ -7,15 +7,15 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 /// How many steps one rendering may take.
-const FUEL: u64 = 200_000;
+const MAX_STEPS: u64 = 200_000;
 /// How many bytes one rendering may have.
-const LONGEST: usize = 1024 * 1024;
+const MAX_RENDERED_BYTES: usize = 1024 * 1024;
 /// The name of the one template in each environment.
-const NAME: &str = "text";
+const TEMPLATE_NAME: &str = "text";
 
 /// A text with gaps.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct TextTemplate {
     environment: Environment<'static>,
     source: String,
     /// The line of the file that it begins in.
@@ -24,22 +24,22 @@ pub(crate) struct Text {
 
 /// What is wrong with a text, and where in its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub(crate) struct TemplateError {
     pub(crate) line: usize,
     pub(crate) column: Option<usize>,
-    pub(crate) what: String,
+    pub(crate) message: String,
     pub(crate) help: Option<String>,
 }
 
-impl Text {
+impl TextTemplate {
     /// Reads a text that begins in this line of its file and may use these names.
-    pub(crate) fn new(source: &str, line: usize, names: &[&str]) -> Result<Self, Wrong> {
+    pub(crate) fn new(source: &str, line: usize, names: &[&str]) -> Result<Self, TemplateError> {
         let mut text = Self { environment: environment(), source: source.to_owned(), line };
-        let added = text.environment.add_template_owned(NAME, source.to_owned());
-        added.map_err(|error| text.wrong(&error))?;
-        let undeclared = match text.environment.get_template(NAME) {
+        let added = text.environment.add_template_owned(TEMPLATE_NAME, source.to_owned());
+        added.map_err(|error| text.to_template_error(&error))?;
+        let undeclared = match text.environment.get_template(TEMPLATE_NAME) {
             Ok(template) => template.undeclared_variables(false),
-            Err(error) => return Err(text.wrong(&error)),
+            Err(error) => return Err(text.to_template_error(&error)),
         };
         let is_known = |name: &String| {
             names.contains(&name.as_str())
@@ -48,53 +48,62 @@ impl Text {
         let mut unknown: Vec<&String> = undeclared.iter().filter(|name| !is_known(name)).collect();
         unknown.sort();
         match unknown.first() {
-            Some(name) => Err(text.unknown(name, names)),
+            Some(name) => Err(text.unknown_name_error(name, names)),
             None => Ok(text),
         }
     }
 
     /// The text with its gaps filled.
-    pub(crate) fn render(&self, values: BTreeMap<String, String>) -> Result<String, Wrong> {
-        let mut bounded = Bounded::default();
-        let template = self.environment.get_template(NAME).map_err(|error| self.wrong(&error))?;
+    pub(crate) fn render(&self, values: BTreeMap<String, String>) -> Result<String, TemplateError> {
+        let mut bounded = BoundedWriter::default();
+        let template = self
+            .environment
+            .get_template(TEMPLATE_NAME)
+            .map_err(|error| self.to_template_error(&error))?;
         let rendered = template.render_captured_to(Value::from_object(values), &mut bounded);
         if bounded.is_full {
-            let what = format!("the text becomes longer than {LONGEST} bytes");
-            return Err(Wrong { line: self.line, column: None, what, help: None });
+            let what = format!("the text becomes longer than {MAX_RENDERED_BYTES} bytes");
+            return Err(TemplateError { line: self.line, column: None, message: what, help: None });
         }
-        rendered.map_err(|error| self.wrong(&error))?;
+        rendered.map_err(|error| self.to_template_error(&error))?;
         // Pieces of text were written, each of them UTF-8.
         Ok(String::from_utf8_lossy(&bounded.bytes).into_owned())
     }
 
-    fn unknown(&self, name: &str, names: &[&str]) -> Wrong {
+    fn unknown_name_error(&self, name: &str, names: &[&str]) -> TemplateError {
         let known = match names {
             [] => "there are none".to_owned(),
             names => format!("there are `{}`", names.join("`, `")),
         };
         let help = Some(format!("{known}; add it to the arguments, or correct the name"));
-        let (line, column) = self.place(word(&self.source, name).unwrap_or_default());
-        Wrong { line, column: Some(column), what: format!("`{name}` is no argument"), help }
+        let (line, column) =
+            self.line_and_column(find_word(&self.source, name).unwrap_or_default());
+        TemplateError {
+            line,
+            column: Some(column),
+            message: format!("`{name}` is no argument"),
+            help,
+        }
     }
 
-    fn wrong(&self, error: &Error) -> Wrong {
+    fn to_template_error(&self, error: &Error) -> TemplateError {
         let what = match (error.kind(), error.detail()) {
-            (ErrorKind::OutOfFuel, _) => format!("the text takes more than {FUEL} steps"),
+            (ErrorKind::OutOfFuel, _) => format!("the text takes more than {MAX_STEPS} steps"),
             (kind, None) => kind.to_string(),
             (_, Some(detail)) => detail.to_owned(),
         };
         let (line, column) = match error.range() {
             Some(range) => {
-                let (line, column) = self.place(range.start);
+                let (line, column) = self.line_and_column(range.start);
                 (line, Some(column))
             }
             None => (self.line + error.line().unwrap_or(1) - 1, None),
         };
-        Wrong { line, column, what, help: None }
+        TemplateError { line, column, message: what, help: None }
     }
 
     /// The line and column of a byte.
-    fn place(&self, byte: usize) -> (usize, usize) {
+    fn line_and_column(&self, byte: usize) -> (usize, usize) {
         let before = &self.source[..self.source.floor_char_boundary(byte)];
         let line = before.rsplit('\n').next().unwrap_or_default();
         (self.line + before.matches('\n').count(), line.chars().count() + 1)
@@ -105,7 +114,7 @@ fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_fuel(Some(FUEL));
+    environment.set_fuel(Some(MAX_STEPS));
     // It would print what the template was given.
     environment.remove_global("debug");
     // A line that holds nothing but a condition leaves no empty line behind.
@@ -116,7 +125,7 @@ fn environment() -> Environment<'static> {
 }
 
 /// Where a word first stands after the beginning of a gap.
-fn word(source: &str, name: &str) -> Option<usize> {
+fn find_word(source: &str, name: &str) -> Option<usize> {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
     let first = source.find("{{").into_iter().chain(source.find("{%")).min()?;
     source.match_indices(name).map(|(at, _)| at).find(|at| {
@@ -129,14 +138,14 @@ fn word(source: &str, name: &str) -> Option<usize> {
 
 /// Takes what is written up to a limit.
 #[derive(Default)]
-struct Bounded {
+struct BoundedWriter {
     bytes: Vec<u8>,
     is_full: bool,
 }
 
-impl Write for Bounded {
+impl Write for BoundedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > LONGEST {
+        if self.bytes.len() + bytes.len() > MAX_RENDERED_BYTES {
             self.is_full = true;
             return Err(io::Error::other("too long"));
         }
@@ -157,13 +166,13 @@ mod tests {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    fn place(wrong: &Wrong) -> (usize, Option<usize>) {
+    fn place(wrong: &TemplateError) -> (usize, Option<usize>) {
         (wrong.line, wrong.column)
     }
 
     #[test]
     fn gaps_are_filled_as_they_are() {
-        let text = Text::new(
+        let text = TextTemplate::new(
             "Hi {{ who }}!\n{% if tone %}\nBe {{ tone }}.\n{% endif %}\n",
             1,
             &["who", "tone"],
@@ -179,13 +188,13 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_with_its_place_in_the_file() {
-        let wrong = Text::new("a\n  b {{ whom }}", 7, &["who"]).unwrap_err();
+        let wrong = TextTemplate::new("a\n  b {{ whom }}", 7, &["who"]).unwrap_err();
         assert_eq!(place(&wrong), (8, Some(8)));
-        assert_eq!(wrong.what, "`whom` is no argument");
-        let wrong = Text::new("a\n{% if %}", 7, &[]).unwrap_err();
+        assert_eq!(wrong.message, "`whom` is no argument");
+        let wrong = TextTemplate::new("a\n{% if %}", 7, &[]).unwrap_err();
         assert_eq!(place(&wrong), (8, Some(7)));
         assert_eq!(
-            Text::new("\n\n{{ a|nonsense }}", 1, &["a"])
+            TextTemplate::new("\n\n{{ a|nonsense }}", 1, &["a"])
                 .unwrap()
                 .render(values(&[("a", "")]))
                 .unwrap_err()
@@ -193,7 +202,7 @@ mod tests {
             3
         );
         let undefined =
-            Text::new("x\n{{ a }}", 1, &["a"]).unwrap().render(values(&[])).unwrap_err();
+            TextTemplate::new("x\n{{ a }}", 1, &["a"]).unwrap().render(values(&[])).unwrap_err();
         assert_eq!(undefined.line, 2);
     }
 
@@ -206,15 +215,15 @@ mod tests {
             "{{ debug() }}",
             "{{ open('/etc/passwd') }}",
         ] {
-            let text = Text::new(reaching, 1, &[]);
+            let text = TextTemplate::new(reaching, 1, &[]);
             assert!(text.is_err() || text.unwrap().render(values(&[])).is_err(), "{reaching}");
         }
         let endless =
             "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
-        let wrong = Text::new(endless, 1, &[]).unwrap().render(values(&[])).unwrap_err();
-        assert!(wrong.what.contains("steps"), "{wrong:?}");
+        let wrong = TextTemplate::new(endless, 1, &[]).unwrap().render(values(&[])).unwrap_err();
+        assert!(wrong.message.contains("steps"), "{wrong:?}");
         let long = "{% for a in range(9999) %}{{ 'x' * 999 }}{% endfor %}";
-        let wrong = Text::new(long, 1, &[]).unwrap().render(values(&[])).unwrap_err();
-        assert!(wrong.what.contains("longer"), "{wrong:?}");
+        let wrong = TextTemplate::new(long, 1, &[]).unwrap().render(values(&[])).unwrap_err();
+        assert!(wrong.message.contains("longer"), "{wrong:?}");
     }
 }

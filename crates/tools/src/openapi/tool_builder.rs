@@ -2,28 +2,28 @@
 
 use std::collections::HashSet;
 
-use super::clean::sentence;
-use super::library::{Library, Node};
-use super::names::{self, Names};
-use super::operation::{Written, make};
-use super::report::{Fate, Kept};
-use super::schema::Schemas;
-use super::security::Doors;
-use super::settings::{ApiSettings, Called, Override, Selector};
+use super::clean_text::clean_text;
+use super::document_set::{DocumentSet, Node};
+use super::names::{self, ToolNames};
+use super::operation::{OperationSource, build_operation};
+use super::report::{GeneratedTool, OperationOutcome};
+use super::schema::SchemaInliner;
+use super::security::SecuritySchemes;
+use super::settings::{ApiSettings, OperationIdentity, OperationOverride, Selector};
 use super::tool::ApiTool;
-use super::{ApiError, Part, base};
-use crate::recipe::http::Verb;
-use crate::recipe::tool::Hints;
+use super::{ApiError, SettingsPart, base_url};
+use crate::recipe::http::RequestMethod;
+use crate::recipe::tool::ToolHints;
 
 /// How many operations a document may have.
-const MOST_OPERATIONS: usize = 10_000;
+const MAX_OPERATIONS: usize = 10_000;
 /// How many bytes a report says of an operation at once.
-const MOST_SAID: usize = 300;
+const MAX_REPORT_BYTES: usize = 300;
 /// How many bytes the description of a tool may have.
-const MOST_ABOUT: usize = 1_024;
+const MAX_DESCRIPTION_BYTES: usize = 1_024;
 
 /// The operations of a document, in the order of their paths.
-pub(super) fn operations(library: &Library) -> Result<Vec<Found<'_>>, ApiError> {
+pub(super) fn list_operations(library: &DocumentSet) -> Result<Vec<OperationEntry<'_>>, ApiError> {
     let mut found = Vec::new();
     for (path, item) in library.document().get("paths").into_iter().flat_map(Node::members) {
         if !path.starts_with('/') {
@@ -34,26 +34,31 @@ pub(super) fn operations(library: &Library) -> Result<Vec<Found<'_>>, ApiError> 
             // A reference in the place of an operation is not allowed, and common.
             let node = item.get(method).map(|node| library.resolve(node).unwrap_or(node));
             if let Some(node) = node.filter(|node| node.value.is_object()) {
-                found.push(Found { path, item, node, method: method.to_ascii_uppercase() });
+                found.push(OperationEntry {
+                    path,
+                    item,
+                    node,
+                    method: method.to_ascii_uppercase(),
+                });
             }
         }
-        if found.len() > MOST_OPERATIONS {
-            let what = format!("the document has more than {MOST_OPERATIONS} operations");
-            return Err(ApiError::new(Part::Document, what));
+        if found.len() > MAX_OPERATIONS {
+            let what = format!("the document has more than {MAX_OPERATIONS} operations");
+            return Err(ApiError::new(SettingsPart::Document, what));
         }
     }
     Ok(found)
 }
 
 /// An operation as it was found.
-pub(super) struct Found<'a> {
+pub(super) struct OperationEntry<'a> {
     path: &'a str,
     item: Node<'a>,
     node: Node<'a>,
     method: String,
 }
 
-impl<'a> Found<'a> {
+impl<'a> OperationEntry<'a> {
     fn id(&self) -> Option<&'a str> {
         self.node.text("operationId").filter(|id| !id.trim().is_empty())
     }
@@ -63,30 +68,33 @@ impl<'a> Found<'a> {
         format!("{} {}", self.method, self.path)
     }
 
-    fn called(&self) -> Called<'_> {
+    fn identity(&self) -> OperationIdentity<'_> {
         let tags = self.node.get("tags").into_iter().flat_map(Node::items);
         let tags = tags.filter_map(|tag| tag.value.as_str()).collect();
-        Called { id: self.id(), method: &self.method, path: self.path, tags }
+        OperationIdentity { id: self.id(), method: &self.method, path: self.path, tags }
     }
 
-    fn verb(&self) -> Option<Verb> {
+    fn http_method(&self) -> Option<RequestMethod> {
         match self.method.as_str() {
-            "GET" => Some(Verb::Get),
-            "POST" => Some(Verb::Post),
-            "PUT" => Some(Verb::Put),
-            "PATCH" => Some(Verb::Patch),
-            "DELETE" => Some(Verb::Delete),
+            "GET" => Some(RequestMethod::Get),
+            "POST" => Some(RequestMethod::Post),
+            "PUT" => Some(RequestMethod::Put),
+            "PATCH" => Some(RequestMethod::Patch),
+            "DELETE" => Some(RequestMethod::Delete),
             _ => None,
         }
     }
 }
 
 /// That everything is there that the settings name: who mistypes what is to be left out would offer it.
-pub(super) fn check_named(settings: &ApiSettings, written: &[Found<'_>]) -> Result<(), ApiError> {
-    let chosen = |selector: &Selector| written.iter().any(|it| selector.chooses(&it.called()));
+pub(super) fn check_settings(
+    settings: &ApiSettings,
+    written: &[OperationEntry<'_>],
+) -> Result<(), ApiError> {
+    let chosen = |selector: &Selector| written.iter().any(|it| selector.matches(&it.identity()));
     let lists = [
-        (&settings.include, Part::Include as fn(usize) -> Part),
-        (&settings.exclude, Part::Exclude as fn(usize) -> Part),
+        (&settings.include, SettingsPart::Include as fn(usize) -> SettingsPart),
+        (&settings.exclude, SettingsPart::Exclude as fn(usize) -> SettingsPart),
     ];
     let help = "an operation is chosen by its `operationId`, `tag:NAME`, `/path` or `METHOD /path`; `*` stands for \
                 anything";
@@ -102,124 +110,130 @@ pub(super) fn check_named(settings: &ApiSettings, written: &[Found<'_>]) -> Resu
         Some(index) => {
             let what = format!("the document has no operation `{}`", settings.overrides[index].0);
             let help = "write its `operationId`, or its method and path as in `\"GET /pets\"`";
-            Err(ApiError::new(Part::Override(index), what).help(help))
+            Err(ApiError::new(SettingsPart::Override(index), what).help(help))
         }
     }
 }
 
 /// Makes tools of operations.
-pub(super) struct Maker<'a> {
-    library: &'a Library,
+pub(super) struct ToolBuilder<'a> {
+    library: &'a DocumentSet,
     settings: &'a ApiSettings,
-    schemas: Schemas<'a>,
-    doors: Doors,
-    names: Names,
+    schemas: SchemaInliner<'a>,
+    schemes: SecuritySchemes,
+    names: ToolNames,
     tools: Vec<ApiTool>,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> ToolBuilder<'a> {
     pub(super) fn new(
-        library: &'a Library,
+        library: &'a DocumentSet,
         settings: &'a ApiSettings,
         is_old: bool,
-        doors: Doors,
+        doors: SecuritySchemes,
     ) -> Self {
-        let (schemas, names) = (Schemas::new(library, is_old), Names::default());
-        Self { library, settings, schemas, doors, names, tools: Vec::new() }
+        let (schemas, names) = (SchemaInliner::new(library, is_old), ToolNames::default());
+        Self { library, settings, schemas, schemes: doors, names, tools: Vec::new() }
     }
 
     /// The tools, and what became of each operation.
-    pub(super) fn make(
+    pub(super) fn build_tools(
         mut self,
-        written: &[Found<'a>],
-    ) -> Result<(Vec<ApiTool>, Vec<Fate>), ApiError> {
+        written: &[OperationEntry<'a>],
+    ) -> Result<(Vec<ApiTool>, Vec<OperationOutcome>), ApiError> {
         self.reserve(written)?;
-        let fates = written.iter().map(|found| self.fate(found)).collect();
+        let fates = written.iter().map(|found| self.build_outcome(found)).collect();
         Ok((self.tools, fates))
     }
 
     /// Takes the names that somebody chose, before others are given away.
-    fn reserve(&mut self, written: &[Found<'a>]) -> Result<(), ApiError> {
+    fn reserve(&mut self, written: &[OperationEntry<'a>]) -> Result<(), ApiError> {
         for (index, (_, own)) in self.settings.overrides.iter().enumerate() {
             if let Some(name) = &own.name
-                && !self.names.take(name)
+                && !self.names.reserve(name)
             {
                 let what = format!("two operations are called `{name}`");
-                return Err(ApiError::new(Part::Override(index), what));
+                return Err(ApiError::new(SettingsPart::Override(index), what));
             }
         }
         let mut seen = HashSet::new();
         for (index, (name, _)) in self.settings.overrides.iter().enumerate() {
             let operation = written.iter().find(|it| it.id() == Some(name) || it.name() == *name);
-            if !seen.insert(operation.map(Found::name)) {
+            if !seen.insert(operation.map(OperationEntry::name)) {
                 let what = format!("`{name}` is an operation of which more is said above");
-                return Err(ApiError::new(Part::Override(index), what));
+                return Err(ApiError::new(SettingsPart::Override(index), what));
             }
         }
         Ok(())
     }
 
-    fn fate(&mut self, found: &Found<'a>) -> Fate {
-        let outcome = self.wanted(found).and_then(|verb| self.tool(found, verb));
+    fn build_outcome(&mut self, found: &OperationEntry<'a>) -> OperationOutcome {
+        let outcome = self.select_method(found).and_then(|verb| self.build_tool(found, verb));
         // A report is read at a terminal, and a document may be anybody's.
-        let clean = |text: String| sentence(&text, MOST_SAID);
-        let outcome = outcome.map_err(clean).map(|kept| Kept {
-            renamed: kept.renamed.map(clean),
+        let clean = |text: String| clean_text(&text, MAX_REPORT_BYTES);
+        let outcome = outcome.map_err(clean).map(|kept| GeneratedTool {
+            rename_reason: kept.rename_reason.map(clean),
             notes: kept.notes.into_iter().map(clean).collect(),
             ..kept
         });
-        Fate { operation: clean(found.name()), outcome }
+        OperationOutcome { operation: clean(found.name()), outcome }
     }
 
     /// The method of an operation, if it is to become a tool; why not, otherwise.
-    fn wanted(&self, found: &Found<'a>) -> Result<Verb, String> {
-        let (settings, called) = (self.settings, found.called());
-        let Some(verb) = found.verb() else {
+    fn select_method(&self, found: &OperationEntry<'a>) -> Result<RequestMethod, String> {
+        let (settings, called) = (self.settings, found.identity());
+        let Some(verb) = found.http_method() else {
             let method = &found.method;
             return Err(format!(
                 "its method is {method}, which brings nothing that a tool could show"
             ));
         };
-        if settings.exclude.iter().any(|selector| selector.chooses(&called)) {
+        if settings.exclude.iter().any(|selector| selector.matches(&called)) {
             return Err("it is chosen by `exclude`".to_owned());
         }
-        let chosen = settings.include.iter().filter(|selector| selector.chooses(&called));
+        let chosen = settings.include.iter().filter(|selector| selector.matches(&called));
         let chosen: Vec<&Selector> = chosen.collect();
-        let is_named = chosen.iter().any(|selector| selector.names());
+        let is_named = chosen.iter().any(|selector| selector.is_explicit());
         if !settings.include.is_empty() && chosen.is_empty() {
             return Err("it is not chosen by `include`".to_owned());
         }
         if !settings.methods.contains(&verb) && !is_named {
             return Err(format!("it is a {}, and `methods` does not have that", found.method));
         }
-        if found.node.is("deprecated") && !settings.deprecated && !is_named {
+        if found.node.is_true("deprecated") && !settings.deprecated && !is_named {
             return Err("it is deprecated".to_owned());
         }
         let document = self.library.document();
-        match base::elsewhere(found.node, found.item, document) {
-            Some(host) => Err(format!("it is served by {}", sentence(&host, 100))),
+        match base_url::other_host(found.node, found.item, document) {
+            Some(host) => Err(format!("it is served by {}", clean_text(&host, 100))),
             None => Ok(verb),
         }
     }
 
-    fn tool(&mut self, found: &Found<'a>, verb: Verb) -> Result<Kept, String> {
-        let written = Written { path: found.path, verb, item: found.item, node: found.node };
+    fn build_tool(
+        &mut self,
+        found: &OperationEntry<'a>,
+        verb: RequestMethod,
+    ) -> Result<GeneratedTool, String> {
+        let written =
+            OperationSource { path: found.path, verb, item: found.item, node: found.node };
         let has_auth = self.settings.auth.is_some();
-        let made = make(self.library, &mut self.schemas, &self.doors, &written, has_auth)?;
-        let own = self.own(found);
+        let made =
+            build_operation(self.library, &mut self.schemas, &self.schemes, &written, has_auth)?;
+        let own = self.override_for(found);
         let (name, renamed) = self.name(found, &own);
-        let usual = Hints {
-            read_only: Some(verb == Verb::Get),
-            destructive: matches!(verb, Verb::Delete | Verb::Put).then_some(true),
-            idempotent: (verb != Verb::Get).then(|| verb.is_idempotent()),
+        let usual = ToolHints {
+            read_only: Some(verb == RequestMethod::Get),
+            destructive: matches!(verb, RequestMethod::Delete | RequestMethod::Put).then_some(true),
+            idempotent: (verb != RequestMethod::Get).then(|| verb.is_idempotent()),
             open_world: Some(true),
         };
         self.tools.push(ApiTool {
             name: name.clone(),
             title: own.title.clone(),
-            about: own.about.clone().unwrap_or_else(|| about(found)),
+            about: own.about.clone().unwrap_or_else(|| describe_operation(found)),
             schema: made.schema,
-            hints: Hints {
+            hints: ToolHints {
                 read_only: own.hints.read_only.or(usual.read_only),
                 destructive: own.hints.destructive.or(usual.destructive),
                 idempotent: own.hints.idempotent.or(usual.idempotent),
@@ -227,29 +241,33 @@ impl<'a> Maker<'a> {
             },
             operation: made.operation,
         });
-        Ok(Kept { tool: name, renamed, notes: made.notes })
+        Ok(GeneratedTool { tool: name, rename_reason: renamed, notes: made.notes })
     }
 
-    fn own(&self, found: &Found<'a>) -> Override {
+    fn override_for(&self, found: &OperationEntry<'a>) -> OperationOverride {
         let is_it = |name: &str| found.id() == Some(name) || found.name() == name;
         let own = self.settings.overrides.iter().find(|(name, _)| is_it(name));
         own.map(|(_, own)| own.clone()).unwrap_or_default()
     }
 
     /// The name of a tool, and why it is not what the document calls the operation.
-    fn name(&mut self, found: &Found<'a>, own: &Override) -> (String, Option<String>) {
+    fn name(
+        &mut self,
+        found: &OperationEntry<'a>,
+        own: &OperationOverride,
+    ) -> (String, Option<String>) {
         if let Some(name) = &own.name {
             return (name.clone(), Some("named by the configuration".to_owned()));
         }
-        let of_id = found.id().map(names::snake).filter(|name| !name.is_empty());
+        let of_id = found.id().map(names::to_snake_case).filter(|name| !name.is_empty());
         let (wished, why) = match of_id {
             Some(name) => (name, None),
             None => (
-                names::of_path(&found.method, found.path),
+                names::name_of_path(&found.method, found.path),
                 Some("it has no `operationId`".to_owned()),
             ),
         };
-        let name = self.names.give(&self.settings.prefix, &wished);
+        let name = self.names.assign(&self.settings.prefix, &wished);
         let is_as_wished = name.strip_prefix(&self.settings.prefix) == Some(&wished);
         let changed = || match wished.len() > name.len() {
             true => format!("`{wished}` is too long"),
@@ -261,7 +279,7 @@ impl<'a> Maker<'a> {
 }
 
 /// What an operation does, for the model.
-fn about(found: &Found<'_>) -> String {
+fn describe_operation(found: &OperationEntry<'_>) -> String {
     let text = |key: &str| found.node.text(key).unwrap_or_default().trim();
     let (summary, description) = (text("summary"), text("description"));
     let both = match (summary.is_empty(), description.is_empty()) {
@@ -271,5 +289,5 @@ fn about(found: &Found<'_>) -> String {
         (false, false) if description.starts_with(summary) => description.to_owned(),
         (false, false) => format!("{summary}\n\n{description}"),
     };
-    sentence(&both, MOST_ABOUT)
+    clean_text(&both, MAX_DESCRIPTION_BYTES)
 }

@@ -13,7 +13,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 
 /// Who may read along.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Privacy {
+pub(crate) enum TlsMode {
     /// Whoever is on the way.
     None,
     /// Nobody who only listens, if the server can encrypt; whoever stands in the way can have it not.
@@ -21,87 +21,87 @@ pub(crate) enum Privacy {
     /// Nobody who only listens; who the server is is not asked.
     Required,
     /// Nobody: the server proves by a certificate of these authorities, or of the system's, that the name is its own.
-    Proven(Option<Vec<u8>>),
+    Verified(Option<Vec<u8>>),
 }
 
-impl Privacy {
+impl TlsMode {
     /// What is asked of the server.
     pub(super) fn mode(&self) -> SslMode {
         match self {
             Self::None => SslMode::Disable,
             Self::Preferred => SslMode::Prefer,
-            Self::Required | Self::Proven(_) => SslMode::Require,
+            Self::Required | Self::Verified(_) => SslMode::Require,
         }
     }
 
     fn encryption(&self) -> Result<Encryption, String> {
         match self {
             Self::None | Self::Preferred | Self::Required => Encryption::with_anybody(),
-            Self::Proven(None) => Encryption::trusting_the_system(),
-            Self::Proven(Some(certificates)) => Encryption::trusting(certificates),
+            Self::Verified(None) => Encryption::trusting_the_system(),
+            Self::Verified(Some(certificates)) => Encryption::trusting(certificates),
         }
     }
 }
 
 /// Encrypts connections to one server; clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Way {
-    privacy: Privacy,
+pub(super) struct PostgresTls {
+    mode: TlsMode,
     /// Made when it is first needed, because most servers need none.
     encryption: Arc<OnceLock<Result<Encryption, String>>>,
 }
 
-impl Way {
-    pub(super) fn new(privacy: &Privacy) -> Self {
-        Self { privacy: privacy.clone(), encryption: Arc::default() }
+impl PostgresTls {
+    pub(super) fn new(privacy: &TlsMode) -> Self {
+        Self { mode: privacy.clone(), encryption: Arc::default() }
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Way {
-    type Stream = Stream<S>;
-    type TlsConnect = Handshake;
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for PostgresTls {
+    type Stream = TlsConnection<S>;
+    type TlsConnect = TlsHandshake;
     type Error = io::Error;
 
     /// This is asked for every connection, also for those that stay plain.
-    fn make_tls_connect(&mut self, host: &str) -> Result<Handshake, io::Error> {
-        if self.privacy == Privacy::None {
-            return Ok(Handshake { host: host.to_owned(), encryption: None });
+    fn make_tls_connect(&mut self, host: &str) -> Result<TlsHandshake, io::Error> {
+        if self.mode == TlsMode::None {
+            return Ok(TlsHandshake { host: host.to_owned(), encryption: None });
         }
-        let encryption = self.encryption.get_or_init(|| self.privacy.encryption());
+        let encryption = self.encryption.get_or_init(|| self.mode.encryption());
         let encryption = encryption.clone().map_err(io::Error::other)?;
-        Ok(Handshake { host: host.to_owned(), encryption: Some(encryption) })
+        Ok(TlsHandshake { host: host.to_owned(), encryption: Some(encryption) })
     }
 }
 
 /// One connection that is about to be encrypted.
-pub(super) struct Handshake {
+pub(super) struct TlsHandshake {
     host: String,
     encryption: Option<Encryption>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Handshake {
-    type Stream = Stream<S>;
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for TlsHandshake {
+    type Stream = TlsConnection<S>;
     type Error = io::Error;
-    type Future = BoxFuture<'static, Result<Stream<S>, io::Error>>;
+    type Future = BoxFuture<'static, Result<TlsConnection<S>, io::Error>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
             let encryption = self.encryption.ok_or_else(|| io::Error::other("it stays plain"))?;
-            encryption.over(&self.host, stream).await.map(Stream)
+            encryption.over(&self.host, stream).await.map(TlsConnection)
         })
     }
 }
 
 /// An encrypted connection, as PostgreSQL's client wants it.
-pub(super) struct Stream<S>(Encrypted<S>);
+pub(super) struct TlsConnection<S>(Encrypted<S>);
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for TlsConnection<S> {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsConnection<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -111,7 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsConnection<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// What is wrong with a file or folder, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct FileError {
     /// The file or folder.
     pub file: PathBuf,
     /// The line, from one.
@@ -14,14 +14,14 @@ pub struct Problem {
     /// The column in that line, from one, in characters.
     pub column: Option<usize>,
     /// What is wrong.
-    pub what: String,
+    pub message: String,
     /// What would be right.
     pub help: Option<String>,
 }
 
-impl Problem {
+impl FileError {
     pub(crate) fn new(file: &Path, what: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line: None, column: None, what: what.into(), help: None }
+        Self { file: file.to_owned(), line: None, column: None, message: what.into(), help: None }
     }
 
     #[must_use]
@@ -31,13 +31,13 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FileError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:", self.file.display())?;
         for place in [self.line, self.column].into_iter().flatten() {
             write!(formatter, "{place}:")?;
         }
-        write!(formatter, " {}", self.what)?;
+        write!(formatter, " {}", self.message)?;
         match &self.help {
             Some(help) => write!(formatter, "; {help}"),
             None => Ok(()),
@@ -45,4 +45,4 @@ impl fmt::Display for Problem {
     }
 }
 
-impl Error for Problem {}
+impl Error for FileError {}

@@ -8,50 +8,55 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Counts down while a script computes.
-pub(super) struct Meter {
+pub(super) struct CpuTimeLimit {
     /// What is left between two steps.
-    left: Cell<Duration>,
+    remaining: Cell<Duration>,
     /// When the step that runs has used it up, in the thread's own time.
     end: Cell<Duration>,
-    is_spent: Cell<bool>,
+    is_exhausted: Cell<bool>,
     cancelled: Arc<AtomicBool>,
 }
 
-impl Meter {
+impl CpuTimeLimit {
     pub(super) fn new(budget: Duration, cancelled: Arc<AtomicBool>) -> Self {
         let nothing = Cell::new(Duration::ZERO);
-        Self { left: Cell::new(budget), end: nothing, is_spent: Cell::new(false), cancelled }
+        Self {
+            remaining: Cell::new(budget),
+            end: nothing,
+            is_exhausted: Cell::new(false),
+            cancelled,
+        }
     }
 
     /// Begins anew with this much.
-    pub(super) fn renew(&self, budget: Duration) {
-        self.left.set(budget);
+    pub(super) fn reset(&self, budget: Duration) {
+        self.remaining.set(budget);
     }
 
     /// Counts while the work is done.
-    pub(super) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.end.set(now() + self.left.get());
+    pub(super) fn measure<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.end.set(thread_cpu_time() + self.remaining.get());
         let done = work();
-        self.left.set(self.end.get().saturating_sub(now()));
+        self.remaining.set(self.end.get().saturating_sub(thread_cpu_time()));
         done
     }
 
     /// Whether the script has to end now.
-    pub(super) fn is_over(&self) -> bool {
-        if now() >= self.end.get() {
-            self.is_spent.set(true);
+    pub(super) fn must_stop(&self) -> bool {
+        if thread_cpu_time() >= self.end.get() {
+            self.is_exhausted.set(true);
         }
-        self.is_spent.get() || self.cancelled.load(Ordering::Relaxed)
+        self.is_exhausted.get() || self.cancelled.load(Ordering::Relaxed)
     }
 
     /// Whether it was ended because it took too long.
-    pub(super) fn is_spent(&self) -> bool {
-        self.is_spent.get()
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.is_exhausted.get()
     }
 }
 
 /// The time that this thread has computed.
-fn now() -> Duration {
+fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let (seconds, nanos) = (time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs());
     Duration::from_secs(seconds) + Duration::from_nanos(nanos)

@@ -13,50 +13,50 @@ use creole::{Contents, Registry, Resource, Source, Template, ToolError, media};
 use serde_json::json;
 
 use super::FolderRecipe;
-use super::uri::{Uris, value};
-use crate::files::root::{Facts, Root, Unread};
-use crate::files::rules::Rules;
-use crate::files::scan::{Found, is_gone, scan};
-use crate::files::watch::{Watch, Watched};
+use super::uri::{FolderUris, template_value};
+use crate::files::file_filter::FileFilter;
+use crate::files::root::{FileMetadata, ReadError, RootDirectory};
+use crate::files::scan::{ScanResult, is_gone, scan};
+use crate::files::watch::{FolderWatch, WatchTarget};
 
 /// How many values are proposed for a path; a client is told no more anyway.
-const MOST_PROPOSED: usize = 1000;
+const MAX_COMPLETIONS: usize = 1000;
 
 /// A folder while it is served.
-pub(super) struct Served {
+pub(super) struct FolderService {
     recipe: FolderRecipe,
-    root: Root,
-    rules: Rules,
-    uris: Uris,
+    root: RootDirectory,
+    rules: FileFilter,
+    uris: FolderUris,
     /// The paths of the files that are listed.
-    listed: Mutex<Arc<BTreeMap<String, Facts>>>,
+    listed: Mutex<Arc<BTreeMap<String, FileMetadata>>>,
 }
 
-impl Served {
+impl FolderService {
     pub(super) fn new(recipe: &FolderRecipe) -> Arc<Self> {
         Arc::new(Self {
-            root: Root::new(&recipe.path).with_hard_links(recipe.hard_links),
-            rules: Rules {
+            root: RootDirectory::new(&recipe.path).with_hard_links(recipe.hard_links),
+            rules: FileFilter {
                 include: recipe.include.clone(),
                 exclude: recipe.exclude.clone(),
                 hidden: recipe.hidden,
-                depth: recipe.max_depth,
+                max_depth: recipe.max_depth,
             },
-            uris: Uris::new(&recipe.name),
+            uris: FolderUris::new(&recipe.name),
             listed: Mutex::default(),
             recipe: recipe.clone(),
         })
     }
 
-    pub(super) fn scan(&self) -> io::Result<Found> {
+    pub(super) fn scan(&self) -> io::Result<ScanResult> {
         scan(&self.root, &self.rules, self.recipe.max_files)
     }
 
     /// What is in the folder now: nothing if it is gone. What cannot be told leaves everything as it is.
-    fn scan_again(&self) -> Option<Found> {
+    fn rescan(&self) -> Option<ScanResult> {
         match self.scan() {
             Ok(found) => Some(found),
-            Err(error) if is_gone(&error) => Some(Found::default()),
+            Err(error) if is_gone(&error) => Some(ScanResult::default()),
             Err(error) => {
                 tracing::warn!("folder `{}` cannot be read: {error}", self.recipe.name);
                 None
@@ -65,26 +65,26 @@ impl Served {
     }
 
     /// Lists what was found, and from now on what changes.
-    pub(super) fn begin(self: Arc<Self>, first: Found, registry: &Registry) {
+    pub(super) fn start(self: Arc<Self>, first: ScanResult, registry: &Registry) {
         // Kept here too, so that what is listed stays if it cannot be watched.
         let source = Arc::new(registry.source());
         registry.keep(Arc::clone(&source));
         source.set_templates(vec![self.template()]);
-        self.tell_cut(&first);
+        self.log_truncation(&first);
         self.list(&first, &source);
         if !self.recipe.watch {
             return;
         }
         let (name, keeper) =
-            (self.recipe.name.clone(), Keeper { served: self, source, last: first });
-        match Watch::start(keeper) {
+            (self.recipe.name.clone(), FolderServiceWatch { served: self, source, last: first });
+        match FolderWatch::start(keeper) {
             Ok(watch) => registry.keep(watch),
             Err(error) => tracing::warn!("folder `{name}`: changes will not be noticed: {error}"),
         }
     }
 
     /// Lists these files in place of those before.
-    fn list(self: &Arc<Self>, found: &Found, source: &Source) {
+    fn list(self: &Arc<Self>, found: &ScanResult, source: &Source) {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(found.files.clone());
         let folder = Arc::clone(self);
         let reader = Resource::new("", "", move |uri, _| Arc::clone(&folder).read(uri));
@@ -95,11 +95,11 @@ impl Served {
         }
     }
 
-    fn definition(&self, path: &str, facts: &Facts) -> model::Resource {
+    fn definition(&self, path: &str, facts: &FileMetadata) -> model::Resource {
         let name = path.rsplit('/').next().unwrap_or(path);
         let modified = u64::try_from(facts.modified / 1_000_000).ok().map(format_timestamp);
         model::Resource {
-            uri: self.uris.of(path),
+            uri: self.uris.uri_of(path),
             name: name.to_owned(),
             title: Some(path.to_owned()),
             mime_type: media::by_name(name).map(str::to_owned),
@@ -119,7 +119,7 @@ impl Served {
         let template = Template::new(&self.uris.template(), &self.recipe.name, read)
             .about(&about)
             .complete("path", move |typed, _| {
-                let proposed = proposer.propose(&typed);
+                let proposed = proposer.complete_path(&typed);
                 async move { proposed }
             });
         match &self.recipe.title {
@@ -131,46 +131,51 @@ impl Served {
     /// Reads a file, in a thread where waiting for a disk does not matter.
     async fn read(self: Arc<Self>, uri: String) -> Result<Vec<Contents>, ToolError> {
         let reading = tokio::task::spawn_blocking(move || self.read_now(uri));
-        reading.await.map_err(|_| failed("the reader broke down"))?
+        reading.await.map_err(|_| internal_error("the reader broke down"))?
     }
 
     pub(super) fn read_now(&self, uri: String) -> Result<Vec<Contents>, ToolError> {
-        let path = self.uris.path(&uri).filter(|path| self.rules.shows(path));
-        let Some(path) = path else { return Err(not_there(&uri)) };
+        let path = self.uris.path_of(&uri).filter(|path| self.rules.includes_file(path));
+        let Some(path) = path else { return Err(not_found(&uri)) };
         match self.root.read(&path, self.recipe.max_file_bytes) {
             Ok(bytes) => {
                 let kind = media::of(&path, &bytes);
                 Ok(vec![media::contents(uri, kind, bytes)])
             }
-            Err(Unread::NotThere) => Err(not_there(&uri)),
-            Err(Unread::TooLarge) => {
+            Err(ReadError::NotFound) => Err(not_found(&uri)),
+            Err(ReadError::TooLarge) => {
                 let most = self.recipe.max_file_bytes;
-                Err(failed(format!("the file has more than the {most} bytes that may be read")))
+                Err(internal_error(format!(
+                    "the file has more than the {most} bytes that may be read"
+                )))
             }
             // The system's words name no path.
-            Err(Unread::Failed(error)) => Err(failed(format!("the file cannot be read: {error}"))),
+            Err(ReadError::Failed(error)) => {
+                Err(internal_error(format!("the file cannot be read: {error}")))
+            }
         }
     }
 
     /// What a path that begins like this can go on with: names in the folder that it leads to, folders with a slash.
-    pub(super) fn propose(&self, typed: &str) -> Vec<String> {
+    pub(super) fn complete_path(&self, typed: &str) -> Vec<String> {
         let listed = Arc::clone(&self.listed.lock().unwrap_or_else(PoisonError::into_inner));
         let mut proposed: Vec<String> = Vec::new();
-        let matching = listed.keys().map(|path| value(path)).filter(|path| path.starts_with(typed));
+        let matching =
+            listed.keys().map(|path| template_value(path)).filter(|path| path.starts_with(typed));
         for path in matching {
             let end = path[typed.len()..].find('/').map_or(path.len(), |at| typed.len() + at + 1);
             if proposed.last().is_none_or(|last| *last != path[..end]) {
                 proposed.push(path[..end].to_owned());
             }
-            if proposed.len() == MOST_PROPOSED {
+            if proposed.len() == MAX_COMPLETIONS {
                 break;
             }
         }
         proposed
     }
 
-    fn tell_cut(&self, found: &Found) {
-        if let Some(cut) = &found.cut {
+    fn log_truncation(&self, found: &ScanResult) {
+        if let Some(cut) = &found.truncation {
             tracing::warn!(
                 "folder `{}` has {cut}: {} are listed, the others can only be read; narrow it by `include` and \
                  `exclude`, or raise `max_files`",
@@ -182,18 +187,18 @@ impl Served {
 }
 
 /// Looks at the folder again when it changed.
-struct Keeper {
-    served: Arc<Served>,
+struct FolderServiceWatch {
+    served: Arc<FolderService>,
     source: Arc<Source>,
-    last: Found,
+    last: ScanResult,
 }
 
-impl Watched for Keeper {
+impl WatchTarget for FolderServiceWatch {
     fn name(&self) -> String {
         format!("folder `{}`", self.served.recipe.name)
     }
 
-    fn top(&self) -> PathBuf {
+    fn root(&self) -> PathBuf {
         self.served.root.path().to_owned()
     }
 
@@ -205,8 +210,8 @@ impl Watched for Keeper {
         above.into_iter().chain(inner).collect()
     }
 
-    fn look(&mut self, written: &BTreeSet<PathBuf>) {
-        let Some(now) = self.served.scan_again() else { return };
+    fn on_change(&mut self, written: &BTreeSet<PathBuf>) {
+        let Some(now) = self.served.rescan() else { return };
         let (before, top) = (&self.last.files, self.served.root.path());
         let was_written = |path: &String| written.contains(&top.join(path));
         let mut changed: BTreeSet<&String> = now
@@ -220,24 +225,24 @@ impl Watched for Keeper {
         if now.files != *before {
             self.served.list(&now, &self.source);
         }
-        if now.cut != self.last.cut {
-            self.served.tell_cut(&now);
+        if now.truncation != self.last.truncation {
+            self.served.log_truncation(&now);
         }
         if is_other_list {
             self.source.announce(Change::List(ListKind::Resources));
         }
         for path in changed {
-            self.source.announce(Change::Resource(self.served.uris.of(path)));
+            self.source.announce(Change::Resource(self.served.uris.uri_of(path)));
         }
         self.last = now;
     }
 }
 
-fn not_there(uri: &str) -> ToolError {
+fn not_found(uri: &str) -> ToolError {
     let fault = Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri);
     ToolError::Fault(Box::new(fault.with_data(Raw::from_value(&json!({ "uri": uri })))))
 }
 
-fn failed(what: impl Into<String>) -> ToolError {
+fn internal_error(what: impl Into<String>) -> ToolError {
     ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, what.into())))
 }

@@ -6,11 +6,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// How much of a text of a script is told.
-const SHOWN: usize = 2000;
+const MAX_SHOWN_BYTES: usize = 2000;
 
 /// What a script threw.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-pub struct Thrown {
+pub struct ScriptError {
     /// What kind of error it is, such as `TypeError`; nothing for a value that is no error.
     pub name: String,
     /// What it says.
@@ -29,35 +29,35 @@ pub struct Thrown {
     pub column: Option<usize>,
 }
 
-impl Thrown {
+impl ScriptError {
     /// A failure that is not the script's own word.
-    pub(super) fn limit(message: impl Into<String>) -> Box<Self> {
+    pub(super) fn limit_exceeded(message: impl Into<String>) -> Box<Self> {
         Box::new(Self { name: "Limit".to_owned(), message: message.into(), ..Self::default() })
     }
 
     /// What the engine tells as JSON, with its place in the file of this name.
-    pub(super) fn read(text: &str, file: &str) -> Box<Self> {
+    pub(super) fn from_json(text: &str, file: &str) -> Box<Self> {
         let thrown: Self = serde_json::from_str(text).unwrap_or_default();
-        Box::new(thrown.placed(file))
+        Box::new(thrown.with_location(file))
     }
 
     /// The same, with the place that the stack names.
-    pub(super) fn placed(mut self, file: &str) -> Self {
-        (self.line, self.column) = place(&self.stack, file);
-        self.message = shortened(&self.message);
-        self.stack = shortened(&self.stack);
+    pub(super) fn with_location(mut self, file: &str) -> Self {
+        (self.line, self.column) = location_in_stack(&self.stack, file);
+        self.message = shorten(&self.message);
+        self.stack = shorten(&self.stack);
         self
     }
 
     /// Whether a script means it: `throw new Error("…")` refuses a call, all else is a mistake in the script.
-    pub fn is_meant(&self) -> bool {
+    pub fn is_deliberate(&self) -> bool {
         matches!(self.name.as_str(), "Error" | "")
     }
 }
 
-impl fmt::Display for Thrown {
+impl fmt::Display for ScriptError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.is_meant() && self.name != "Limit" {
+        if !self.is_deliberate() && self.name != "Limit" {
             write!(formatter, "{}: ", self.name)?;
         }
         formatter.write_str(&self.message)
@@ -65,7 +65,7 @@ impl fmt::Display for Thrown {
 }
 
 /// The first place in the file that a stack names.
-fn place(stack: &str, file: &str) -> (Option<usize>, Option<usize>) {
+fn location_in_stack(stack: &str, file: &str) -> (Option<usize>, Option<usize>) {
     let named = format!("{file}:");
     let Some(at) = stack.find(&named) else { return (None, None) };
     let rest = &stack[at + named.len()..];
@@ -74,8 +74,8 @@ fn place(stack: &str, file: &str) -> (Option<usize>, Option<usize>) {
     (numbers.next().flatten(), numbers.next().flatten())
 }
 
-pub(super) fn shortened(text: &str) -> String {
-    text[..text.floor_char_boundary(SHOWN)].to_owned()
+pub(super) fn shorten(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_SHOWN_BYTES)].to_owned()
 }
 
 #[cfg(test)]
@@ -86,8 +86,8 @@ mod tests {
     fn the_first_place_in_the_file_counts() {
         let stack =
             "    at parse (native)\n    at request (guard.js:12:9)\n    at x (guard.js:1:2)\n";
-        assert_eq!(place(stack, "guard.js"), (Some(12), Some(9)));
-        assert_eq!(place("    at guard.js:3:5\n", "guard.js"), (Some(3), Some(5)));
-        assert_eq!(place("    at other.js:3:5\n", "guard.js"), (None, None));
+        assert_eq!(location_in_stack(stack, "guard.js"), (Some(12), Some(9)));
+        assert_eq!(location_in_stack("    at guard.js:3:5\n", "guard.js"), (Some(3), Some(5)));
+        assert_eq!(location_in_stack("    at other.js:3:5\n", "guard.js"), (None, None));
     }
 }

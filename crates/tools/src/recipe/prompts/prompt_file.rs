@@ -8,44 +8,44 @@ use creole::front_matter::Document;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::{Content, Prompt, PromptMessage, PromptResult, Role, ToolError};
 
-use super::front::{self, Argument, Front};
 use super::messages;
-use crate::files::Problem;
-use crate::template::{Text, Wrong};
+use super::prompt_front_matter::{self, PromptArgumentSpec, PromptFrontMatter};
+use crate::files::FileError;
+use crate::text_template::{TemplateError, TextTemplate};
 
 /// The longest name of a prompt, in characters.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME_CHARS: usize = 128;
 
 /// One Markdown file, read.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct PromptFile {
     name: String,
     /// The name of its file, which errors tell.
     file: String,
-    front: Front,
-    messages: Vec<(Role, Text)>,
+    front_matter: PromptFrontMatter,
+    messages: Vec<(Role, TextTemplate)>,
 }
 
-impl Page {
+impl PromptFile {
     /// Reads a file, which is told with its whole path when something is wrong.
-    pub(super) fn read(name: &str, path: &Path, bytes: &[u8]) -> Result<Self, Problem> {
-        Self::parse(name, path, bytes).map_err(|wrong| Problem {
+    pub(super) fn read(name: &str, path: &Path, bytes: &[u8]) -> Result<Self, FileError> {
+        Self::parse(name, path, bytes).map_err(|wrong| FileError {
             file: path.to_owned(),
             line: Some(wrong.line),
             column: wrong.column,
-            what: wrong.what,
+            message: wrong.message,
             help: wrong.help,
         })
     }
 
-    fn parse(name: &str, path: &Path, bytes: &[u8]) -> Result<Self, Wrong> {
-        let wrong = |line: usize, what: &str, help: &str| Wrong {
+    fn parse(name: &str, path: &Path, bytes: &[u8]) -> Result<Self, TemplateError> {
+        let wrong = |line: usize, what: &str, help: &str| TemplateError {
             line,
             column: None,
-            what: what.to_owned(),
+            message: what.to_owned(),
             help: Some(help.to_owned()),
         };
-        if name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+        if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
             return Err(wrong(1, "the name of the file is too long or odd", "rename it"));
         }
         let text = std::str::from_utf8(bytes).map_err(|error| {
@@ -55,11 +55,11 @@ impl Page {
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let document = Document::read(text).map_err(|it| wrong(it.line, &it.what, &it.help))?;
-        let front = front::read(&document.members, text)?;
+        let front = prompt_front_matter::read_front_matter(&document.members, text)?;
         let names: Vec<&str> = front.arguments.iter().map(|argument| &*argument.name).collect();
         let mut said = Vec::new();
-        for part in messages::split(document.body, document.line)? {
-            said.push((part.role, Text::new(part.text, part.line, &names)?));
+        for part in messages::split_sections(document.body, document.line)? {
+            said.push((part.role, TextTemplate::new(part.text, part.line, &names)?));
         }
         if document.body.trim().is_empty() {
             return Err(wrong(
@@ -69,12 +69,12 @@ impl Page {
             ));
         }
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Self { name: name.to_owned(), file, front, messages: said })
+        Ok(Self { name: name.to_owned(), file, front_matter: front, messages: said })
     }
 
     /// The prompt that it describes.
-    pub(super) fn prompt(self: &Arc<Self>, prefix: &str) -> Prompt {
-        let (page, front) = (Arc::clone(self), &self.front);
+    pub(super) fn to_prompt(self: &Arc<Self>, prefix: &str) -> Prompt {
+        let (page, front) = (Arc::clone(self), &self.front_matter);
         let about = front.description.as_ref().or(front.title.as_ref()).unwrap_or(&self.name);
         let name = format!("{prefix}{}", self.name);
         let mut prompt = Prompt::new(&name, about, move |given, _| {
@@ -95,30 +95,32 @@ impl Page {
         mut given: BTreeMap<String, String>,
     ) -> Result<PromptResult, ToolError> {
         // Others than those announced are nobody's business.
-        given.retain(|name, _| self.front.arguments.iter().any(|argument| argument.name == *name));
-        for argument in &self.front.arguments {
+        given.retain(|name, _| {
+            self.front_matter.arguments.iter().any(|argument| argument.name == *name)
+        });
+        for argument in &self.front_matter.arguments {
             let usual = argument.default.clone().unwrap_or_default();
             given.entry(argument.name.clone()).or_insert(usual);
         }
         let mut messages = Vec::with_capacity(self.messages.len());
         for (role, text) in &self.messages {
-            let text = text.render(given.clone()).map_err(|wrong| self.failed(&wrong))?;
+            let text = text.render(given.clone()).map_err(|wrong| self.to_tool_error(&wrong))?;
             // A message that is all one condition may come to nothing.
             if !text.trim().is_empty() {
                 messages.push(PromptMessage { role: *role, content: Content::text(text.trim()) });
             }
         }
-        Ok(PromptResult { description: self.front.description.clone(), messages })
+        Ok(PromptResult { description: self.front_matter.description.clone(), messages })
     }
 
-    fn failed(&self, wrong: &Wrong) -> ToolError {
+    fn to_tool_error(&self, wrong: &TemplateError) -> ToolError {
         let column = wrong.column.map(|column| format!("{column}:")).unwrap_or_default();
-        let what = format!("{}:{}:{column} {}", self.file, wrong.line, wrong.what);
+        let what = format!("{}:{}:{column} {}", self.file, wrong.line, wrong.message);
         ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, what)))
     }
 }
 
-fn with_argument(prompt: Prompt, argument: &Argument) -> Prompt {
+fn with_argument(prompt: Prompt, argument: &PromptArgumentSpec) -> Prompt {
     let about = argument.description.as_deref().unwrap_or_default();
     let prompt = match argument.required {
         true => prompt.required(&argument.name, about),

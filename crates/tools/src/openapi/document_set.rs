@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::yaml;
-use crate::files::root::Root;
-use crate::recipe::http::encode::decoded;
+use crate::files::root::RootDirectory;
+use crate::recipe::http::encode::percent_decode;
 
 /// How many bytes a document may have, with the files that it refers to.
-pub(super) const MOST_BYTES: u64 = 20 * 1024 * 1024;
+pub(super) const MAX_BYTES: u64 = 20 * 1024 * 1024;
 /// How many files it may refer to.
-const MOST_FILES: usize = 5000;
+const MAX_FILES: usize = 5000;
 /// How many references may lead to one another.
-const LONGEST_CHAIN: usize = 32;
+const MAX_REFERENCE_CHAIN: usize = 32;
 
 /// A document and the files that it refers to.
-pub(super) struct Library {
+pub(super) struct DocumentSet {
     /// The files: their paths below the folder, and what is in them. The first is the document.
     files: Vec<(String, Value)>,
     index: HashMap<String, usize>,
@@ -37,7 +37,7 @@ pub(super) struct Node<'a> {
 }
 
 /// Where a reference leads to: the number of a file and a pointer.
-pub(super) type Place = (usize, String);
+pub(super) type ReferenceTarget = (usize, String);
 
 impl<'a> Node<'a> {
     /// A member of it.
@@ -51,7 +51,7 @@ impl<'a> Node<'a> {
     }
 
     /// Whether a member of it says yes.
-    pub(super) fn is(self, key: &str) -> bool {
+    pub(super) fn is_true(self, key: &str) -> bool {
         self.value.get(key) == Some(&Value::Bool(true))
     }
 
@@ -68,21 +68,21 @@ impl<'a> Node<'a> {
     }
 }
 
-impl Library {
+impl DocumentSet {
     /// Reads a file and those that it refers to.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
-        let text = contents(path)?;
+        let text = read_regular_file(path)?;
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let document = parsed(name, &text)?;
+        let document = parse_document(name, &text)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut library = Self::of(name, document);
-        let left = MOST_BYTES.saturating_sub(text.len() as u64);
-        library.fetch_others(&Root::new(folder.unwrap_or(Path::new("."))), left)?;
+        let mut library = Self::from_value(name, document);
+        let left = MAX_BYTES.saturating_sub(text.len() as u64);
+        library.load_references(&RootDirectory::new(folder.unwrap_or(Path::new("."))), left)?;
         Ok(library)
     }
 
     /// A document that came without a folder.
-    pub(super) fn of(name: &str, document: Value) -> Self {
+    pub(super) fn from_value(name: &str, document: Value) -> Self {
         let name = name.to_owned();
         Self { index: HashMap::from([(name.clone(), 0)]), files: vec![(name, document)] }
     }
@@ -100,11 +100,11 @@ impl Library {
 
     /// Reads the files that are referred to, and those that these refer to. What cannot be read is missed where it is
     /// needed: examples hold references that nobody means.
-    fn fetch_others(&mut self, root: &Root, mut left: u64) -> Result<(), String> {
+    fn load_references(&mut self, root: &RootDirectory, mut left: u64) -> Result<(), String> {
         let mut next = 0;
         while let Some((name, value)) = self.files.get(next) {
             let mut wanted = Vec::new();
-            collect(name, value, &mut wanted);
+            collect_references(name, value, &mut wanted);
             for path in wanted {
                 if self.index.contains_key(&path) {
                     continue;
@@ -113,9 +113,10 @@ impl Library {
                 left = left.saturating_sub(bytes.len() as u64);
                 let text =
                     String::from_utf8(bytes).map_err(|_| format!("`{path}` is not UTF-8"))?;
-                let value = parsed(&path, &text).map_err(|wrong| format!("`{path}`: {wrong}"))?;
-                if self.files.len() > MOST_FILES {
-                    return Err(format!("it refers to more than {MOST_FILES} files"));
+                let value =
+                    parse_document(&path, &text).map_err(|wrong| format!("`{path}`: {wrong}"))?;
+                if self.files.len() > MAX_FILES {
+                    return Err(format!("it refers to more than {MAX_FILES} files"));
                 }
                 self.index.insert(path.clone(), self.files.len());
                 self.files.push((path, value));
@@ -130,21 +131,26 @@ impl Library {
     /// # Errors
     /// The reference that leads nowhere.
     pub(super) fn resolve<'a>(&'a self, mut node: Node<'a>) -> Result<Node<'a>, String> {
-        for _ in 0..LONGEST_CHAIN {
+        for _ in 0..MAX_REFERENCE_CHAIN {
             let Some(reference) = node.text("$ref") else { return Ok(node) };
-            node = self.at(&self.place(node.file, reference)?)?;
+            node = self.node_at(&self.resolve_target(node.file, reference)?)?;
         }
         Err("references that only lead to one another".to_owned())
     }
 
     /// Where a reference leads to.
-    pub(super) fn place(&self, file: usize, reference: &str) -> Result<Place, String> {
+    pub(super) fn resolve_target(
+        &self,
+        file: usize,
+        reference: &str,
+    ) -> Result<ReferenceTarget, String> {
         let (path, pointer) = reference.split_once('#').unwrap_or((reference, ""));
         let file = match path.is_empty() {
             true => Some(file),
-            false => beside(&self.files[file].0, path).and_then(|it| self.index.get(&it).copied()),
+            false => resolve_relative(&self.files[file].0, path)
+                .and_then(|it| self.index.get(&it).copied()),
         };
-        let pointer = decoded(pointer);
+        let pointer = percent_decode(pointer);
         match file {
             Some(file) if pointer.is_empty() || pointer.starts_with('/') => Ok((file, pointer)),
             _ => Err(missing(reference)),
@@ -152,7 +158,7 @@ impl Library {
     }
 
     /// The value at a place.
-    pub(super) fn at(&self, (file, pointer): &Place) -> Result<Node<'_>, String> {
+    pub(super) fn node_at(&self, (file, pointer): &ReferenceTarget) -> Result<Node<'_>, String> {
         let value = self.files[*file].1.pointer(pointer);
         let value = value.ok_or_else(|| missing(&format!("#{pointer}")))?;
         Ok(Node { value, file: *file })
@@ -165,27 +171,27 @@ fn missing(reference: &str) -> String {
 }
 
 /// Reads a regular file.
-fn contents(path: &Path) -> Result<String, String> {
+fn read_regular_file(path: &Path) -> Result<String, String> {
     let refused = |error: std::io::Error| error.to_string();
     if !path.metadata().map_err(refused)?.is_file() {
         return Err("it is no file".to_owned());
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(refused)?;
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(refused)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("it is longer than {MOST_BYTES} bytes"));
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(refused)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(format!("it is longer than {MAX_BYTES} bytes"));
     }
-    utf_8(bytes)
+    decode_utf8(bytes)
 }
 
 /// Bytes that are text.
-pub(super) fn utf_8(bytes: Vec<u8>) -> Result<String, String> {
+pub(super) fn decode_utf8(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
 }
 
 /// JSON where it is called so or begins as an object does, and YAML otherwise.
-pub(super) fn parsed(name: &str, text: &str) -> Result<Value, String> {
+pub(super) fn parse_document(name: &str, text: &str) -> Result<Value, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_json = name.ends_with(".json") || text.trim_start().starts_with('{');
     match is_json {
@@ -198,29 +204,31 @@ pub(super) fn parsed(name: &str, text: &str) -> Result<Value, String> {
 }
 
 /// The files that a value refers to, as seen from the folder.
-fn collect(name: &str, value: &Value, wanted: &mut Vec<String>) {
+fn collect_references(name: &str, value: &Value, wanted: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             if let Some(Value::String(reference)) = members.get("$ref")
                 && let Some(path) = reference.split('#').next().filter(|path| !path.is_empty())
             {
-                wanted.extend(beside(name, path));
+                wanted.extend(resolve_relative(name, path));
             }
-            members.values().for_each(|value| collect(name, value, wanted));
+            members.values().for_each(|value| collect_references(name, value, wanted));
         }
-        Value::Array(items) => items.iter().for_each(|value| collect(name, value, wanted)),
+        Value::Array(items) => {
+            items.iter().for_each(|value| collect_references(name, value, wanted))
+        }
         _ => {}
     }
 }
 
 /// A path beside a file, as seen from the folder; nothing if it leads out of it.
-fn beside(file: &str, path: &str) -> Option<String> {
+fn resolve_relative(file: &str, path: &str) -> Option<String> {
     if path.contains("://") || path.starts_with('/') || path.contains(['\\', '\0']) {
         return None;
     }
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();
-    let path = decoded(path);
+    let path = percent_decode(path);
     for part in path.split('/') {
         match part {
             "" | "." => {}
@@ -247,7 +255,7 @@ mod tests {
             "a": { "$ref": "#/b/x~1y%7Ez" }, "b": { "x/y~z": { "$ref": "#/c" } }, "c": 1,
             "d": { "$ref": "#/d" }, "e": { "$ref": "#/no" }, "f": { "$ref": "https://evil.example/x" },
         });
-        let library = Library::of("x.json", document);
+        let library = DocumentSet::from_value("x.json", document);
         let at = |key: &str| library.resolve(library.document().get(key).unwrap());
         assert_eq!(at("a").unwrap().value, &json!(1));
         assert!(at("d").unwrap_err().contains("lead to one another"));
@@ -271,7 +279,7 @@ mod tests {
         fs::write(folder.join("schemas/owner.json"), r#"{"x":{"name":"ann"}}"#).unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink("../secret.yaml", folder.join("link.yaml")).unwrap();
-        let library = Library::open(&folder.join("api.yaml")).unwrap();
+        let library = DocumentSet::open(&folder.join("api.yaml")).unwrap();
         let at = |key: &str| library.resolve(library.document().get(key).unwrap());
         assert!(at("a").unwrap().get("owner").is_some());
         assert_eq!(at("d").unwrap().text("name"), Some("ann"));
@@ -284,12 +292,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let told = |name: &str, text: &[u8]| {
             fs::write(folder.path().join(name), text).unwrap();
-            Library::open(&folder.path().join(name)).err().unwrap()
+            DocumentSet::open(&folder.path().join(name)).err().unwrap()
         };
         assert!(told("a.json", b"{").starts_with("it is not JSON: "));
         assert!(told("a.yaml", b"a: [").starts_with("it is not YAML: line "));
         assert_eq!(told("b.yaml", b"\xff"), "it is not UTF-8 text");
-        assert_eq!(Library::open(folder.path()).err().unwrap(), "it is no file");
-        assert_eq!(decoded("a%20b%zz%"), "a b%zz%");
+        assert_eq!(DocumentSet::open(folder.path()).err().unwrap(), "it is no file");
+        assert_eq!(percent_decode("a%20b%zz%"), "a b%zz%");
     }
 }

@@ -2,7 +2,7 @@
 
 /// A text of at most so many bytes, without what only deceives: control characters, letters without width, and signs
 /// that turn the direction of writing.
-pub(super) fn sentence(text: &str, most: usize) -> String {
+pub(super) fn clean_text(text: &str, most: usize) -> String {
     let mut cleaned: String = text.chars().filter(|letter| is_shown(*letter)).collect();
     cleaned = cleaned.trim().to_owned();
     if cleaned.len() <= most {
@@ -30,8 +30,8 @@ mod tests {
 
     #[test]
     fn what_deceives_is_taken_out_and_what_is_long_is_cut() {
-        assert_eq!(sentence(" a\u{1b}[31m\u{202e}b\u{e0041}\nc\u{200b} ", 100), "a[31mb\nc");
-        assert_eq!(sentence("äöü äöü", 10), "äöü…");
-        assert_eq!(sentence("abc", 0), "");
+        assert_eq!(clean_text(" a\u{1b}[31m\u{202e}b\u{e0041}\nc\u{200b} ", 100), "a[31mb\nc");
+        assert_eq!(clean_text("äöü äöü", 10), "äöü…");
+        assert_eq!(clean_text("abc", 0), "");
     }
 }
