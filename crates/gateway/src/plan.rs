@@ -25,7 +25,7 @@ use creole::TaskLimits;
 use creole_proto::dialect::Dialect;
 use creole_tools::database::DatabaseAddress;
 use creole_tools::recipe::Recipe;
-use creole_tools::wordpress::Settings as Site;
+use creole_tools::wordpress::SiteSettings as Site;
 
 use auth::AuthPlan;
 use layer::LayerPlan;

@@ -166,12 +166,12 @@ mod tests {
     fn every_pack_can_be_added_to_one_server() {
         let mut server = Server::new("all");
         let folder = tempfile::tempdir().unwrap();
-        let settings = wordpress::Settings {
-            address: wordpress::Address::parse("http://127.0.0.1:9").unwrap(),
+        let settings = wordpress::SiteSettings {
+            address: wordpress::SiteAddress::parse("http://127.0.0.1:9").unwrap(),
             capability: String::new(),
             account: None,
             sets: wordpress::PHASES.iter().map(|phase| (*phase).to_owned()).collect(),
-            routes: wordpress::Routes::default(),
+            routes: wordpress::AllowedRoutes::default(),
             timeout: std::time::Duration::from_secs(1),
         };
         let site = Some(wordpress::Site::new(settings));

@@ -152,7 +152,7 @@ fn described(tool: &ToolRecipe) -> String {
 }
 
 /// A WordPress site: who is let in to it, and what becomes tools.
-fn site_lines(site: &wordpress::Settings, plan: &Plan) -> Vec<String> {
+fn site_lines(site: &wordpress::SiteSettings, plan: &Plan) -> Vec<String> {
     let who = match site.capability.as_str() {
         "" => "for whom it knows".to_owned(),
         capability => format!("for who may `{capability}` there"),

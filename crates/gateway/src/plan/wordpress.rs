@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use creole_tools::recipe::secret::{Secret, SecretSource};
-use creole_tools::wordpress::{Address, PHASES, Routes, SETS, Settings};
+use creole_tools::wordpress::{AllowedRoutes, PHASES, SETS, SiteAddress, SiteSettings};
 
 use super::seconds;
 use crate::config::error::Problem;
@@ -26,7 +26,7 @@ pub(super) fn resolve(
     packs: &[String],
     has_auth: bool,
     folder: &Path,
-) -> Result<Option<Settings>, Problem> {
+) -> Result<Option<SiteSettings>, Problem> {
     let needs = packs.iter().find(|pack| PACKS.contains(&pack.as_str()));
     let Some(Placed { value: table, span }) = table else {
         return match needs {
@@ -55,7 +55,7 @@ pub(super) fn resolve(
             "take out `[auth]`, or add `user` and `password_file`, whom all calls are made as";
         return Err(Problem::new(what).help(help).at(span));
     }
-    Ok(Some(Settings {
+    Ok(Some(SiteSettings {
         address: address(&table.url, table.allow_http.unwrap_or(false))?,
         capability: match table.capability {
             Some(written) => capability(written)?,
@@ -68,13 +68,13 @@ pub(super) fn resolve(
     }))
 }
 
-fn address(written: &Placed<String>, allows_http: bool) -> Result<Address, Problem> {
-    let address = Address::parse(&written.value).map_err(|wrong| {
+fn address(written: &Placed<String>, allows_http: bool) -> Result<SiteAddress, Problem> {
+    let address = SiteAddress::parse(&written.value).map_err(|wrong| {
         Problem::new(format!("`url` {wrong}"))
             .help("write the address of the site's front page, such as `https://example.org`")
             .at(written.span.clone())
     })?;
-    if address.is_encrypted() || address.is_here() || allows_http {
+    if address.is_encrypted() || address.is_loopback() || allows_http {
         return Ok(address);
     }
     Err(Problem::new("passwords would be sent to this site unencrypted")
@@ -140,11 +140,11 @@ fn sets(written: Option<Vec<Placed<String>>>) -> Result<Vec<String>, Problem> {
     Ok(sets)
 }
 
-fn routes(table: RoutesTable) -> Result<Routes, Problem> {
+fn routes(table: RoutesTable) -> Result<AllowedRoutes, Problem> {
     let patterns = |written: Option<Vec<Placed<String>>>| {
         written.unwrap_or_default().into_iter().map(pattern).collect::<Result<Vec<_>, _>>()
     };
-    Ok(Routes { read: patterns(table.read)?, write: patterns(table.write)? })
+    Ok(AllowedRoutes { read: patterns(table.read)?, write: patterns(table.write)? })
 }
 
 fn pattern(written: Placed<String>) -> Result<String, Problem> {
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::Plan;
 
-    fn read(table: &str) -> Result<Settings, String> {
+    fn read(table: &str) -> Result<SiteSettings, String> {
         let text = format!("[server]\npacks = [\"buddyboss-platform\"]\n{table}");
         let lookup = |_: &str| Err(VarError::NotPresent);
         let plan = Plan::read(&text, Path::new("/etc/creole"), &PACKS, &lookup);

@@ -6,7 +6,7 @@ use http::Uri;
 
 /// How routes are written in addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Links {
+pub(super) enum LinkStyle {
     /// `/wp-json/wp/v2/posts`.
     Pretty,
     /// `/?rest_route=/wp/v2/posts`, which works without permalinks.
@@ -15,13 +15,13 @@ pub(super) enum Links {
 
 /// The address of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct SiteAddress {
     /// Without a slash at its end.
     base: String,
     is_encrypted: bool,
 }
 
-impl Address {
+impl SiteAddress {
     /// Reads the address of a site, which may be a folder of its host.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Address {
     }
 
     /// Whether it is on this machine.
-    pub fn is_here(&self) -> bool {
+    pub fn is_loopback(&self) -> bool {
         let uri: Option<Uri> = self.base.parse().ok();
         let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
         let address = host.trim_start_matches('[').trim_end_matches(']');
@@ -71,24 +71,24 @@ impl Address {
         &self,
         route: &str,
         query: &[(String, String)],
-        links: Links,
+        links: LinkStyle,
     ) -> Option<Uri> {
         let mut url = match links {
-            Links::Pretty => format!("{}/wp-json{route}", self.base),
-            Links::Plain => format!("{}/?rest_route={route}", self.base),
+            LinkStyle::Pretty => format!("{}/wp-json{route}", self.base),
+            LinkStyle::Plain => format!("{}/?rest_route={route}", self.base),
         };
         for (key, value) in query {
             url.push(if url.contains('?') { '&' } else { '?' });
-            percent(key, &mut url);
+            percent_encode(key, &mut url);
             url.push('=');
-            percent(value, &mut url);
+            percent_encode(value, &mut url);
         }
         url.parse().ok()
     }
 }
 
 /// Writes a value so that it stays one part of a path or one side of a parameter.
-pub(super) fn percent(value: &str, out: &mut String) {
+pub(super) fn percent_encode(value: &str, out: &mut String) {
     for byte in value.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
@@ -105,26 +105,26 @@ mod tests {
 
     #[test]
     fn a_site_is_a_host_or_a_folder_of_one() {
-        let read = |text| Address::parse(text).map(|address| address.base);
+        let read = |text| SiteAddress::parse(text).map(|address| address.base);
         assert_eq!(read("https://example.org/").unwrap(), "https://example.org");
         assert_eq!(read("http://localhost:8088/blog/").unwrap(), "http://localhost:8088/blog");
         assert_eq!(read("https://example.org/wp-json/").unwrap(), "https://example.org");
         for wrong in
             ["", "example.org", "ftp://example.org", "https://a:b@example.org", "https://x/?a=b"]
         {
-            assert!(Address::parse(wrong).is_err(), "{wrong}");
+            assert!(SiteAddress::parse(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn routes_are_found_with_permalinks_and_without() {
-        let address = Address::parse("http://[::1]:80/blog").unwrap();
-        assert!(address.is_here() && !address.is_encrypted());
+        let address = SiteAddress::parse("http://[::1]:80/blog").unwrap();
+        assert!(address.is_loopback() && !address.is_encrypted());
         let query = [("search".to_owned(), "a&b=ü".to_owned())];
         let at = |links| address.route("/wp/v2/posts", &query, links).unwrap().to_string();
         let expected = "http://[::1]:80/blog/wp-json/wp/v2/posts?search=a%26b%3D%C3%BC";
-        assert_eq!(at(Links::Pretty), expected);
+        assert_eq!(at(LinkStyle::Pretty), expected);
         let expected = "http://[::1]:80/blog/?rest_route=/wp/v2/posts&search=a%26b%3D%C3%BC";
-        assert_eq!(at(Links::Plain), expected);
+        assert_eq!(at(LinkStyle::Plain), expected);
     }
 }

@@ -5,28 +5,28 @@
 //! site's own index of routes.
 
 mod address;
-mod answer;
-mod doctor;
-mod door;
-mod form;
-mod guard;
+mod authenticate;
+mod basic_credentials;
+mod diagnose;
+mod form_file;
+mod login_throttle;
 mod platform;
-mod proof;
 mod routes;
 #[cfg(test)]
-mod scripted;
+mod scripted_site;
 mod site;
-mod strikes;
+mod site_error;
+mod tool_result;
 mod tools;
-mod trouble;
-mod visitors;
+mod users;
+mod write_guard;
 
 use std::time::Duration;
 
 use crate::recipe::secret::SecretSource;
 
-pub use address::Address;
-pub use doctor::Finding;
+pub use address::SiteAddress;
+pub use diagnose::SiteCheck;
 pub(crate) use routes::add as add_routes;
 pub use site::Site;
 pub(crate) use tools::add;
@@ -34,7 +34,7 @@ pub use tools::{PHASES, SETS};
 
 /// Which of the routes of a site are tools: patterns, where `*` stands for any part and at the end for the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Routes {
+pub struct AllowedRoutes {
     /// Those that may be read.
     pub read: Vec<String>,
     /// Those that may be written to.
@@ -43,9 +43,9 @@ pub struct Routes {
 
 /// What is to be known of a site before anything is asked of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SiteSettings {
     /// Where it is.
-    pub address: Address,
+    pub address: SiteAddress,
     /// The capability that callers must have at the site; empty if being known is enough.
     pub capability: String,
     /// Who calls where callers do not say who they are: a name and an Application Password.
@@ -53,7 +53,7 @@ pub struct Settings {
     /// The sets of tools that are offered.
     pub sets: Vec<String>,
     /// The routes that tools are made of.
-    pub routes: Routes,
+    pub routes: AllowedRoutes,
     /// How long one request may take.
     pub timeout: Duration,
 }

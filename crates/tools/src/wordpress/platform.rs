@@ -6,52 +6,52 @@ use std::time::Duration;
 use http::Method;
 use tokio::time::Instant;
 
-use super::site::{Asked, Site};
-use super::trouble::Trouble;
-use super::visitors::Visitor;
+use super::site::{Site, SiteRequest};
+use super::site_error::SiteError;
+use super::users::SiteUser;
 
 /// The namespace of the platform's routes.
 pub(super) const NAMESPACE: &str = "buddyboss/v1";
 /// How long it is believed whether the platform is there.
-const KNOWN: Duration = Duration::from_secs(30);
+const CACHE_TTL: Duration = Duration::from_secs(30);
 
 /// Whether the platform is there, and since when that is known.
 #[derive(Debug, Default)]
-pub(super) struct Platform(Mutex<Option<(Instant, bool)>>);
+pub(super) struct PlatformCache(Mutex<Option<(Instant, bool)>>);
 
 impl Site {
     /// Whether the platform is active. An index that cannot be read says nothing against it.
     pub(super) async fn has_platform(&self) -> bool {
-        let known = *self.shared.platform.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = *self.inner.platform.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known {
-            Some((since, has)) if since.elapsed() < KNOWN => has,
-            _ => self.look_for_platform().await,
+            Some((since, has)) if since.elapsed() < CACHE_TTL => has,
+            _ => self.refresh_platform().await,
         }
     }
 
     /// The same, whatever was known.
-    pub(super) async fn look_for_platform(&self) -> bool {
+    pub(super) async fn refresh_platform(&self) -> bool {
         let Ok(namespaces) = self.namespaces().await else { return true };
         let has = namespaces.iter().any(|name| name == NAMESPACE);
         let known = Some((Instant::now(), has));
-        *self.shared.platform.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        *self.inner.platform.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
         has
     }
 
     /// The namespaces of the site's routes, as a stranger sees them.
-    pub(super) async fn namespaces(&self) -> Result<Vec<String>, Trouble> {
-        let asked = Asked::get("/").with("_fields", "namespaces");
-        let answered = self.ask(None, &asked).await?;
+    pub(super) async fn namespaces(&self) -> Result<Vec<String>, SiteError> {
+        let asked = SiteRequest::get("/").with_query("_fields", "namespaces");
+        let answered = self.request(None, &asked).await?;
         let names = answered.body["namespaces"].as_array().cloned().unwrap_or_default();
         Ok(names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
     }
 
     /// Whether the platform sees this visitor as logged in. It remembers who is logged in before WordPress checks
     /// Application Passwords, unless the site checks them early; the default of one argument shows what it saw.
-    pub(super) async fn is_early(&self, visitor: &Visitor) -> bool {
+    pub(super) async fn is_login_visible(&self, visitor: &SiteUser) -> bool {
         let look = || async {
-            let asked = Asked::new(Method::OPTIONS, "/buddyboss/v1/xprofile/fields");
-            let answered = self.ask(Some(&visitor.proof), &asked).await.ok()?;
+            let asked = SiteRequest::new(Method::OPTIONS, "/buddyboss/v1/xprofile/fields");
+            let answered = self.request(Some(&visitor.credentials), &asked).await.ok()?;
             let endpoints = answered.body["endpoints"].as_array()?;
             let seen = endpoints.iter().find_map(|endpoint| {
                 let default = &endpoint["args"]["user_id"]["default"];
@@ -62,19 +62,20 @@ impl Site {
         let decide = || async {
             match look().await {
                 Some(is_early) => Ok(is_early),
-                None => self.may_see_invites(visitor).await.ok_or(()),
+                None => self.can_see_own_invites(visitor).await.ok_or(()),
             }
         };
         // Where it cannot be told, nothing is done that might be lost.
-        visitor.is_early.get_or_try_init(decide).await.copied().unwrap_or(false)
+        visitor.is_login_visible.get_or_try_init(decide).await.copied().unwrap_or(false)
     }
 
     /// The second sign: only somebody who is logged in may see the own invitations to groups.
-    async fn may_see_invites(&self, visitor: &Visitor) -> Option<bool> {
-        let asked = Asked::get("/buddyboss/v1/groups/invites").with("user_id", visitor.id);
-        match self.ask(Some(&visitor.proof), &asked).await {
+    async fn can_see_own_invites(&self, visitor: &SiteUser) -> Option<bool> {
+        let asked =
+            SiteRequest::get("/buddyboss/v1/groups/invites").with_query("user_id", visitor.id);
+        match self.request(Some(&visitor.credentials), &asked).await {
             Ok(_) => Some(true),
-            Err(Trouble::Refused(refusal)) if matches!(refusal.status, 401 | 403) => Some(false),
+            Err(SiteError::Refused(refusal)) if matches!(refusal.status, 401 | 403) => Some(false),
             Err(_) => None,
         }
     }

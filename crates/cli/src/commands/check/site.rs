@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use creole_tools::recipe::secret::{Secret, SecretSource};
-use creole_tools::wordpress::{Address, Finding, Routes, Settings, Site};
+use creole_tools::wordpress::{AllowedRoutes, Site, SiteAddress, SiteCheck, SiteSettings};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
@@ -14,30 +14,30 @@ use crate::output;
 
 /// Looks at a site, as whom the environment names.
 pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
-    let address = Address::parse(url);
+    let address = SiteAddress::parse(url);
     let address = address.map_err(|wrong| Failure::Usage(format!("`{url}` {wrong}")))?;
     let account = account()?;
-    if account.is_some() && !address.is_encrypted() && !address.is_here() {
+    if account.is_some() && !address.is_encrypted() && !address.is_loopback() {
         let what = "the password would be sent unencrypted; name the site by https://";
         return Err(Failure::Refused(what.to_owned()));
     }
-    let settings = Settings {
+    let settings = SiteSettings {
         address,
         capability: "manage_options".to_owned(),
         account,
         sets: Vec::new(),
-        routes: Routes::default(),
+        routes: AllowedRoutes::default(),
         timeout: Duration::from_secs(args.peer.timeout.min(60)),
     };
     let site = Site::new(settings);
     let runtime = super::super::serve::runtime(&mut Builder::new_current_thread())?;
     let findings =
-        runtime.block_on(site.examine()).map_err(|why| Failure::Call(format!("{url}: {why}")))?;
+        runtime.block_on(site.diagnose()).map_err(|why| Failure::Call(format!("{url}: {why}")))?;
     match args.peer.json {
         true => output::data(&format!("{}\n", document(&findings)))?,
         false => output::data(&format!("{}\n", text(&site, &findings, Layout::of_stdout())))?,
     }
-    let wrong = findings.iter().filter(|finding| finding.is_fine == Some(false)).count();
+    let wrong = findings.iter().filter(|finding| finding.is_ok == Some(false)).count();
     super::judge(args, wrong)
 }
 
@@ -56,22 +56,22 @@ fn account() -> Result<Option<(String, SecretSource)>, Failure> {
     }
 }
 
-fn text(site: &Site, findings: &[Finding], layout: Layout) -> String {
-    let line = |finding: &Finding| {
-        let mark = match finding.is_fine {
+fn text(site: &Site, findings: &[SiteCheck], layout: Layout) -> String {
+    let line = |finding: &SiteCheck| {
+        let mark = match finding.is_ok {
             Some(true) => "ok",
             Some(false) => "wrong",
             None => "",
         };
         let file =
             finding.file.map(|file| format!(":\n\n{}\n", file.trim_end())).unwrap_or_default();
-        let label = |text: &str| match finding.is_fine {
+        let label = |text: &str| match finding.is_ok {
             Some(true) => layout.good(text),
             Some(false) => layout.bad(text),
             None => text.to_owned(),
         };
         let lead = format!("{mark:5}  {:11}", finding.topic);
-        let told = layout.entry(&lead, label, &output::printable(&finding.told), str::to_owned);
+        let told = layout.entry(&lead, label, &output::printable(&finding.message), str::to_owned);
         format!("{told}{file}")
     };
     let mut lines = vec![format!("site   {}", output::printable(site.address().as_str()))];
@@ -79,7 +79,7 @@ fn text(site: &Site, findings: &[Finding], layout: Layout) -> String {
     lines.join("\n")
 }
 
-fn document(findings: &[Finding]) -> Value {
-    let row = |finding: &Finding| json!({"topic": finding.topic, "fine": finding.is_fine, "told": finding.told, "file": finding.file});
+fn document(findings: &[SiteCheck]) -> Value {
+    let row = |finding: &SiteCheck| json!({"topic": finding.topic, "fine": finding.is_ok, "told": finding.message, "file": finding.file});
     json!({"findings": findings.iter().map(row).collect::<Vec<_>>()})
 }

@@ -23,6 +23,6 @@ impl Entrance {
 impl Gate for Entrance {
     fn admit<'a>(&'a self, head: &'a mut Head, peer: Peer) -> Admission<'a> {
         let site = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Admission::Later(Box::pin(async move { site.identified(head, peer).await }))
+        Admission::Later(Box::pin(async move { site.authenticate(head, peer).await }))
     }
 }

@@ -103,7 +103,7 @@ impl Served {
     fn site_of(&self, plan: &Plan) -> Option<Site> {
         match (&self.site, &plan.wordpress) {
             (Some(site), Some(wanted)) if site.settings() == wanted => Some(site.clone()),
-            (Some(site), Some(wanted)) => Some(site.succeed(wanted.clone())),
+            (Some(site), Some(wanted)) => Some(site.with_settings(wanted.clone())),
             _ => creole_cli::site(plan),
         }
     }

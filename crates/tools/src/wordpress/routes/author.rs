@@ -3,23 +3,23 @@
 use creole::ToolError;
 use serde_json::{Map, Value, json};
 
-use crate::wordpress::guard;
-use crate::wordpress::site::{Asked, Site};
-use crate::wordpress::visitors::Visitor;
+use crate::wordpress::site::{Site, SiteRequest};
+use crate::wordpress::users::SiteUser;
+use crate::wordpress::write_guard;
 
 /// Adds the author to the update of a post where the call does not name one.
-pub(super) async fn keep(
+pub(super) async fn keep_author(
     site: &Site,
-    visitor: &Visitor,
+    visitor: &SiteUser,
     route: &str,
     arguments: &mut Map<String, Value>,
 ) -> Result<(), ToolError> {
-    if !guard::is_post_of_feed(route) || arguments.contains_key("user_id") {
+    if !write_guard::is_activity_route(route) || arguments.contains_key("user_id") {
         return Ok(());
     }
-    let asked = Asked::get(route).with("_fields", "id,user_id");
-    let post = site.ask(Some(&visitor.proof), &asked).await;
-    let post = post.map_err(|trouble| ToolError::failed(trouble.told(false)))?.body;
+    let asked = SiteRequest::get(route).with_query("_fields", "id,user_id");
+    let post = site.request(Some(&visitor.credentials), &asked).await;
+    let post = post.map_err(|trouble| ToolError::failed(trouble.to_message(false)))?.body;
     let author = post["user_id"].as_u64().or_else(|| post["user_id"].as_str()?.parse().ok());
     let Some(author) = author else {
         return Err(ToolError::failed(

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::schema;
-use crate::wordpress::Routes;
+use crate::wordpress::AllowedRoutes;
 
 /// Routes that are never tools: they fetch addresses of the caller's choice, mint passwords, run code, or bundle
 /// requests so that nobody sees what is asked.
-const DENIED: &[&str] = &[
+const DENIED_ROUTES: &[&str] = &[
     "batch/v1",
     "oembed",
     "proxy",
@@ -26,7 +26,7 @@ const DENIED: &[&str] = &[
 
 /// What is done to a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Verb {
+pub(super) enum RouteAction {
     Read,
     Create,
     Update,
@@ -35,7 +35,7 @@ pub(super) enum Verb {
 
 /// One part of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum RoutePart {
     Text(String),
     /// The place of an argument, and whether it is a number.
     Argument {
@@ -46,49 +46,49 @@ pub(super) enum Part {
 
 /// One thing that may be done to one route.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Endpoint {
-    pub(super) verb: Verb,
-    pub(super) parts: Vec<Part>,
+pub(super) struct RouteEndpoint {
+    pub(super) verb: RouteAction,
+    pub(super) parts: Vec<RoutePart>,
     /// The schema of its arguments, those in the route included.
     pub(super) schema: Value,
 }
 
-impl Endpoint {
+impl RouteEndpoint {
     /// The route with the names of its arguments, without a slash at its beginning.
     pub(super) fn template(&self) -> String {
-        let part = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Argument { name, .. } => format!("{{{name}}}"),
+        let part = |part: &RoutePart| match part {
+            RoutePart::Text(text) => text.clone(),
+            RoutePart::Argument { name, .. } => format!("{{{name}}}"),
         };
         self.parts.iter().map(part).collect::<Vec<_>>().join("/")
     }
 }
 
 /// What the index offers and the configuration allows, in the order of the routes.
-pub(super) fn endpoints(index: &Value, allowed: &Routes) -> Vec<Endpoint> {
+pub(super) fn allowed_endpoints(index: &Value, allowed: &AllowedRoutes) -> Vec<RouteEndpoint> {
     let routes = index["routes"].as_object().into_iter().flatten();
-    routes.flat_map(|(route, about)| of_route(route, about, allowed)).collect()
+    routes.flat_map(|(route, about)| endpoints_of_route(route, about, allowed)).collect()
 }
 
-fn of_route(route: &str, about: &Value, allowed: &Routes) -> Vec<Endpoint> {
-    let Some(parts) = parts(route) else { return Vec::new() };
-    let text = |part: &Part| match part {
-        Part::Text(text) => text.clone(),
-        Part::Argument { .. } => "*".to_owned(),
+fn endpoints_of_route(route: &str, about: &Value, allowed: &AllowedRoutes) -> Vec<RouteEndpoint> {
+    let Some(parts) = parse_route(route) else { return Vec::new() };
+    let text = |part: &RoutePart| match part {
+        RoutePart::Text(text) => text.clone(),
+        RoutePart::Argument { .. } => "*".to_owned(),
     };
     let path: Vec<String> = parts.iter().map(text).collect();
     // The namespace alone is an index, not data.
     if path.len() < 3 || is_denied(&path) {
         return Vec::new();
     }
-    let mut found: Vec<Endpoint> = Vec::new();
+    let mut found: Vec<RouteEndpoint> = Vec::new();
     for endpoint in about["endpoints"].as_array().into_iter().flatten() {
-        for verb in verbs(&endpoint["methods"]) {
-            let patterns = if verb == Verb::Read { &allowed.read } else { &allowed.write };
-            let is_allowed = patterns.iter().any(|pattern| fits(pattern, &path));
+        for verb in read_actions(&endpoint["methods"]) {
+            let patterns = if verb == RouteAction::Read { &allowed.read } else { &allowed.write };
+            let is_allowed = patterns.iter().any(|pattern| matches_pattern(pattern, &path));
             if is_allowed && found.iter().all(|other| other.verb != verb) {
-                let schema = schema::arguments(&endpoint["args"], &parts);
-                found.push(Endpoint { verb, parts: parts.clone(), schema });
+                let schema = schema::arguments_schema(&endpoint["args"], &parts);
+                found.push(RouteEndpoint { verb, parts: parts.clone(), schema });
             }
         }
     }
@@ -97,14 +97,14 @@ fn of_route(route: &str, about: &Value, allowed: &Routes) -> Vec<Endpoint> {
 
 fn is_denied(path: &[String]) -> bool {
     let whole = path.join("/");
-    DENIED.iter().any(|word| match word.contains('/') {
+    DENIED_ROUTES.iter().any(|word| match word.contains('/') {
         true => whole.starts_with(word),
         false => path.iter().any(|part| part == word),
     })
 }
 
 /// What methods mean; several that change are one.
-fn verbs(methods: &Value) -> Vec<Verb> {
+fn read_actions(methods: &Value) -> Vec<RouteAction> {
     let has = |name: &str| match methods {
         Value::Array(all) => all.iter().any(|method| method == name),
         Value::Object(all) => all.get(name).is_some_and(|is| *is == true),
@@ -112,16 +112,16 @@ fn verbs(methods: &Value) -> Vec<Verb> {
         _ => false,
     };
     let rows = [
-        (has("GET"), Verb::Read),
-        (has("POST") && !has("PUT"), Verb::Create),
-        (has("PUT") || has("PATCH"), Verb::Update),
-        (has("DELETE"), Verb::Delete),
+        (has("GET"), RouteAction::Read),
+        (has("POST") && !has("PUT"), RouteAction::Create),
+        (has("PUT") || has("PATCH"), RouteAction::Update),
+        (has("DELETE"), RouteAction::Delete),
     ];
     rows.into_iter().filter(|(has, _)| *has).map(|(_, verb)| verb).collect()
 }
 
 /// Whether a route fits a pattern: `*` stands for any part, and at the end for all that follows.
-fn fits(pattern: &str, path: &[String]) -> bool {
+fn matches_pattern(pattern: &str, path: &[String]) -> bool {
     let words: Vec<&str> = pattern.split('/').collect();
     let (words, is_open) = match words.split_last() {
         Some((&"*", rest)) => (rest, true),
@@ -133,19 +133,19 @@ fn fits(pattern: &str, path: &[String]) -> bool {
 }
 
 /// The parts of a route; nothing if one of its arguments may hold a slash, or is only a piece of a part.
-fn parts(route: &str) -> Option<Vec<Part>> {
+fn parse_route(route: &str) -> Option<Vec<RoutePart>> {
     let mut parts = Vec::new();
     let mut rest = route.strip_prefix('/')?;
     while !rest.is_empty() {
         if let Some(group) = rest.strip_prefix("(?P<") {
             let (name, after) = group.split_once('>')?;
-            let end = closing(after)?;
+            let end = find_closing(after)?;
             let pattern = &after[..end];
             if pattern.contains('/') {
                 return None;
             }
             let is_number = ["\\d+", "[\\d]+", "[0-9]+"].contains(&pattern);
-            parts.push(Part::Argument { name: name.to_owned(), is_number });
+            parts.push(RoutePart::Argument { name: name.to_owned(), is_number });
             rest = &after[end + 1..];
         } else {
             let end = rest.find('/').unwrap_or(rest.len());
@@ -153,7 +153,7 @@ fn parts(route: &str) -> Option<Vec<Part>> {
             if end == 0 || !rest[..end].bytes().all(plain) {
                 return None;
             }
-            parts.push(Part::Text(rest[..end].to_owned()));
+            parts.push(RoutePart::Text(rest[..end].to_owned()));
             rest = &rest[end..];
         }
         rest = match rest.strip_prefix('/') {
@@ -166,7 +166,7 @@ fn parts(route: &str) -> Option<Vec<Part>> {
 }
 
 /// Where the group ends that the text is the inside of: classes and escapes may hold parentheses.
-fn closing(text: &str) -> Option<usize> {
+fn find_closing(text: &str) -> Option<usize> {
     let (mut depth, mut in_class, mut is_escaped) = (0_usize, false, false);
     for (place, byte) in text.bytes().enumerate() {
         match byte {
@@ -190,8 +190,8 @@ mod tests {
     use super::*;
 
     fn template(route: &str) -> Option<String> {
-        let parts = parts(route)?;
-        Some(Endpoint { verb: Verb::Read, parts, schema: Value::Null }.template())
+        let parts = parse_route(route)?;
+        Some(RouteEndpoint { verb: RouteAction::Read, parts, schema: Value::Null }.template())
     }
 
     #[test]
@@ -226,9 +226,9 @@ mod tests {
         }});
         let told = |read: &[&str], write: &[&str]| {
             let owned = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect();
-            let allowed = Routes { read: owned(read), write: owned(write) };
-            let told = |it: &Endpoint| format!("{:?} {}", it.verb, it.template());
-            endpoints(&index, &allowed).iter().map(told).collect::<Vec<_>>()
+            let allowed = AllowedRoutes { read: owned(read), write: owned(write) };
+            let told = |it: &RouteEndpoint| format!("{:?} {}", it.verb, it.template());
+            allowed_endpoints(&index, &allowed).iter().map(told).collect::<Vec<_>>()
         };
         assert_eq!(
             told(&["wp/v2/*", "oembed/*"], &[]),

@@ -25,28 +25,28 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use self::index::{Endpoint, Part, Verb};
-use super::address::percent;
-use super::answer;
-use super::guard;
-use super::site::{Asked, Site};
-use super::trouble::Trouble;
-use super::visitors::Visitor;
+use self::index::{RouteAction, RouteEndpoint, RoutePart};
+use super::address::percent_encode;
+use super::site::{Site, SiteRequest};
+use super::site_error::SiteError;
+use super::tool_result;
+use super::users::SiteUser;
+use super::write_guard;
 
 /// How often the index is read.
-const REFRESH: Duration = Duration::from_secs(600);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(600);
 /// How soon it is read again where that failed; longer each time.
-const RETRY: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// How long the first callers wait for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const INDEX_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most tools that are made: a model chooses badly among more.
-const MOST: usize = 200;
+const MAX_TOOLS: usize = 200;
 
 /// Adds the pack.
 pub(crate) fn add(server: Server, site: &Site) -> Server {
     let (told, ready) = watch::channel(false);
     let site = site.clone();
-    server.with(Patience(ready)).setup(move |registry| {
+    server.with(WaitForIndex(ready)).setup(move |registry| {
         let source = Arc::new(registry.source());
         // That there are tools is told before it is known which.
         source.set_tools(Vec::new());
@@ -54,15 +54,15 @@ pub(crate) fn add(server: Server, site: &Site) -> Server {
         registry.keep(source);
         // Without a runtime nobody will ever call.
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(keep(site, kept, told));
+            runtime.spawn(refresh_tools(site, kept, told));
         }
     })
 }
 
 /// Has those wait who come before the index was read.
-struct Patience(watch::Receiver<bool>);
+struct WaitForIndex(watch::Receiver<bool>);
 
-impl Middleware for Patience {
+impl Middleware for WaitForIndex {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let waits = matches!(
             call.operation,
@@ -74,32 +74,32 @@ impl Middleware for Patience {
         let mut ready = self.0.clone();
         Box::pin(async move {
             // Too late or never: then there are no such tools.
-            let _ = tokio::time::timeout(PATIENCE, ready.wait_for(|ready| *ready)).await;
+            let _ = tokio::time::timeout(INDEX_TIMEOUT, ready.wait_for(|ready| *ready)).await;
             next.call(call).await
         })
     }
 }
 
 /// Keeps the tools as the index has them, for as long as the server lives.
-async fn keep(site: Site, source: Weak<Source>, told: watch::Sender<bool>) {
-    let mut known: Option<Vec<Endpoint>> = None;
-    let mut retry = RETRY;
+async fn refresh_tools(site: Site, source: Weak<Source>, told: watch::Sender<bool>) {
+    let mut known: Option<Vec<RouteEndpoint>> = None;
+    let mut retry = RETRY_DELAY;
     loop {
-        let read = read(&site).await;
+        let read = read_index(&site).await;
         let Some(source) = source.upgrade() else { return };
         let wait = match read {
             Ok(endpoints) => {
                 if known.as_ref() != Some(&endpoints) {
-                    offer(&endpoints, &site, &source);
+                    publish_tools(&endpoints, &site, &source);
                 }
                 known = Some(endpoints);
-                retry = RETRY;
-                REFRESH
+                retry = RETRY_DELAY;
+                REFRESH_INTERVAL
             }
             Err(trouble) => {
-                let why = trouble.told(false);
+                let why = trouble.to_message(false);
                 tracing::warn!(%why, "the routes of the site cannot be read; the tools stay as they are");
-                retry = (retry * 2).min(REFRESH);
+                retry = (retry * 2).min(REFRESH_INTERVAL);
                 retry
             }
         };
@@ -110,9 +110,10 @@ async fn keep(site: Site, source: Weak<Source>, told: watch::Sender<bool>) {
 }
 
 /// Offers these in place of those before. A tool of the same name that was there already, such as a curated one, stays.
-fn offer(endpoints: &[Endpoint], site: &Site, source: &Source) {
-    let names = names::names(endpoints);
-    let tools = names.iter().zip(endpoints).map(|(name, endpoint)| tool(name, endpoint, site));
+fn publish_tools(endpoints: &[RouteEndpoint], site: &Site, source: &Source) {
+    let names = names::tool_names(endpoints);
+    let tools =
+        names.iter().zip(endpoints).map(|(name, endpoint)| build_tool(name, endpoint, site));
     for name in source.set_tools(tools.collect()) {
         tracing::info!("the route of `{name}` is left out: there is a tool of that name");
     }
@@ -120,8 +121,8 @@ fn offer(endpoints: &[Endpoint], site: &Site, source: &Source) {
 }
 
 /// What the site offers and the configuration allows.
-async fn read(site: &Site) -> Result<Vec<Endpoint>, Trouble> {
-    let routes = &site.shared.settings.routes;
+async fn read_index(site: &Site) -> Result<Vec<RouteEndpoint>, SiteError> {
+    let routes = &site.inner.settings.routes;
     let mut found = Vec::new();
     let mut indexes: BTreeSet<String> = BTreeSet::new();
     for pattern in routes.read.iter().chain(&routes.write) {
@@ -134,43 +135,45 @@ async fn read(site: &Site) -> Result<Vec<Endpoint>, Trouble> {
         indexes = BTreeSet::from(["/".to_owned()]);
     }
     for index in indexes {
-        let answered = site.ask(None, &Asked::get(index)).await?;
-        found.extend(index::endpoints(&answered.body, routes));
+        let answered = site.request(None, &SiteRequest::get(index)).await?;
+        found.extend(index::allowed_endpoints(&answered.body, routes));
     }
-    if found.len() > MOST {
+    if found.len() > MAX_TOOLS {
         let all = found.len();
-        tracing::warn!("{all} routes are allowed as tools; only the first {MOST} are: allow fewer");
-        found.truncate(MOST);
+        tracing::warn!(
+            "{all} routes are allowed as tools; only the first {MAX_TOOLS} are: allow fewer"
+        );
+        found.truncate(MAX_TOOLS);
     }
     Ok(found)
 }
 
-fn tool(name: &str, endpoint: &Endpoint, site: &Site) -> Tool {
-    let method = method(endpoint.verb);
+fn build_tool(name: &str, endpoint: &RouteEndpoint, site: &Site) -> Tool {
+    let method = http_method(endpoint.verb);
     let about = format!("{method} /{} of the WordPress site.", endpoint.template());
     let (verb, schema) = (endpoint.verb, Raw::from_value(&endpoint.schema));
     let shared = Arc::new((endpoint.clone(), site.clone()));
     let run = move |arguments: Value, context: Context| -> BoxFuture<'static, _> {
         let shared = Arc::clone(&shared);
-        Box::pin(async move { call(&shared.0, &shared.1, arguments, &context).await })
+        Box::pin(async move { call_as_principal(&shared.0, &shared.1, arguments, &context).await })
     };
     Tool::raw(name, &about, schema, run).hints(|hints| {
-        hints.read_only_hint = Some(verb == Verb::Read);
-        hints.destructive_hint = (verb != Verb::Read).then_some(verb == Verb::Delete);
+        hints.read_only_hint = Some(verb == RouteAction::Read);
+        hints.destructive_hint = (verb != RouteAction::Read).then_some(verb == RouteAction::Delete);
     })
 }
 
-fn method(verb: Verb) -> Method {
+fn http_method(verb: RouteAction) -> Method {
     match verb {
-        Verb::Read => Method::GET,
-        Verb::Create => Method::POST,
-        Verb::Update => Method::PUT,
-        Verb::Delete => Method::DELETE,
+        RouteAction::Read => Method::GET,
+        RouteAction::Create => Method::POST,
+        RouteAction::Update => Method::PUT,
+        RouteAction::Delete => Method::DELETE,
     }
 }
 
-async fn call(
-    endpoint: &Endpoint,
+async fn call_as_principal(
+    endpoint: &RouteEndpoint,
     site: &Site,
     arguments: Value,
     context: &Context,
@@ -178,65 +181,71 @@ async fn call(
     let Value::Object(arguments) = arguments else {
         return Err(ToolError::failed("no arguments"));
     };
-    let visitor = site.visitor(context.principal()).await?;
-    run_as(endpoint, site, &visitor, arguments).await
+    let visitor = site.user_for(context.principal()).await?;
+    call_as_user(endpoint, site, &visitor, arguments).await
 }
 
-async fn run_as(
-    endpoint: &Endpoint,
+async fn call_as_user(
+    endpoint: &RouteEndpoint,
     site: &Site,
-    visitor: &Visitor,
+    visitor: &SiteUser,
     mut arguments: Map<String, Value>,
 ) -> Result<ToolResult, ToolError> {
     let page = arguments.get("page").and_then(Value::as_u64).unwrap_or(1);
-    let route = route(endpoint, &mut arguments)?;
-    if endpoint.verb == Verb::Delete && guard::deletes(&route, visitor.id) {
-        return Err(ToolError::failed(guard::OWN_ACCOUNT));
+    let route = fill_route(endpoint, &mut arguments)?;
+    if endpoint.verb == RouteAction::Delete && write_guard::deletes_user(&route, visitor.id) {
+        return Err(ToolError::failed(write_guard::OWN_ACCOUNT_ERROR));
     }
-    let is_lost = endpoint.verb != Verb::Read
-        && guard::is_of_platform(&route)
-        && !site.is_early(visitor).await;
+    let is_lost = endpoint.verb != RouteAction::Read
+        && write_guard::is_platform_route(&route)
+        && !site.is_login_visible(visitor).await;
     if is_lost {
-        return Err(ToolError::failed(guard::LATE));
+        return Err(ToolError::failed(write_guard::LATE_AUTH_ERROR));
     }
-    if endpoint.verb == Verb::Update {
-        author::keep(site, visitor, &route, &mut arguments).await?;
+    if endpoint.verb == RouteAction::Update {
+        author::keep_author(site, visitor, &route, &mut arguments).await?;
     }
-    let asked = Asked::new(method(endpoint.verb), route);
+    let asked = SiteRequest::new(http_method(endpoint.verb), route);
     let asked = match endpoint.verb {
-        Verb::Create | Verb::Update => asked.body(Value::Object(arguments.clone())),
-        Verb::Read | Verb::Delete => {
+        RouteAction::Create | RouteAction::Update => {
+            asked.with_body(Value::Object(arguments.clone()))
+        }
+        RouteAction::Read | RouteAction::Delete => {
             arguments.iter().fold(asked, |asked, (key, value)| match value {
-                Value::String(text) => asked.with(key, text),
+                Value::String(text) => asked.with_query(key, text),
                 Value::Array(items) => {
                     items.iter().fold(asked, |asked, item| match item.as_str() {
-                        Some(text) => asked.with(&format!("{key}[]"), text),
-                        None => asked.with(&format!("{key}[]"), item),
+                        Some(text) => asked.with_query(&format!("{key}[]"), text),
+                        None => asked.with_query(&format!("{key}[]"), item),
                     })
                 }
-                other => asked.with(key, other),
+                other => asked.with_query(key, other),
             })
         }
     };
-    let answered = site.ask(Some(&visitor.proof), &asked).await;
+    let answered = site.request(Some(&visitor.credentials), &asked).await;
     let answered = answered.map_err(|trouble| {
-        if matches!(&trouble, Trouble::Refused(refusal) if refusal.status == 401) {
-            site.shared.visitors.forget(visitor);
+        if matches!(&trouble, SiteError::Refused(refusal) if refusal.status == 401) {
+            site.inner.users.forget(visitor);
         }
-        ToolError::failed(trouble.told(asked.is_write()))
+        ToolError::failed(trouble.to_message(asked.is_write()))
     })?;
-    let answered = verify::verified(site, visitor, endpoint, &asked, &arguments, answered).await?;
-    Ok(answer::result(answered, page))
+    let answered =
+        verify::verify_write(site, visitor, endpoint, &asked, &arguments, answered).await?;
+    Ok(tool_result::to_tool_result(answered, page))
 }
 
 /// The route with the values of its arguments, which are taken out of the others.
-fn route(endpoint: &Endpoint, arguments: &mut Map<String, Value>) -> Result<String, ToolError> {
+fn fill_route(
+    endpoint: &RouteEndpoint,
+    arguments: &mut Map<String, Value>,
+) -> Result<String, ToolError> {
     let mut route = String::new();
     for part in &endpoint.parts {
         route.push('/');
         match part {
-            Part::Text(text) => route.push_str(text),
-            Part::Argument { name, .. } => {
+            RoutePart::Text(text) => route.push_str(text),
+            RoutePart::Argument { name, .. } => {
                 let value = match arguments.remove(name) {
                     Some(Value::String(text)) => text,
                     Some(other) => other.to_string(),
@@ -246,7 +255,7 @@ fn route(endpoint: &Endpoint, arguments: &mut Map<String, Value>) -> Result<Stri
                 if ["", ".", ".."].contains(&value.as_str()) || value.contains(['/', '\\']) {
                     return Err(ToolError::failed(format!("`{name}` cannot stand in a route")));
                 }
-                percent(&value, &mut route);
+                percent_encode(&value, &mut route);
             }
         }
     }
@@ -265,11 +274,12 @@ mod route_tests {
     #[test]
     fn a_value_never_leads_to_another_route() {
         let parts = vec![
-            Part::Text("wp".to_owned()),
-            Part::Argument { name: "slug".to_owned(), is_number: false },
+            RoutePart::Text("wp".to_owned()),
+            RoutePart::Argument { name: "slug".to_owned(), is_number: false },
         ];
-        let endpoint = Endpoint { verb: Verb::Read, parts, schema: Value::Null };
-        let at = |slug: Value| route(&endpoint, &mut Map::from_iter([("slug".to_owned(), slug)]));
+        let endpoint = RouteEndpoint { verb: RouteAction::Read, parts, schema: Value::Null };
+        let at =
+            |slug: Value| fill_route(&endpoint, &mut Map::from_iter([("slug".to_owned(), slug)]));
         assert_eq!(at(json!("a b?c#d")).unwrap(), "/wp/a%20b%3Fc%23d");
         assert_eq!(at(json!(7)).unwrap(), "/wp/7");
         for wrong in ["", ".", "..", "../users", "a/b", "a\\b"] {

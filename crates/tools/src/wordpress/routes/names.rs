@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::index::{Endpoint, Part, Verb};
+use super::index::{RouteAction, RouteEndpoint, RoutePart};
 
 /// Clients put names of their own before it.
-const LONGEST: usize = 56;
+const MAX_NAME_BYTES: usize = 56;
 
 /// The names of these endpoints, in their order; none twice.
-pub(super) fn names(endpoints: &[Endpoint]) -> Vec<String> {
+pub(super) fn tool_names(endpoints: &[RouteEndpoint]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let mut names = Vec::with_capacity(endpoints.len());
     for endpoint in endpoints {
-        let plain = name(endpoint);
+        let plain = tool_name(endpoint);
         let mut chosen = plain.clone();
         let mut number = 2;
         while !seen.insert(chosen.clone()) {
@@ -25,11 +25,11 @@ pub(super) fn names(endpoints: &[Endpoint]) -> Vec<String> {
 }
 
 /// `wp_list_posts`, `wp_get_post`, `wp_create_post`, `wp_update_post`, `wp_delete_post`.
-fn name(endpoint: &Endpoint) -> String {
-    let ends_in_argument = matches!(endpoint.parts.last(), Some(Part::Argument { .. }));
+fn tool_name(endpoint: &RouteEndpoint) -> String {
+    let ends_in_argument = matches!(endpoint.parts.last(), Some(RoutePart::Argument { .. }));
     let texts = endpoint.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.as_str()),
-        Part::Argument { .. } => None,
+        RoutePart::Text(text) => Some(text.as_str()),
+        RoutePart::Argument { .. } => None,
     });
     let texts: Vec<&str> = texts.collect();
     let (namespace, route) = match &texts[..] {
@@ -38,11 +38,11 @@ fn name(endpoint: &Endpoint) -> String {
         [] => ("wp", &[][..]),
     };
     let verb = match endpoint.verb {
-        Verb::Read if ends_in_argument => "get",
-        Verb::Read => "list",
-        Verb::Create => "create",
-        Verb::Update => "update",
-        Verb::Delete => "delete",
+        RouteAction::Read if ends_in_argument => "get",
+        RouteAction::Read => "list",
+        RouteAction::Create => "create",
+        RouteAction::Update => "update",
+        RouteAction::Delete => "delete",
     };
     let mut words = vec![namespace.to_owned(), verb.to_owned()];
     for (place, word) in route.iter().enumerate() {
@@ -51,7 +51,7 @@ fn name(endpoint: &Endpoint) -> String {
     }
     let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
     let mut name: String = words.join("_").chars().map(letter).collect();
-    name.truncate(LONGEST);
+    name.truncate(MAX_NAME_BYTES);
     name
 }
 
@@ -76,28 +76,28 @@ mod tests {
 
     use super::*;
 
-    fn endpoint(verb: Verb, route: &str) -> Endpoint {
+    fn endpoint(verb: RouteAction, route: &str) -> RouteEndpoint {
         let part = |part: &str| match part.strip_prefix(':') {
-            Some(name) => Part::Argument { name: name.to_owned(), is_number: true },
-            None => Part::Text(part.to_owned()),
+            Some(name) => RoutePart::Argument { name: name.to_owned(), is_number: true },
+            None => RoutePart::Text(part.to_owned()),
         };
-        Endpoint { verb, parts: route.split('/').map(part).collect(), schema: Value::Null }
+        RouteEndpoint { verb, parts: route.split('/').map(part).collect(), schema: Value::Null }
     }
 
     #[test]
     fn a_route_is_called_by_what_is_done_to_it() {
         let all = [
-            (Verb::Read, "wp/v2/posts", "wp_list_posts"),
-            (Verb::Read, "wp/v2/posts/:id", "wp_get_post"),
-            (Verb::Create, "wp/v2/categories", "wp_create_category"),
-            (Verb::Update, "wp/v2/statuses/:id", "wp_update_status"),
-            (Verb::Delete, "wp/v2/posts/:parent/revisions/:id", "wp_delete_posts_revision"),
-            (Verb::Read, "wp-site-health/v1/tests/x", "wp_site_health_list_tests_x"),
-            (Verb::Read, "wp/v2/posts/:slug", "wp_get_post_2"),
+            (RouteAction::Read, "wp/v2/posts", "wp_list_posts"),
+            (RouteAction::Read, "wp/v2/posts/:id", "wp_get_post"),
+            (RouteAction::Create, "wp/v2/categories", "wp_create_category"),
+            (RouteAction::Update, "wp/v2/statuses/:id", "wp_update_status"),
+            (RouteAction::Delete, "wp/v2/posts/:parent/revisions/:id", "wp_delete_posts_revision"),
+            (RouteAction::Read, "wp-site-health/v1/tests/x", "wp_site_health_list_tests_x"),
+            (RouteAction::Read, "wp/v2/posts/:slug", "wp_get_post_2"),
         ];
-        let endpoints: Vec<Endpoint> =
+        let endpoints: Vec<RouteEndpoint> =
             all.iter().map(|(verb, route, _)| endpoint(*verb, route)).collect();
         let expected: Vec<&str> = all.iter().map(|(_, _, name)| *name).collect();
-        assert_eq!(names(&endpoints), expected);
+        assert_eq!(tool_names(&endpoints), expected);
     }
 }

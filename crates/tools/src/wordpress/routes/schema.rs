@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::index::Part;
+use super::index::RoutePart;
 
 /// Keywords that mean the same in WordPress and in JSON Schema.
-const KEPT: &[&str] = &[
+const COPIED_KEYWORDS: &[&str] = &[
     "description",
     "format",
     "minimum",
@@ -20,10 +20,10 @@ const KEPT: &[&str] = &[
 ];
 const TYPES: &[&str] = &["string", "integer", "number", "boolean", "array", "object", "null"];
 /// Deeper schemas are told as anything.
-const DEEPEST: usize = 6;
+const MAX_DEPTH: usize = 6;
 
 /// The schema of all arguments of a route together.
-pub(super) fn arguments(args: &Value, parts: &[Part]) -> Value {
+pub(super) fn arguments_schema(args: &Value, parts: &[RoutePart]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     // An empty map of PHP is an empty list.
@@ -35,10 +35,10 @@ pub(super) fn arguments(args: &Value, parts: &[Part]) -> Value {
         if about["required"] == true && about.get("default").is_none() {
             required.push(name.clone());
         }
-        properties.insert(name.clone(), schema(about, DEEPEST));
+        properties.insert(name.clone(), convert_schema(about, MAX_DEPTH));
     }
     for part in parts {
-        let Part::Argument { name, is_number } = part else { continue };
+        let RoutePart::Argument { name, is_number } = part else { continue };
         let written = properties.remove(name);
         let about = written.as_ref().and_then(|it| it.get("description")).cloned();
         let mut place = match is_number {
@@ -61,27 +61,27 @@ pub(super) fn arguments(args: &Value, parts: &[Part]) -> Value {
     schema
 }
 
-fn schema(about: &Value, deepest: usize) -> Value {
+fn convert_schema(about: &Value, deepest: usize) -> Value {
     let (Some(about), Some(deeper)) = (about.as_object(), deepest.checked_sub(1)) else {
         return json!({});
     };
     let mut schema = Map::new();
-    for key in KEPT {
+    for key in COPIED_KEYWORDS {
         let Some(value) = about.get(*key) else { continue };
-        if is_right(key, value) {
+        if is_valid_keyword(key, value) {
             schema.insert((*key).to_owned(), value.clone());
         }
     }
-    exclusive(about, &mut schema);
-    let types = types(about.get("type"));
+    convert_exclusive_bounds(about, &mut schema);
+    let types = read_types(about.get("type"));
     let is = |name: &str| types.iter().any(|it| it == name);
     if is("array") {
-        let mut items = about.get("items").map_or(json!({}), |items| self::schema(items, deeper));
-        if let Some(values) = values(about.get("enum")) {
+        let mut items = about.get("items").map_or(json!({}), |items| convert_schema(items, deeper));
+        if let Some(values) = read_enum(about.get("enum")) {
             items["enum"] = values;
         }
         schema.insert("items".to_owned(), items);
-    } else if let Some(values) = values(about.get("enum")) {
+    } else if let Some(values) = read_enum(about.get("enum")) {
         schema.insert("enum".to_owned(), values);
     }
     if is("object")
@@ -89,7 +89,7 @@ fn schema(about: &Value, deepest: usize) -> Value {
     {
         let writable = properties.iter().filter(|(_, about)| about["readonly"] != true);
         let properties: Map<String, Value> =
-            writable.map(|(name, about)| (name.clone(), self::schema(about, deeper))).collect();
+            writable.map(|(name, about)| (name.clone(), convert_schema(about, deeper))).collect();
         schema.insert("properties".to_owned(), properties.into());
     }
     let mut types = types;
@@ -105,7 +105,7 @@ fn schema(about: &Value, deepest: usize) -> Value {
     Value::Object(schema)
 }
 
-fn types(written: Option<&Value>) -> Vec<String> {
+fn read_types(written: Option<&Value>) -> Vec<String> {
     let all = match written {
         Some(Value::String(one)) => vec![one.as_str()],
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
@@ -119,7 +119,7 @@ fn types(written: Option<&Value>) -> Vec<String> {
 }
 
 /// The values of an `enum`; PHP may write a list as a map, and an empty one would refuse everything.
-fn values(written: Option<&Value>) -> Option<Value> {
+fn read_enum(written: Option<&Value>) -> Option<Value> {
     let mut values: Vec<Value> = match written? {
         Value::Array(values) => values.clone(),
         Value::Object(values) => values.values().cloned().collect(),
@@ -136,7 +136,7 @@ fn values(written: Option<&Value>) -> Option<Value> {
 }
 
 /// WordPress says with a boolean that a bound is not included.
-fn exclusive(about: &Map<String, Value>, schema: &mut Map<String, Value>) {
+fn convert_exclusive_bounds(about: &Map<String, Value>, schema: &mut Map<String, Value>) {
     for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         if about.get(flag) == Some(&Value::Bool(true))
             && let Some(value) = schema.remove(bound)
@@ -147,7 +147,7 @@ fn exclusive(about: &Map<String, Value>, schema: &mut Map<String, Value>) {
 }
 
 /// Whether a keyword has a value that JSON Schema allows.
-fn is_right(key: &str, value: &Value) -> bool {
+fn is_valid_keyword(key: &str, value: &Value) -> bool {
     match key {
         "description" | "format" | "pattern" => value.is_string(),
         "minimum" | "maximum" => value.is_number(),
@@ -179,7 +179,7 @@ mod tests {
             "odd": {"type": "date", "sanitize_callback": "x", "default": false},
             "gone": {"type": "string", "readonly": true},
         });
-        let parts = [Part::Argument { name: "id".to_owned(), is_number: true }];
+        let parts = [RoutePart::Argument { name: "id".to_owned(), is_number: true }];
         let expected = json!({"type": "object", "additionalProperties": false, "required": ["id", "title"],
         "properties": {
             "page": {"type": "integer", "minimum": 1},
@@ -196,9 +196,9 @@ mod tests {
             "odd": {},
             "id": {"type": "integer", "minimum": 0},
         }});
-        let mut made = arguments(&args, &parts);
+        let mut made = arguments_schema(&args, &parts);
         made["properties"]["kind"]["enum"].as_array_mut().unwrap().sort_by_key(Value::to_string);
         assert_eq!(made, expected);
-        assert_eq!(arguments(&json!([]), &[])["properties"], json!({}));
+        assert_eq!(arguments_schema(&json!([]), &[])["properties"], json!({}));
     }
 }

@@ -3,62 +3,65 @@
 use creole::ToolError;
 use serde_json::{Map, Value};
 
-use super::index::{Endpoint, Part, Verb};
-use crate::wordpress::site::{Answered, Asked, Site};
-use crate::wordpress::trouble::{Trouble, plain};
-use crate::wordpress::visitors::Visitor;
+use super::index::{RouteAction, RouteEndpoint, RoutePart};
+use crate::wordpress::site::{Site, SiteRequest, SiteResponse};
+use crate::wordpress::site_error::{SiteError, strip_markup};
+use crate::wordpress::users::SiteUser;
 
 /// What is said of a write that cannot be checked.
-const UNCHECKED: &str = "This was not checked by reading it again";
+const NOT_VERIFIED: &str = "This was not checked by reading it again";
 
 /// The answer to a write, once what it says was found at the site. What was sent besides the route is in `sent`.
-pub(super) async fn verified(
+pub(super) async fn verify_write(
     site: &Site,
-    visitor: &Visitor,
-    endpoint: &Endpoint,
-    asked: &Asked,
+    visitor: &SiteUser,
+    endpoint: &RouteEndpoint,
+    asked: &SiteRequest,
     sent: &Map<String, Value>,
-    answered: Answered,
-) -> Result<Answered, ToolError> {
-    let names_an_item = matches!(endpoint.parts.last(), Some(Part::Argument { .. }));
+    answered: SiteResponse,
+) -> Result<SiteResponse, ToolError> {
+    let names_an_item = matches!(endpoint.parts.last(), Some(RoutePart::Argument { .. }));
     let route = match endpoint.verb {
-        Verb::Read => return Ok(answered),
-        Verb::Create => id(&answered.body).map(|id| format!("{}/{id}", asked.route)),
-        Verb::Update => Some(asked.route.clone()),
-        Verb::Delete => names_an_item.then(|| asked.route.clone()),
+        RouteAction::Read => return Ok(answered),
+        RouteAction::Create => item_id(&answered.body).map(|id| format!("{}/{id}", asked.route)),
+        RouteAction::Update => Some(asked.route.clone()),
+        RouteAction::Delete => names_an_item.then(|| asked.route.clone()),
     };
     let Some(route) = route else {
-        return Ok(answered.note(format!("{UNCHECKED}: the answer names no item.")));
+        return Ok(answered.with_note(format!("{NOT_VERIFIED}: the answer names no item.")));
     };
-    let found = read(site, visitor, &route).await;
+    let found = read_item(site, visitor, &route).await;
     match (endpoint.verb, found) {
-        (Verb::Delete, Err(Trouble::Refused(refusal))) if is_gone(refusal.status) => Ok(answered),
-        (Verb::Delete, Ok(item)) if item["status"] == "trash" => Ok(answered),
-        (Verb::Delete, Ok(_)) => Err(failed("it is still there")),
-        (Verb::Create, Err(Trouble::Refused(refusal)))
-            if is_gone(refusal.status) && !refusal.is_no_route() =>
+        (RouteAction::Delete, Err(SiteError::Refused(refusal))) if is_gone(refusal.status) => {
+            Ok(answered)
+        }
+        (RouteAction::Delete, Ok(item)) if item["status"] == "trash" => Ok(answered),
+        (RouteAction::Delete, Ok(_)) => Err(verification_error("it is still there")),
+        (RouteAction::Create, Err(SiteError::Refused(refusal)))
+            if is_gone(refusal.status) && !refusal.is_missing_route() =>
         {
-            Err(failed("nothing was created"))
+            Err(verification_error("nothing was created"))
         }
         (verb, Ok(item)) => match differences(sent, &item) {
-            (names, 0) if verb == Verb::Update && !names.is_empty() => {
-                Err(failed(&format!("nothing of it is stored: {}", names.join(", "))))
+            (names, 0) if verb == RouteAction::Update && !names.is_empty() => {
+                Err(verification_error(&format!("nothing of it is stored: {}", names.join(", "))))
             }
             (names, _) if !names.is_empty() => {
                 let names = names.join(", ");
-                Ok(answered
-                    .note(format!("The site stored these otherwise than they were sent: {names}.")))
+                Ok(answered.with_note(format!(
+                    "The site stored these otherwise than they were sent: {names}."
+                )))
             }
             _ => Ok(answered),
         },
         (_, Err(trouble)) => {
-            let why = trouble.told(false);
-            Ok(answered.note(format!("{UNCHECKED}: {why}.")))
+            let why = trouble.to_message(false);
+            Ok(answered.with_note(format!("{NOT_VERIFIED}: {why}.")))
         }
     }
 }
 
-fn failed(what: &str) -> ToolError {
+fn verification_error(what: &str) -> ToolError {
     ToolError::failed(format!("the site says that it is done, but {what}"))
 }
 
@@ -67,18 +70,18 @@ fn is_gone(status: u16) -> bool {
 }
 
 /// The item, with what only those see who may edit it, or else as it is shown.
-async fn read(site: &Site, visitor: &Visitor, route: &str) -> Result<Value, Trouble> {
-    let edited = Asked::get(route).with("context", "edit");
-    match site.ask(Some(&visitor.proof), &edited).await {
-        Err(Trouble::Refused(refusal)) if [400, 401, 403].contains(&refusal.status) => {
-            site.ask(Some(&visitor.proof), &Asked::get(route)).await
+async fn read_item(site: &Site, visitor: &SiteUser, route: &str) -> Result<Value, SiteError> {
+    let edited = SiteRequest::get(route).with_query("context", "edit");
+    match site.request(Some(&visitor.credentials), &edited).await {
+        Err(SiteError::Refused(refusal)) if [400, 401, 403].contains(&refusal.status) => {
+            site.request(Some(&visitor.credentials), &SiteRequest::get(route)).await
         }
         answer => answer,
     }
     .map(|answered| answered.body)
 }
 
-fn id(body: &Value) -> Option<u64> {
+fn item_id(body: &Value) -> Option<u64> {
     body["id"].as_u64().or_else(|| body["id"].as_str()?.parse().ok()).filter(|id| *id > 0)
 }
 
@@ -100,7 +103,9 @@ fn differences(sent: &Map<String, Value>, item: &Value) -> (Vec<String>, usize) 
 /// Whether two values are the same, where that can be said: a text may be told with its markup.
 fn is_same(sent: &Value, stored: &Value) -> Option<bool> {
     let text = |value: &Value| match value {
-        Value::String(text) => Some(plain(text).split_whitespace().collect::<Vec<_>>().join(" ")),
+        Value::String(text) => {
+            Some(strip_markup(text).split_whitespace().collect::<Vec<_>>().join(" "))
+        }
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(flag) => Some(flag.to_string()),
         _ => None,

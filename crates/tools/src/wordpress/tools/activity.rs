@@ -4,16 +4,23 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::errand::{Errand, whole_number};
-use super::spec::{Given, Kind, PAGE, Spec, Verb, may, must, tool};
-use super::things::GROUP;
-use crate::wordpress::site::{Answered, Asked};
+use super::entities::GROUP;
+use super::spec::{FixedValue, PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool};
+use super::tool_call::{ToolCall, whole_number};
+use crate::wordpress::site::{SiteRequest, SiteResponse};
 
-const SCOPES: Kind =
-    Kind::Choice(&["just-me", "friends", "groups", "favorites", "mentions", "following"]);
-const PRIVACY: Kind = Kind::Choice(&["public", "loggedin", "onlyme", "friends"]);
+const SCOPES: SiteArgumentType = SiteArgumentType::Choice(&[
+    "just-me",
+    "friends",
+    "groups",
+    "favorites",
+    "mentions",
+    "following",
+]);
+const PRIVACY: SiteArgumentType =
+    SiteArgumentType::Choice(&["public", "loggedin", "onlyme", "friends"]);
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Get,
         "buddyboss_list_activities",
@@ -21,20 +28,20 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "List activities, the newest first.",
     )
-    .takes(&[
+    .with_arguments(&[
         PAGE,
-        may("per_page", Kind::PerPage, "Activities per page (default: 10, max: 100)")
-            .or(Given::Number(10)),
-        may("search", Kind::Text, "Search activities by content"),
-        may("user_id", Kind::Id, "Only activities of this member"),
-        may("group_id", Kind::Id, "Only activities of this group").of(&GROUP),
-        may("component", Kind::Text, "Only activities of this component, such as groups"),
-        may("type", Kind::Text, "Only activities of this type, such as activity_update"),
-        may("scope", SCOPES, "Limit to a scope"),
-        may("display_comments", Kind::Choice(&["threaded", "stream"]), "How comments are listed"),
+        optional("per_page", SiteArgumentType::PerPage, "Activities per page (default: 10, max: 100)")
+            .with_default(FixedValue::Number(10)),
+        optional("search", SiteArgumentType::Text, "Search activities by content"),
+        optional("user_id", SiteArgumentType::Id, "Only activities of this member"),
+        optional("group_id", SiteArgumentType::Id, "Only activities of this group").naming(&GROUP),
+        optional("component", SiteArgumentType::Text, "Only activities of this component, such as groups"),
+        optional("type", SiteArgumentType::Text, "Only activities of this type, such as activity_update"),
+        optional("scope", SCOPES, "Limit to a scope"),
+        optional("display_comments", SiteArgumentType::Choice(&["threaded", "stream"]), "How comments are listed"),
     ])
-    .own()
-    .by(list),
+    .with_per_user_list()
+    .with_custom_run(list),
     tool(
         Verb::Get,
         "buddyboss_get_activity",
@@ -42,7 +49,7 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "Get one activity.",
     )
-    .takes(&[must("id", Kind::Id, "Activity ID")]),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Activity ID")]),
     tool(
         Verb::Post,
         "buddyboss_create_activity",
@@ -50,15 +57,15 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "Post an activity as yourself, to the site or to a group.",
     )
-    .takes(&[
-        must("content", Kind::Text, "What to post"),
-        may("title", Kind::Text, "Title of the post, where the site has titles").sent_as("post_title"),
-        may("group_id", Kind::Id, "ID of the group to post in")
+    .with_arguments(&[
+        required("content", SiteArgumentType::Text, "What to post"),
+        optional("title", SiteArgumentType::Text, "Title of the post, where the site has titles").sent_as("post_title"),
+        optional("group_id", SiteArgumentType::Id, "ID of the group to post in")
             .sent_as("primary_item_id")
-            .of(&GROUP),
-        may("privacy", PRIVACY, "Who sees it (default: public)"),
+            .naming(&GROUP),
+        optional("privacy", PRIVACY, "Who sees it (default: public)"),
     ])
-    .by(create),
+    .with_custom_run(create),
     tool(
         Verb::Put,
         "buddyboss_update_activity",
@@ -66,8 +73,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "Change the content of an activity, where the site allows that activities are edited.",
     )
-    .takes(&[must("id", Kind::Id, "Activity ID"), must("content", Kind::Text, "New content")])
-    .by(update),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Activity ID"), required("content", SiteArgumentType::Text, "New content")])
+    .with_custom_run(update),
     tool(
         Verb::Delete,
         "buddyboss_delete_activity",
@@ -75,7 +82,7 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "Delete an activity for good.",
     )
-    .takes(&[must("id", Kind::Id, "Activity ID")]),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Activity ID")]),
     tool(
         Verb::Post,
         "buddyboss_favorite_activity",
@@ -83,8 +90,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "Mark an activity as a favorite, or take the mark back if it is one; `favorited` tells which.",
     )
-    .takes(&[must("id", Kind::Id, "Activity ID")])
-    .by(favorite),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Activity ID")])
+    .with_custom_run(favorite),
     tool(
         Verb::Get,
         "buddyboss_list_activity_comments",
@@ -92,8 +99,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "List the comments on an activity.",
     )
-    .takes(&[must("id", Kind::Id, "Activity ID")])
-    .early(),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Activity ID")])
+    .require_visible_login(),
     tool(
         Verb::Post,
         "buddyboss_comment_activity",
@@ -101,36 +108,39 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "Comment on an activity as yourself.",
     )
-    .takes(&[must("id", Kind::Id, "Activity ID"), must("content", Kind::Text, "The comment")])
-    .early()
-    .by(comment),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Activity ID"), required("content", SiteArgumentType::Text, "The comment")])
+    .require_visible_login()
+    .with_custom_run(comment),
 ];
 
 /// The platform widens `just-me` to the whole feed unless it is told whose activities are meant.
-fn list<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn list<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let asked = errand.request();
+        let asked = errand.build_request();
         let is_own = errand.text("scope") == Some("just-me") && errand.number("user_id").is_none();
-        errand.ask(&if is_own { asked.with("user_id", errand.visitor.id) } else { asked }).await
+        errand
+            .request(&if is_own { asked.with_query("user_id", errand.user.id) } else { asked })
+            .await
     })
 }
 
-fn create<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn create<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let mut asked = errand.request();
+        let mut asked = errand.build_request();
         if let (Some(_), Some(body)) = (errand.number("group_id"), &mut asked.body) {
             body["component"] = json!("groups");
         }
-        errand.ask(&asked).await
+        errand.request(&asked).await
     })
 }
 
 /// Without the author's id the platform makes the caller the author, so the author is read first and sent along.
-fn update<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn update<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let route = errand.path(errand.spec.route);
-        let before =
-            errand.ask(&Asked::get(&route).with("_fields", "id,user_id,post_title")).await?;
+        let before = errand
+            .request(&SiteRequest::get(&route).with_query("_fields", "id,user_id,post_title"))
+            .await?;
         let Some(author) = whole_number(&before.body["user_id"]) else {
             return Err(ToolError::failed(
                 "the site does not tell who wrote this activity, so an update could change its author; \
@@ -142,7 +152,8 @@ fn update<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErro
         if let Some(title) = before.body["post_title"].as_str().filter(|title| !title.is_empty()) {
             body["post_title"] = json!(title);
         }
-        let answered = errand.ask(&Asked::new(Method::PUT, route).body(body)).await?;
+        let answered =
+            errand.request(&SiteRequest::new(Method::PUT, route).with_body(body)).await?;
         match whole_number(&answered.body["user_id"]) {
             Some(now) if now != author => Err(ToolError::failed(format!(
                 "the content was changed, but the site changed the author from member {author} to member {now}"
@@ -153,26 +164,26 @@ fn update<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErro
 }
 
 /// A toggle: it is not the same to call it twice.
-fn favorite<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn favorite<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let asked = Asked::new(Method::PUT, errand.path(errand.spec.route));
-        errand.ask(&asked).await
+        let asked = SiteRequest::new(Method::PUT, errand.path(errand.spec.route));
+        errand.request(&asked).await
     })
 }
 
 /// The platform may say that it made a comment and store none; then it has no comments to show.
-fn comment<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn comment<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let answered = errand.plain().await?;
+        let answered = errand.send_single_request().await?;
         match answered.body["comments"].as_array().is_some_and(|it| !it.is_empty()) {
             true => Ok(answered),
             false if answered.body["comments"].is_object() => Ok(answered),
-            false => Err(ToolError::failed(nothing_stored(&answered.body))),
+            false => Err(ToolError::failed(not_stored_message(&answered.body))),
         }
     })
 }
 
-fn nothing_stored(body: &Value) -> String {
+fn not_stored_message(body: &Value) -> String {
     let said = if body["created"] == true { "the site says that it was created, but " } else { "" };
     format!("{said}nothing was stored")
 }

@@ -4,15 +4,15 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::errand::Errand;
-use super::spec::{Given, Kind, Spec, Verb, may, must, tool};
-use super::things::{GROUP, MEMBER};
-use super::upload::{DATA, FILE_NAME, file};
-use crate::wordpress::site::{Answered, Asked};
+use super::entities::{GROUP, MEMBER};
+use super::spec::{FixedValue, SiteArgumentType, ToolSpec, Verb, optional, required, tool};
+use super::tool_call::ToolCall;
+use super::upload::{DATA, FILE_NAME, read_file_argument};
+use crate::wordpress::site::{SiteRequest, SiteResponse};
 
-const WHO: Kind = Kind::Choice(&["members", "mods", "admins"]);
+const WHO: SiteArgumentType = SiteArgumentType::Choice(&["members", "mods", "admins"]);
 /// How many times a hundred notifications are marked.
-const MOST_ROUNDS: u64 = 20;
+const MAX_ROUNDS: u64 = 20;
 
 /// The settings of a group: what they are called here and at the site.
 const SETTINGS: &[(&str, &str)] = &[
@@ -26,7 +26,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("message_status", "group-message-status"),
 ];
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Put,
         "buddyboss_set_member_role",
@@ -34,13 +34,17 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "Give a member these WordPress roles instead of those before.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Member ID"),
-        must("roles", Kind::Texts, "WordPress roles, such as subscriber, editor or administrator"),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Member ID"),
+        required(
+            "roles",
+            SiteArgumentType::Texts,
+            "WordPress roles, such as subscriber, editor or administrator",
+        ),
     ])
-    .sends(&[("context", Given::Text("edit"))])
-    .destroys()
-    .by(set_role),
+    .with_fixed_values(&[("context", FixedValue::Text("edit"))])
+    .as_destructive()
+    .with_custom_run(set_role),
     tool(
         Verb::Get,
         "buddyboss_get_group_settings",
@@ -48,9 +52,9 @@ pub(super) const TOOLS: &[Spec] = &[
         "Group",
         "Get who may invite, post and upload in a group.",
     )
-    .takes(&[must("id", Kind::Id, "Group ID")])
-    .sends(&[("nav", Given::Text("group-settings"))])
-    .whole(),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Group ID")])
+    .with_fixed_values(&[("nav", FixedValue::Text("group-settings"))])
+    .without_pages(),
     tool(
         Verb::Put,
         "buddyboss_update_group_settings",
@@ -58,19 +62,24 @@ pub(super) const TOOLS: &[Spec] = &[
         "Group",
         "Change who may invite, post and upload in a group; what is not named stays.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Group ID"),
-        may("status", Kind::Choice(&["public", "private", "hidden"]), "Who sees the group").kept(),
-        may("invite_status", WHO, "Who may invite").kept(),
-        may("activity_feed_status", WHO, "Who may post").kept(),
-        may("media_status", WHO, "Who may add photos").kept(),
-        may("album_status", WHO, "Who may make albums").kept(),
-        may("document_status", WHO, "Who may add documents").kept(),
-        may("video_status", WHO, "Who may add videos").kept(),
-        may("message_status", WHO, "Who may message the group").kept(),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Group ID"),
+        optional(
+            "status",
+            SiteArgumentType::Choice(&["public", "private", "hidden"]),
+            "Who sees the group",
+        )
+        .not_sent(),
+        optional("invite_status", WHO, "Who may invite").not_sent(),
+        optional("activity_feed_status", WHO, "Who may post").not_sent(),
+        optional("media_status", WHO, "Who may add photos").not_sent(),
+        optional("album_status", WHO, "Who may make albums").not_sent(),
+        optional("document_status", WHO, "Who may add documents").not_sent(),
+        optional("video_status", WHO, "Who may add videos").not_sent(),
+        optional("message_status", WHO, "Who may message the group").not_sent(),
     ])
-    .early()
-    .by(change_settings),
+    .require_visible_login()
+    .with_custom_run(change_settings),
     tool(
         Verb::Post,
         "buddyboss_set_group_avatar",
@@ -78,9 +87,9 @@ pub(super) const TOOLS: &[Spec] = &[
         "Group",
         "Give a group another picture.",
     )
-    .takes(&[must("group_id", Kind::Id, "Group ID"), FILE_NAME, DATA])
-    .early()
-    .by(set_avatar),
+    .with_arguments(&[required("group_id", SiteArgumentType::Id, "Group ID"), FILE_NAME, DATA])
+    .require_visible_login()
+    .with_custom_run(set_avatar),
     tool(
         Verb::Post,
         "buddyboss_message_group",
@@ -88,21 +97,21 @@ pub(super) const TOOLS: &[Spec] = &[
         "Group",
         "Send a message as yourself to all members of a group, or to some of them.",
     )
-    .takes(&[
-        must("group_id", Kind::Id, "Group ID").of(&GROUP),
-        must("message", Kind::Text, "The message"),
-        may("user_ids", Kind::Ids, "IDs of the members who get it (default: all)")
-            .kept()
-            .of(&MEMBER),
-        may(
+    .with_arguments(&[
+        required("group_id", SiteArgumentType::Id, "Group ID").naming(&GROUP),
+        required("message", SiteArgumentType::Text, "The message"),
+        optional("user_ids", SiteArgumentType::Ids, "IDs of the members who get it (default: all)")
+            .not_sent()
+            .naming(&MEMBER),
+        optional(
             "type",
-            Kind::Choice(&["open", "private"]),
+            SiteArgumentType::Choice(&["open", "private"]),
             "One thread of all, or a private one with each (default: open)",
         )
-        .or(Given::Text("open")),
+        .with_default(FixedValue::Text("open")),
     ])
-    .early()
-    .by(message),
+    .require_visible_login()
+    .with_custom_run(message),
     tool(
         Verb::Put,
         "buddyboss_mark_all_notifications_read",
@@ -110,18 +119,18 @@ pub(super) const TOOLS: &[Spec] = &[
         "Notification",
         "Mark all of your notifications as read.",
     )
-    .by(mark_all),
+    .with_custom_run(mark_all),
 ];
 
 /// Callers keep their own roles: the site could lose its only administrator.
-fn set_role<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn set_role<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        if errand.number("id") == Some(errand.visitor.id) {
+        if errand.number("id") == Some(errand.user.id) {
             return Err(ToolError::failed(
                 "these are your own roles: you could lose your access; ask another administrator. Nothing was changed",
             ));
         }
-        let answered = errand.plain().await?;
+        let answered = errand.send_single_request().await?;
         let sorted = |value: &Value| {
             let mut roles: Vec<String> = value
                 .as_array()
@@ -146,11 +155,11 @@ fn set_role<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolEr
 }
 
 /// The site resets what is not sent, so the settings are read first and sent whole.
-fn change_settings<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn change_settings<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let route = errand.path(errand.spec.route);
-        let look = Asked::get(&route).with("nav", "group-settings");
-        let before = errand.ask(&look).await?.body;
+        let look = SiteRequest::get(&route).with_query("nav", "group-settings");
+        let before = errand.request(&look).await?.body;
         let mut fields = settings(&before);
         let mut wanted = Vec::new();
         for (name, field) in SETTINGS {
@@ -162,11 +171,12 @@ fn change_settings<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered,
             return Err(ToolError::failed("nothing to change: name a setting and its value"));
         }
         let body = json!({"nav": "group-settings", "fields": fields});
-        let answered = errand.ask(&Asked::new(Method::PUT, route).body(body)).await?;
+        let answered =
+            errand.request(&SiteRequest::new(Method::PUT, route).with_body(body)).await?;
         if let Some(why) = answered.body["error"].as_str().filter(|why| !why.is_empty()) {
             return Err(ToolError::failed(why.to_owned()));
         }
-        let after = errand.ask(&look).await?;
+        let after = errand.request(&look).await?;
         let now = settings(&after.body);
         let lost: Vec<&str> = wanted
             .iter()
@@ -191,12 +201,12 @@ fn settings(fields: &Value) -> Map<String, Value> {
     named.filter(|(name, value)| !name.is_empty() && *value != "").collect()
 }
 
-fn set_avatar<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn set_avatar<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let mut picture = file(errand)?;
+        let mut picture = read_file_argument(errand)?;
         picture.fields.push(("action", "bp_avatar_upload"));
         let route = errand.path(errand.spec.route);
-        let set = errand.ask(&Asked::new(Method::POST, route).file(picture)).await?;
+        let set = errand.request(&SiteRequest::new(Method::POST, route).with_file(picture)).await?;
         let first = if set.body.is_array() { &set.body[0] } else { &set.body };
         match first["full"].as_str().is_some_and(|url| !url.is_empty()) {
             true => Ok(set),
@@ -205,9 +215,9 @@ fn set_avatar<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, Tool
     })
 }
 
-fn message<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn message<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let mut asked = errand.request();
+        let mut asked = errand.build_request();
         if let Some(body) = &mut asked.body {
             match errand.arguments.get("user_ids") {
                 Some(ids) => {
@@ -217,7 +227,7 @@ fn message<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErr
                 None => body["users"] = json!("all"),
             }
         }
-        let sent = errand.ask(&asked).await?;
+        let sent = errand.request(&asked).await?;
         let errors = &sent.body["errors"];
         let has_failed = errors.as_array().is_some_and(|all| !all.is_empty())
             || errors.as_object().is_some_and(|all| !all.is_empty());
@@ -231,18 +241,18 @@ fn message<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErr
 }
 
 /// The site marks the newest hundred, and answers with what is still unread.
-fn mark_all<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn mark_all<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let asked = errand.request();
-        for _ in 0..MOST_ROUNDS {
+        let asked = errand.build_request();
+        for _ in 0..MAX_ROUNDS {
             let mut asked = asked.clone();
             asked.body = Some(json!({"per_page": 100}));
-            let left = errand.ask(&asked).await?;
+            let left = errand.request(&asked).await?;
             if left.body.as_array().is_some_and(Vec::is_empty) {
-                return Ok(Answered::made(json!({"unread": 0}).into()));
+                return Ok(SiteResponse::from_display(json!({"unread": 0}).into()));
             }
         }
-        let most = MOST_ROUNDS * 100;
+        let most = MAX_ROUNDS * 100;
         Err(ToolError::failed(format!(
             "{most} notifications were marked as read, and there are still others; call it again"
         )))

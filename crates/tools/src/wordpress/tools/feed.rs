@@ -4,13 +4,15 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::json;
 
-use super::errand::{Errand, deleted};
-use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
-use crate::wordpress::site::{Answered, Asked};
+use super::spec::{
+    FixedValue, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
+};
+use super::tool_call::{ToolCall, delete_and_verify};
+use crate::wordpress::site::{SiteRequest, SiteResponse};
 
-const ITEMS: Kind = Kind::Choice(&["activity", "activity_comment"]);
+const ITEMS: SiteArgumentType = SiteArgumentType::Choice(&["activity", "activity_comment"]);
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Put,
         "buddyboss_update_activity_comment",
@@ -18,12 +20,12 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "Change the content of a comment, where the site allows that comments are edited.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Activity ID"),
-        must("comment_id", Kind::Id, "Comment ID"),
-        must("content", Kind::Text, "New content"),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Activity ID"),
+        required("comment_id", SiteArgumentType::Id, "Comment ID"),
+        required("content", SiteArgumentType::Text, "New content"),
     ])
-    .early(),
+    .require_visible_login(),
     tool(
         Verb::Delete,
         "buddyboss_delete_activity_comment",
@@ -31,9 +33,12 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "Delete a comment with its replies for good.",
     )
-    .takes(&[must("id", Kind::Id, "Activity ID"), must("comment_id", Kind::Id, "Comment ID")])
-    .early()
-    .by(deleted),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Activity ID"),
+        required("comment_id", SiteArgumentType::Id, "Comment ID"),
+    ])
+    .require_visible_login()
+    .with_custom_run(delete_and_verify),
     tool(
         Verb::Put,
         "buddyboss_pin_activity",
@@ -41,12 +46,13 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "Pin an activity to the top of the feed or of its group, or take the pin away.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Activity ID"),
-        may("pinned", Kind::Flag, "Whether it is pinned (default: true)").kept(),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Activity ID"),
+        optional("pinned", SiteArgumentType::Flag, "Whether it is pinned (default: true)")
+            .not_sent(),
     ])
-    .early()
-    .by(pin),
+    .require_visible_login()
+    .with_custom_run(pin),
     tool(
         Verb::Put,
         "buddyboss_close_activity_comments",
@@ -54,12 +60,13 @@ pub(super) const TOOLS: &[Spec] = &[
         "Activity",
         "Close an activity for comments, or open it again.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Activity ID"),
-        may("closed", Kind::Flag, "Whether comments are closed (default: true)").kept(),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Activity ID"),
+        optional("closed", SiteArgumentType::Flag, "Whether comments are closed (default: true)")
+            .not_sent(),
     ])
-    .early()
-    .by(close),
+    .require_visible_login()
+    .with_custom_run(close),
     tool(
         Verb::Get,
         "buddyboss_list_reactions",
@@ -67,7 +74,7 @@ pub(super) const TOOLS: &[Spec] = &[
         "Reaction",
         "List the kinds of reactions that the site has, with their IDs.",
     )
-    .whole(),
+    .without_pages(),
     tool(
         Verb::Get,
         "buddyboss_list_user_reactions",
@@ -75,11 +82,11 @@ pub(super) const TOOLS: &[Spec] = &[
         "Reaction",
         "List who reacted to an activity or a comment, and how.",
     )
-    .takes(&[
-        may("item_type", ITEMS, "What they reacted to"),
-        may("item_id", Kind::Id, "ID of what they reacted to"),
-        may("user_id", Kind::Id, "Only reactions of this member"),
-        may("reaction_id", Kind::Id, "Only reactions of this kind"),
+    .with_arguments(&[
+        optional("item_type", ITEMS, "What they reacted to"),
+        optional("item_id", SiteArgumentType::Id, "ID of what they reacted to"),
+        optional("user_id", SiteArgumentType::Id, "Only reactions of this member"),
+        optional("reaction_id", SiteArgumentType::Id, "Only reactions of this kind"),
         PAGE,
         PER_PAGE,
     ]),
@@ -90,13 +97,13 @@ pub(super) const TOOLS: &[Spec] = &[
         "Reaction",
         "React to an activity or a comment as yourself.",
     )
-    .takes(&[
-        must("reaction_id", Kind::Id, "ID of the kind of reaction"),
-        must("item_type", ITEMS, "What to react to"),
-        must("item_id", Kind::Id, "ID of what to react to"),
+    .with_arguments(&[
+        required("reaction_id", SiteArgumentType::Id, "ID of the kind of reaction"),
+        required("item_type", ITEMS, "What to react to"),
+        required("item_id", SiteArgumentType::Id, "ID of what to react to"),
     ])
-    .sends(&[("user_id", Given::Me)])
-    .early(),
+    .with_fixed_values(&[("user_id", FixedValue::CallerId)])
+    .require_visible_login(),
     tool(
         Verb::Delete,
         "buddyboss_remove_reaction",
@@ -104,35 +111,37 @@ pub(super) const TOOLS: &[Spec] = &[
         "Reaction",
         "Take back a reaction of your own.",
     )
-    .takes(&[must("id", Kind::Id, "ID of the member's reaction")])
-    .early()
-    .by(deleted),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "ID of the member's reaction")])
+    .require_visible_login()
+    .with_custom_run(delete_and_verify),
 ];
 
-fn pin<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn pin<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let wants = errand.flag("pinned", true);
-        switched(errand, json!({"remove_pin": !wants}), "is_pinned", wants).await
+        switch_and_verify(errand, json!({"remove_pin": !wants}), "is_pinned", wants).await
     })
 }
 
-fn close<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn close<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let wants = errand.flag("closed", true);
-        switched(errand, json!({"turn_on_comments": !wants}), "is_comment_closed", wants).await
+        switch_and_verify(errand, json!({"turn_on_comments": !wants}), "is_comment_closed", wants)
+            .await
     })
 }
 
 /// Sends it, and looks whether the activity then is as asked: the platform answers 200 also to who may not do it.
-async fn switched(
-    errand: &Errand<'_>,
+async fn switch_and_verify(
+    errand: &ToolCall<'_>,
     body: serde_json::Value,
     key: &str,
     wants: bool,
-) -> Result<Answered, ToolError> {
-    let asked = Asked::new(Method::PUT, errand.path(errand.spec.route)).body(body);
-    let said = errand.ask(&asked).await?;
-    let activity = errand.ask(&Asked::get(errand.path("/buddyboss/v1/activity/{id}"))).await?;
+) -> Result<SiteResponse, ToolError> {
+    let asked = SiteRequest::new(Method::PUT, errand.path(errand.spec.route)).with_body(body);
+    let said = errand.request(&asked).await?;
+    let activity =
+        errand.request(&SiteRequest::get(errand.path("/buddyboss/v1/activity/{id}"))).await?;
     match activity.body[key].as_bool() {
         Some(is) if is != wants => {
             let feedback = said.body["feedback"].as_str().unwrap_or("no reason is given");

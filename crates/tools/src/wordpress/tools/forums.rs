@@ -1,13 +1,17 @@
 //! Forums, their topics and the replies.
 
-use super::errand::deleted;
-use super::spec::{Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
+use super::spec::{PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool};
+use super::tool_call::delete_and_verify;
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(Verb::Get, "buddyboss_list_forums", "/buddyboss/v1/forums", "Forum", "List forums.")
-        .takes(&[PAGE, PER_PAGE, may("search", Kind::Text, "Search forums")]),
+        .with_arguments(&[
+            PAGE,
+            PER_PAGE,
+            optional("search", SiteArgumentType::Text, "Search forums"),
+        ]),
     tool(Verb::Get, "buddyboss_get_forum", "/buddyboss/v1/forums/{id}", "Forum", "Get one forum.")
-        .takes(&[must("id", Kind::Id, "Forum ID")]),
+        .with_arguments(&[required("id", SiteArgumentType::Id, "Forum ID")]),
     tool(
         Verb::Get,
         "buddyboss_list_topics",
@@ -15,14 +19,14 @@ pub(super) const TOOLS: &[Spec] = &[
         "Topic",
         "List the topics of a forum, or of all.",
     )
-    .takes(&[
-        may("forum_id", Kind::Id, "Forum ID").sent_as("parent"),
-        may("search", Kind::Text, "Search topics"),
+    .with_arguments(&[
+        optional("forum_id", SiteArgumentType::Id, "Forum ID").sent_as("parent"),
+        optional("search", SiteArgumentType::Text, "Search topics"),
         PAGE,
         PER_PAGE,
     ]),
     tool(Verb::Get, "buddyboss_get_topic", "/buddyboss/v1/topics/{id}", "Topic", "Get one topic.")
-        .takes(&[must("id", Kind::Id, "Topic ID")]),
+        .with_arguments(&[required("id", SiteArgumentType::Id, "Topic ID")]),
     tool(
         Verb::Post,
         "buddyboss_create_topic",
@@ -30,10 +34,10 @@ pub(super) const TOOLS: &[Spec] = &[
         "Topic",
         "Begin a topic in a forum as yourself.",
     )
-    .takes(&[
-        must("forum_id", Kind::Id, "Forum ID").sent_as("parent"),
-        must("title", Kind::Text, "Title of the topic"),
-        must("content", Kind::Text, "First post of the topic"),
+    .with_arguments(&[
+        required("forum_id", SiteArgumentType::Id, "Forum ID").sent_as("parent"),
+        required("title", SiteArgumentType::Text, "Title of the topic"),
+        required("content", SiteArgumentType::Text, "First post of the topic"),
     ]),
     tool(
         Verb::Delete,
@@ -42,8 +46,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Topic",
         "Delete a topic with its replies.",
     )
-    .takes(&[must("id", Kind::Id, "Topic ID")])
-    .by(deleted),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Topic ID")])
+    .with_custom_run(delete_and_verify),
     tool(
         Verb::Get,
         "buddyboss_list_replies",
@@ -51,7 +55,11 @@ pub(super) const TOOLS: &[Spec] = &[
         "Topic",
         "List the replies to a topic.",
     )
-    .takes(&[must("topic_id", Kind::Id, "Topic ID").sent_as("parent"), PAGE, PER_PAGE]),
+    .with_arguments(&[
+        required("topic_id", SiteArgumentType::Id, "Topic ID").sent_as("parent"),
+        PAGE,
+        PER_PAGE,
+    ]),
     tool(
         Verb::Post,
         "buddyboss_create_reply",
@@ -59,5 +67,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Topic",
         "Reply to a topic as yourself.",
     )
-    .takes(&[must("topic_id", Kind::Id, "Topic ID"), must("content", Kind::Text, "The reply")]),
+    .with_arguments(&[
+        required("topic_id", SiteArgumentType::Id, "Topic ID"),
+        required("content", SiteArgumentType::Text, "The reply"),
+    ]),
 ];

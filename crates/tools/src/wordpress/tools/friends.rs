@@ -4,13 +4,15 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::errand::{Errand, whole_number};
-use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
+use super::spec::{
+    FixedValue, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
+};
+use super::tool_call::{ToolCall, whole_number};
 use crate::ordered_value::OrderedValue;
-use crate::wordpress::site::{Answered, Asked};
-use crate::wordpress::trouble::Trouble;
+use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::site_error::SiteError;
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Get,
         "buddyboss_list_friends",
@@ -18,8 +20,13 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "List the confirmed friendships of a member.",
     )
-    .takes(&[may("user_id", Kind::Id, "Member ID (default: you)").or(Given::Me), PAGE, PER_PAGE])
-    .sends(&[("is_confirmed", Given::Number(1))]),
+    .with_arguments(&[
+        optional("user_id", SiteArgumentType::Id, "Member ID (default: you)")
+            .with_default(FixedValue::CallerId),
+        PAGE,
+        PER_PAGE,
+    ])
+    .with_fixed_values(&[("is_confirmed", FixedValue::Number(1))]),
     tool(
         Verb::Get,
         "buddyboss_list_friend_requests",
@@ -27,8 +34,13 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "List the friendship requests of a member that nobody has accepted yet.",
     )
-    .takes(&[may("user_id", Kind::Id, "Member ID (default: you)").or(Given::Me), PAGE, PER_PAGE])
-    .sends(&[("is_confirmed", Given::Number(0))]),
+    .with_arguments(&[
+        optional("user_id", SiteArgumentType::Id, "Member ID (default: you)")
+            .with_default(FixedValue::CallerId),
+        PAGE,
+        PER_PAGE,
+    ])
+    .with_fixed_values(&[("is_confirmed", FixedValue::Number(0))]),
     tool(
         Verb::Post,
         "buddyboss_add_friend",
@@ -36,12 +48,13 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "Ask a member for friendship.",
     )
-    .takes(&[
-        must("friend_id", Kind::Id, "ID of the member who is asked"),
-        may("initiator_id", Kind::Id, "ID of the member who asks (default: you)").or(Given::Me),
-        may("force", Kind::Flag, "Whether it is confirmed at once"),
+    .with_arguments(&[
+        required("friend_id", SiteArgumentType::Id, "ID of the member who is asked"),
+        optional("initiator_id", SiteArgumentType::Id, "ID of the member who asks (default: you)")
+            .with_default(FixedValue::CallerId),
+        optional("force", SiteArgumentType::Flag, "Whether it is confirmed at once"),
     ])
-    .by(add),
+    .with_custom_run(add),
     tool(
         Verb::Put,
         "buddyboss_accept_friend",
@@ -49,8 +62,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Friendship",
         "Accept a friendship request.",
     )
-    .takes(&[must("id", Kind::Id, "Friendship ID")])
-    .early(),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Friendship ID")])
+    .require_visible_login(),
     tool(
         Verb::Delete,
         "buddyboss_remove_friend",
@@ -58,9 +71,9 @@ pub(super) const TOOLS: &[Spec] = &[
         "Friendship",
         "End a friendship of your own, or withdraw or reject a request for one.",
     )
-    .takes(&[must("id", Kind::Id, "Friendship ID")])
-    .early()
-    .by(remove),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Friendship ID")])
+    .require_visible_login()
+    .with_custom_run(remove),
 ];
 
 /// Whether somebody is confirmed: a flag, or a number.
@@ -69,12 +82,12 @@ fn is_confirmed(friendship: &Value) -> bool {
 }
 
 /// Who may not confirm at once gets a request instead, and is told so.
-fn add<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn add<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let added = errand.plain().await?;
+        let added = errand.send_single_request().await?;
         let first = if added.body.is_array() { &added.body[0] } else { &added.body };
         match errand.flag("force", false) && !is_confirmed(first) {
-            true => Ok(added.note(
+            true => Ok(added.with_note(
                 "The site made a request that still has to be accepted: it ignored `force`.",
             )),
             false => Ok(added),
@@ -84,7 +97,7 @@ fn add<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>>
 
 /// The member on the other side of the caller's friendship. The route that ends a friendship takes the id of a friend and
 /// ends the caller's own friendship with that member, so the friendship of two others is refused.
-fn other(friendship: &Value, me: u64) -> Result<u64, ToolError> {
+fn other_member(friendship: &Value, me: u64) -> Result<u64, ToolError> {
     let side = |key: &str| whole_number(&friendship[key]);
     match (side("initiator_id"), side("friend_id")) {
         (Some(initiator), Some(friend)) if initiator == me => Ok(friend),
@@ -101,23 +114,23 @@ fn other(friendship: &Value, me: u64) -> Result<u64, ToolError> {
 
 /// A confirmed friendship is ended by naming the friend. The platform says that it is done also where it is not, so it
 /// is looked for afterwards.
-fn remove<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn remove<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let look = Asked::get(errand.path(errand.spec.route));
-        let Answered { body, shown, .. } = errand.ask(&look).await?;
+        let look = SiteRequest::get(errand.path(errand.spec.route));
+        let SiteResponse { body, display: shown, .. } = errand.request(&look).await?;
         let (friendship, place) = if body.is_array() { (&body[0], "/0") } else { (&body, "") };
-        let other = other(friendship, errand.visitor.id)?;
+        let other = other_member(friendship, errand.user.id)?;
         if is_confirmed(friendship) {
-            let ended = Asked::new(Method::DELETE, "/buddyboss/v1/friends");
-            errand.ask(&ended.with("friend_id", other)).await?;
+            let ended = SiteRequest::new(Method::DELETE, "/buddyboss/v1/friends");
+            errand.request(&ended.with_query("friend_id", other)).await?;
         } else {
-            errand.plain().await?;
+            errand.send_single_request().await?;
         }
-        match errand.try_ask(&look).await {
-            Err(Trouble::Refused(refusal)) if refusal.status == 404 => {
+        match errand.try_request(&look).await {
+            Err(SiteError::Refused(refusal)) if refusal.status == 404 => {
                 let mut ended = OrderedValue::from(json!({"deleted": true}));
                 ended.insert("previous", shown.at_pointer(place).unwrap_or(Value::Null.into()));
-                Ok(Answered::made(ended))
+                Ok(SiteResponse::from_display(ended))
             }
             _ => Err(ToolError::failed(
                 "the site says that it is done, but the friendship is still there",

@@ -4,20 +4,22 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::errand::Errand;
-use super::forum;
+use super::entities::GROUP;
+use super::group_forum;
 use super::ranks;
-use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
-use super::things::GROUP;
-use crate::wordpress::site::{Answered, Asked};
+use super::spec::{
+    FixedValue, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
+};
+use super::tool_call::ToolCall;
+use crate::wordpress::site::{SiteRequest, SiteResponse};
 
 /// How many pages of a hundred banned members are looked through.
-const MOST_PAGES: u64 = 10;
+const MAX_PAGES: u64 = 10;
 const STATUS: &[&str] = &["public", "private", "hidden"];
 const ROLES: &[&str] = &["admin", "mod", "member", "banned"];
-const ACTIONS: Kind = Kind::Choice(&["promote", "demote", "ban", "unban"]);
+const ACTIONS: SiteArgumentType = SiteArgumentType::Choice(&["promote", "demote", "ban", "unban"]);
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Get,
         "buddyboss_list_groups",
@@ -25,22 +27,22 @@ pub(super) const TOOLS: &[Spec] = &[
         "Group",
         "List groups, also hidden ones, with optional filtering.",
     )
-    .takes(&[
+    .with_arguments(&[
         PAGE,
         PER_PAGE,
-        may("search", Kind::Text, "Search groups by name or description"),
-        may("status", Kind::Choices(STATUS), "Only groups of these kinds"),
-        may("user_id", Kind::Id, "Only groups of this member"),
-        may("group_type", Kind::Text, "Only groups of this type"),
-        may(
+        optional("search", SiteArgumentType::Text, "Search groups by name or description"),
+        optional("status", SiteArgumentType::Choices(STATUS), "Only groups of these kinds"),
+        optional("user_id", SiteArgumentType::Id, "Only groups of this member"),
+        optional("group_type", SiteArgumentType::Text, "Only groups of this type"),
+        optional(
             "type",
-            Kind::Choice(&["active", "newest", "alphabetical", "random", "popular"]),
+            SiteArgumentType::Choice(&["active", "newest", "alphabetical", "random", "popular"]),
             "Order (default: active)",
         ),
     ])
-    .by(list),
+    .with_custom_run(list),
     tool(Verb::Get, "buddyboss_get_group", "/buddyboss/v1/groups/{id}", "Group", "Get one group.")
-        .takes(&[must("id", Kind::Id, "Group ID")]),
+        .with_arguments(&[required("id", SiteArgumentType::Id, "Group ID")]),
     tool(
         Verb::Post,
         "buddyboss_create_group",
@@ -48,15 +50,17 @@ pub(super) const TOOLS: &[Spec] = &[
         "Group",
         "Create a group, whose organizer you are.",
     )
-    .takes(&[
-        must("name", Kind::Text, "Name of the group"),
-        may("description", Kind::Text, "What the group is about").or(Given::Text("")),
-        may("status", Kind::Choice(STATUS), "Who sees it (default: public)"),
-        may("enable_forum", Kind::Flag, "Whether it has a forum").kept(),
-        may("parent_id", Kind::Id, "ID of the group that it belongs to").of(&GROUP),
+    .with_arguments(&[
+        required("name", SiteArgumentType::Text, "Name of the group"),
+        optional("description", SiteArgumentType::Text, "What the group is about")
+            .with_default(FixedValue::Text("")),
+        optional("status", SiteArgumentType::Choice(STATUS), "Who sees it (default: public)"),
+        optional("enable_forum", SiteArgumentType::Flag, "Whether it has a forum").not_sent(),
+        optional("parent_id", SiteArgumentType::Id, "ID of the group that it belongs to")
+            .naming(&GROUP),
     ])
-    .sends(&[("creator_id", Given::Me)])
-    .by(forum::create_group),
+    .with_fixed_values(&[("creator_id", FixedValue::CallerId)])
+    .with_custom_run(group_forum::create_group),
     tool(
         Verb::Put,
         "buddyboss_update_group",
@@ -64,15 +68,16 @@ pub(super) const TOOLS: &[Spec] = &[
         "Group",
         "Change a group.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Group ID"),
-        may("name", Kind::Text, "Name of the group"),
-        may("description", Kind::Text, "What the group is about"),
-        may("status", Kind::Choice(STATUS), "Who sees it"),
-        may("enable_forum", Kind::Flag, "Whether it has a forum").kept(),
-        may("parent_id", Kind::Id, "ID of the group that it belongs to").of(&GROUP),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Group ID"),
+        optional("name", SiteArgumentType::Text, "Name of the group"),
+        optional("description", SiteArgumentType::Text, "What the group is about"),
+        optional("status", SiteArgumentType::Choice(STATUS), "Who sees it"),
+        optional("enable_forum", SiteArgumentType::Flag, "Whether it has a forum").not_sent(),
+        optional("parent_id", SiteArgumentType::Id, "ID of the group that it belongs to")
+            .naming(&GROUP),
     ])
-    .by(forum::update_group),
+    .with_custom_run(group_forum::update_group),
     tool(
         Verb::Delete,
         "buddyboss_delete_group",
@@ -80,9 +85,9 @@ pub(super) const TOOLS: &[Spec] = &[
         "Group",
         "Delete a group for good.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Group ID"),
-        may("delete_forum", Kind::Flag, "Whether its forum is deleted too")
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Group ID"),
+        optional("delete_forum", SiteArgumentType::Flag, "Whether its forum is deleted too")
             .sent_as("delete_group_forum"),
     ]),
     tool(
@@ -92,15 +97,19 @@ pub(super) const TOOLS: &[Spec] = &[
         "Group",
         "List the members of a group, its organizers included.",
     )
-    .takes(&[
-        must("group_id", Kind::Id, "Group ID"),
+    .with_arguments(&[
+        required("group_id", SiteArgumentType::Id, "Group ID"),
         PAGE,
         PER_PAGE,
-        may("search", Kind::Text, "Search members by name"),
-        may("roles", Kind::Choices(ROLES), "Only members with these roles in the group"),
+        optional("search", SiteArgumentType::Text, "Search members by name"),
+        optional(
+            "roles",
+            SiteArgumentType::Choices(ROLES),
+            "Only members with these roles in the group",
+        ),
     ])
-    .sends(&[("exclude_admins", Given::Flag(false))])
-    .by(list_members),
+    .with_fixed_values(&[("exclude_admins", FixedValue::Flag(false))])
+    .with_custom_run(list_members),
     tool(
         Verb::Post,
         "buddyboss_add_group_member",
@@ -108,17 +117,17 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "Add a member to a group.",
     )
-    .takes(&[
-        must("group_id", Kind::Id, "Group ID"),
-        must("user_id", Kind::Id, "Member ID"),
-        may(
+    .with_arguments(&[
+        required("group_id", SiteArgumentType::Id, "Group ID"),
+        required("user_id", SiteArgumentType::Id, "Member ID"),
+        optional(
             "role",
-            Kind::Choice(&["member", "mod", "admin"]),
+            SiteArgumentType::Choice(&["member", "mod", "admin"]),
             "Role in the group (default: member)",
         )
-        .kept(),
+        .not_sent(),
     ])
-    .by(add_member),
+    .with_custom_run(add_member),
     tool(
         Verb::Put,
         "buddyboss_update_group_member",
@@ -126,14 +135,18 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "Promote, demote, ban or unban a member of a group.",
     )
-    .takes(&[
-        must("group_id", Kind::Id, "Group ID"),
-        must("user_id", Kind::Id, "Member ID"),
-        must("action", ACTIONS, "What to do"),
-        may("role", Kind::Choice(&["member", "mod", "admin"]), "Role to promote or demote to"),
+    .with_arguments(&[
+        required("group_id", SiteArgumentType::Id, "Group ID"),
+        required("user_id", SiteArgumentType::Id, "Member ID"),
+        required("action", ACTIONS, "What to do"),
+        optional(
+            "role",
+            SiteArgumentType::Choice(&["member", "mod", "admin"]),
+            "Role to promote or demote to",
+        ),
     ])
-    .destroys()
-    .by(change_member),
+    .as_destructive()
+    .with_custom_run(change_member),
     tool(
         Verb::Delete,
         "buddyboss_remove_group_member",
@@ -141,34 +154,41 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "Remove a member from a group.",
     )
-    .takes(&[must("group_id", Kind::Id, "Group ID"), must("user_id", Kind::Id, "Member ID")]),
+    .with_arguments(&[
+        required("group_id", SiteArgumentType::Id, "Group ID"),
+        required("user_id", SiteArgumentType::Id, "Member ID"),
+    ]),
 ];
 
 /// Hidden groups are listed only on demand, also to administrators.
-fn list<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn list<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let status = errand.arguments.get("status").and_then(Value::as_array);
         let shows_hidden = status.is_none_or(|words| words.iter().any(|word| word == "hidden"));
-        let asked = errand.request();
-        errand.ask(&if shows_hidden { asked.with("show_hidden", true) } else { asked }).await
+        let asked = errand.build_request();
+        errand
+            .request(&if shows_hidden { asked.with_query("show_hidden", true) } else { asked })
+            .await
     })
 }
 
 /// Banned members are listed only on demand.
-fn list_members<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn list_members<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let roles = errand.arguments.get("roles").and_then(Value::as_array);
         let shows_banned = roles.is_some_and(|words| words.iter().any(|word| word == "banned"));
-        let asked = errand.request();
-        errand.ask(&if shows_banned { asked.with("exclude_banned", false) } else { asked }).await
+        let asked = errand.build_request();
+        errand
+            .request(&if shows_banned { asked.with_query("exclude_banned", false) } else { asked })
+            .await
     })
 }
 
 /// Of somebody who is not in the group the platform says that it is done, and stores half a membership; so it is
 /// looked first.
-fn change_member<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn change_member<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        ranks::check(errand)?;
+        ranks::check_has_effect(errand)?;
         let (group, user) = (errand.number("group_id"), errand.number("user_id"));
         let (group, user) = (group.unwrap_or_default(), user.unwrap_or_default());
         let is_there = match errand.text("action") {
@@ -176,7 +196,7 @@ fn change_member<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, T
             _ => is_member(errand, group, user).await?,
         };
         match is_there {
-            true => ranks::change(errand).await,
+            true => ranks::change_and_verify(errand).await,
             false => {
                 let what = format!("Member with ID {user} is not such a member of group {group}");
                 Err(ToolError::failed(format!("{what}; nothing was changed")))
@@ -187,27 +207,28 @@ fn change_member<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, T
 
 /// Whether somebody is in a group.
 pub(super) async fn is_member(
-    errand: &Errand<'_>,
+    errand: &ToolCall<'_>,
     group: u64,
     user: u64,
 ) -> Result<bool, ToolError> {
-    let groups = Asked::get("/buddyboss/v1/groups").with("user_id", user);
-    let groups = groups.with("include", group).with("show_hidden", true);
-    let found = errand.ask(&groups.with("_fields", "id")).await?.body;
+    let groups = SiteRequest::get("/buddyboss/v1/groups").with_query("user_id", user);
+    let groups = groups.with_query("include", group).with_query("show_hidden", true);
+    let found = errand.request(&groups.with_query("_fields", "id")).await?.body;
     Ok(found.as_array().is_some_and(|groups| !groups.is_empty()))
 }
 
-async fn is_banned(errand: &Errand<'_>, group: u64, user: u64) -> Result<bool, ToolError> {
-    for page in 1..=MOST_PAGES {
-        let banned = Asked::get(format!("/buddyboss/v1/groups/{group}/members"));
-        let banned = banned.with("roles", "banned").with("exclude_banned", false);
-        let banned = banned.with("per_page", 100).with("page", page).with("_fields", "id");
-        let answered = errand.ask(&banned).await?;
+async fn is_banned(errand: &ToolCall<'_>, group: u64, user: u64) -> Result<bool, ToolError> {
+    for page in 1..=MAX_PAGES {
+        let banned = SiteRequest::get(format!("/buddyboss/v1/groups/{group}/members"));
+        let banned = banned.with_query("roles", "banned").with_query("exclude_banned", false);
+        let banned =
+            banned.with_query("per_page", 100).with_query("page", page).with_query("_fields", "id");
+        let answered = errand.request(&banned).await?;
         let mut found = answered.body.as_array().into_iter().flatten();
         if found.any(|member| member["id"] == user) {
             return Ok(true);
         }
-        if answered.extent.is_none_or(|(_, pages)| page >= pages) {
+        if answered.totals.is_none_or(|(_, pages)| page >= pages) {
             break;
         }
     }
@@ -215,16 +236,16 @@ async fn is_banned(errand: &Errand<'_>, group: u64, user: u64) -> Result<bool, T
 }
 
 /// The platform ignores the role of a new member, so that it is given afterwards.
-fn add_member<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn add_member<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let added = errand.plain().await?;
+        let added = errand.send_single_request().await?;
         let Some(role) = errand.text("role").filter(|role| *role != "member") else {
             return Ok(added);
         };
         let route = errand.path("/buddyboss/v1/groups/{group_id}/members/{user_id}");
-        let promoted = Asked::new(Method::PUT, route);
-        let promoted = promoted.body(json!({"action": "promote", "role": role}));
-        errand.ask(&promoted).await.map_err(|error| match error {
+        let promoted = SiteRequest::new(Method::PUT, route);
+        let promoted = promoted.with_body(json!({"action": "promote", "role": role}));
+        errand.request(&promoted).await.map_err(|error| match error {
             ToolError::Failed(why) => {
                 ToolError::failed(format!("the member was added, but not as {role}: {why}"))
             }

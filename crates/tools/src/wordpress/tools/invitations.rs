@@ -2,13 +2,15 @@
 
 use creole::{BoxFuture, ToolError};
 
-use super::errand::{Errand, deleted, whole_number};
+use super::entities::{GROUP, MEMBER};
 use super::groups::is_member;
-use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
-use super::things::{GROUP, MEMBER};
-use crate::wordpress::site::{Answered, Asked};
+use super::spec::{
+    FixedValue, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
+};
+use super::tool_call::{ToolCall, delete_and_verify, whole_number};
+use crate::wordpress::site::{SiteRequest, SiteResponse};
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Get,
         "buddyboss_list_group_invites",
@@ -16,8 +18,13 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "List the invitations to groups that a member has.",
     )
-    .takes(&[may("user_id", Kind::Id, "Member ID (default: you)").or(Given::Me), PAGE, PER_PAGE])
-    .early(),
+    .with_arguments(&[
+        optional("user_id", SiteArgumentType::Id, "Member ID (default: you)")
+            .with_default(FixedValue::CallerId),
+        PAGE,
+        PER_PAGE,
+    ])
+    .require_visible_login(),
     tool(
         Verb::Post,
         "buddyboss_send_group_invite",
@@ -25,14 +32,18 @@ pub(super) const TOOLS: &[Spec] = &[
         "Invitation",
         "Invite a member to a group as yourself.",
     )
-    .takes(&[
-        must("group_id", Kind::Id, "Group ID").of(&GROUP),
-        must("user_id", Kind::Id, "ID of the member who is invited").of(&MEMBER),
-        may("message", Kind::Text, "What to write to the member"),
+    .with_arguments(&[
+        required("group_id", SiteArgumentType::Id, "Group ID").naming(&GROUP),
+        required("user_id", SiteArgumentType::Id, "ID of the member who is invited")
+            .naming(&MEMBER),
+        optional("message", SiteArgumentType::Text, "What to write to the member"),
     ])
-    .sends(&[("inviter_id", Given::Me), ("send_invite", Given::Flag(true))])
-    .early()
-    .by(send),
+    .with_fixed_values(&[
+        ("inviter_id", FixedValue::CallerId),
+        ("send_invite", FixedValue::Flag(true)),
+    ])
+    .require_visible_login()
+    .with_custom_run(send),
     tool(
         Verb::Put,
         "buddyboss_accept_group_invite",
@@ -40,9 +51,9 @@ pub(super) const TOOLS: &[Spec] = &[
         "Invitation",
         "Accept an invitation to a group, for the member who was invited.",
     )
-    .takes(&[must("id", Kind::Id, "Invitation ID")])
-    .early()
-    .by(accept),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Invitation ID")])
+    .require_visible_login()
+    .with_custom_run(accept),
     tool(
         Verb::Delete,
         "buddyboss_withdraw_group_invite",
@@ -50,9 +61,9 @@ pub(super) const TOOLS: &[Spec] = &[
         "Invitation",
         "Withdraw an invitation to a group, or reject one of your own.",
     )
-    .takes(&[must("id", Kind::Id, "Invitation ID")])
-    .early()
-    .by(deleted),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Invitation ID")])
+    .require_visible_login()
+    .with_custom_run(delete_and_verify),
     tool(
         Verb::Get,
         "buddyboss_list_membership_requests",
@@ -60,8 +71,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Group",
         "List the requests to join a group.",
     )
-    .takes(&[must("group_id", Kind::Id, "Group ID"), PAGE, PER_PAGE])
-    .early(),
+    .with_arguments(&[required("group_id", SiteArgumentType::Id, "Group ID"), PAGE, PER_PAGE])
+    .require_visible_login(),
     tool(
         Verb::Put,
         "buddyboss_accept_membership_request",
@@ -69,9 +80,9 @@ pub(super) const TOOLS: &[Spec] = &[
         "Membership request",
         "Let somebody into a group who asked to join it.",
     )
-    .takes(&[must("id", Kind::Id, "Membership request ID")])
-    .early()
-    .by(accept),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Membership request ID")])
+    .require_visible_login()
+    .with_custom_run(accept),
     tool(
         Verb::Delete,
         "buddyboss_reject_membership_request",
@@ -79,14 +90,14 @@ pub(super) const TOOLS: &[Spec] = &[
         "Membership request",
         "Reject a request to join a group.",
     )
-    .takes(&[must("id", Kind::Id, "Membership request ID")])
-    .early()
-    .by(deleted),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Membership request ID")])
+    .require_visible_login()
+    .with_custom_run(delete_and_verify),
 ];
 
-fn send<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn send<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let sent = errand.plain().await?;
+        let sent = errand.send_single_request().await?;
         match whole_number(&sent.body["id"]).filter(|id| *id > 0) {
             Some(_) => Ok(sent),
             None => Err(ToolError::failed("the site answered, but no invitation was made")),
@@ -95,16 +106,17 @@ fn send<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>
 }
 
 /// Whoever is accepted must then be found in the group.
-fn accept<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn accept<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let asked = Asked::get(errand.path(errand.spec.route));
-        let waiting = errand.ask(&asked).await?.body;
+        let asked = SiteRequest::get(errand.path(errand.spec.route));
+        let waiting = errand.request(&asked).await?.body;
         let waiting = if waiting.is_array() { &waiting[0] } else { &waiting };
         let (group, user) = (whole_number(&waiting["group_id"]), whole_number(&waiting["user_id"]));
-        let accepted = errand.plain().await?;
+        let accepted = errand.send_single_request().await?;
         let (Some(group), Some(user)) = (group, user) else {
-            return Ok(accepted
-                .note("The site does not tell who was accepted where, so this was not checked."));
+            return Ok(accepted.with_note(
+                "The site does not tell who was accepted where, so this was not checked.",
+            ));
         };
         match is_member(errand, group, user).await? {
             true => Ok(accepted),

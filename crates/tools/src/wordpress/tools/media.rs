@@ -4,152 +4,176 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::errand::{Errand, deleted, whole_number};
-use super::spec::{Argument, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
-use super::things::GROUP;
-use super::upload::{DATA, FILE_NAME, file};
-use crate::wordpress::site::{Answered, Asked};
+use super::entities::GROUP;
+use super::spec::{
+    ArgumentSpec, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
+};
+use super::tool_call::{ToolCall, delete_and_verify, whole_number};
+use super::upload::{DATA, FILE_NAME, read_file_argument};
+use crate::wordpress::site::{SiteRequest, SiteResponse};
 
-const PRIVACY: Kind = Kind::Choice(&["public", "loggedin", "onlyme", "friends", "grouponly"]);
-const USER: Argument = may("user_id", Kind::Id, "Only those of this member");
-const IN_GROUP: Argument = may("group_id", Kind::Id, "Only those of this group").of(&GROUP);
-const ACTIVITY: Argument = may("activity_id", Kind::Id, "Only those of this activity");
-const SEARCH: Argument = may("search", Kind::Text, "Search by title");
-const TO_GROUP: Argument =
-    may("group_id", Kind::Id, "ID of the group to add it to").kept().of(&GROUP);
-const SEEN_BY: Argument = may("privacy", PRIVACY, "Who sees it (default: public)").kept();
-const CONTENT: Argument = may("content", Kind::Text, "What to say about it").kept();
-const ALBUM: Argument = may("album_id", Kind::Id, "ID of the album to add it to").kept();
-const FOLDER: Argument = may("folder_id", Kind::Id, "ID of the folder to add it to").kept();
+const PRIVACY: SiteArgumentType =
+    SiteArgumentType::Choice(&["public", "loggedin", "onlyme", "friends", "grouponly"]);
+const USER: ArgumentSpec = optional("user_id", SiteArgumentType::Id, "Only those of this member");
+const IN_GROUP: ArgumentSpec =
+    optional("group_id", SiteArgumentType::Id, "Only those of this group").naming(&GROUP);
+const ACTIVITY: ArgumentSpec =
+    optional("activity_id", SiteArgumentType::Id, "Only those of this activity");
+const SEARCH: ArgumentSpec = optional("search", SiteArgumentType::Text, "Search by title");
+const TO_GROUP: ArgumentSpec =
+    optional("group_id", SiteArgumentType::Id, "ID of the group to add it to")
+        .not_sent()
+        .naming(&GROUP);
+const SEEN_BY: ArgumentSpec =
+    optional("privacy", PRIVACY, "Who sees it (default: public)").not_sent();
+const CONTENT: ArgumentSpec =
+    optional("content", SiteArgumentType::Text, "What to say about it").not_sent();
+const ALBUM: ArgumentSpec =
+    optional("album_id", SiteArgumentType::Id, "ID of the album to add it to").not_sent();
+const FOLDER: ArgumentSpec =
+    optional("folder_id", SiteArgumentType::Id, "ID of the folder to add it to").not_sent();
 
-pub(super) const TOOLS: &[Spec] = &[
-    list("buddyboss_list_media", "/buddyboss/v1/media", "Photo", "List photos.").takes(&[
-        USER,
-        IN_GROUP,
-        ACTIVITY,
-        may("album_id", Kind::Id, "Only those of this album"),
-        SEARCH,
-        PAGE,
-        PER_PAGE,
-    ]),
-    one("buddyboss_get_media", "/buddyboss/v1/media/{id}", "Photo", "Get one photo.")
-        .takes(&[must("id", Kind::Id, "Photo ID")]),
-    add(
+pub(super) const TOOLS: &[ToolSpec] = &[
+    list_tool("buddyboss_list_media", "/buddyboss/v1/media", "Photo", "List photos.")
+        .with_arguments(&[
+            USER,
+            IN_GROUP,
+            ACTIVITY,
+            optional("album_id", SiteArgumentType::Id, "Only those of this album"),
+            SEARCH,
+            PAGE,
+            PER_PAGE,
+        ]),
+    get_tool("buddyboss_get_media", "/buddyboss/v1/media/{id}", "Photo", "Get one photo.")
+        .with_arguments(&[required("id", SiteArgumentType::Id, "Photo ID")]),
+    upload_tool(
         "buddyboss_upload_media",
         "/buddyboss/v1/media",
         "Photo",
         "Upload a photo as yourself, to your profile or to a group.",
     )
-    .takes(&[FILE_NAME, DATA, TO_GROUP, ALBUM, SEEN_BY, CONTENT]),
-    remove(
+    .with_arguments(&[FILE_NAME, DATA, TO_GROUP, ALBUM, SEEN_BY, CONTENT]),
+    delete_tool(
         "buddyboss_delete_media",
         "/buddyboss/v1/media/{id}",
         "Photo",
         "Delete a photo for good.",
     )
-    .takes(&[must("id", Kind::Id, "Photo ID")]),
-    list("buddyboss_list_videos", "/buddyboss/v1/video", "Video", "List videos.").takes(&[
-        USER,
-        IN_GROUP,
-        ACTIVITY,
-        may("album_id", Kind::Id, "Only those of this album"),
-        SEARCH,
-        PAGE,
-        PER_PAGE,
-    ]),
-    one("buddyboss_get_video", "/buddyboss/v1/video/{id}", "Video", "Get one video.")
-        .takes(&[must("id", Kind::Id, "Video ID")]),
-    add(
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Photo ID")]),
+    list_tool("buddyboss_list_videos", "/buddyboss/v1/video", "Video", "List videos.")
+        .with_arguments(&[
+            USER,
+            IN_GROUP,
+            ACTIVITY,
+            optional("album_id", SiteArgumentType::Id, "Only those of this album"),
+            SEARCH,
+            PAGE,
+            PER_PAGE,
+        ]),
+    get_tool("buddyboss_get_video", "/buddyboss/v1/video/{id}", "Video", "Get one video.")
+        .with_arguments(&[required("id", SiteArgumentType::Id, "Video ID")]),
+    upload_tool(
         "buddyboss_upload_video",
         "/buddyboss/v1/video",
         "Video",
         "Upload a video as yourself, to your profile or to a group.",
     )
-    .takes(&[FILE_NAME, DATA, TO_GROUP, ALBUM, SEEN_BY, CONTENT]),
-    remove(
+    .with_arguments(&[FILE_NAME, DATA, TO_GROUP, ALBUM, SEEN_BY, CONTENT]),
+    delete_tool(
         "buddyboss_delete_video",
         "/buddyboss/v1/video/{id}",
         "Video",
         "Delete a video for good.",
     )
-    .takes(&[must("id", Kind::Id, "Video ID")]),
-    list(
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Video ID")]),
+    list_tool(
         "buddyboss_list_documents",
         "/buddyboss/v1/document",
         "Document",
         "List documents and folders.",
     )
-    .takes(&[
+    .with_arguments(&[
         USER,
         IN_GROUP,
         ACTIVITY,
-        may("folder_id", Kind::Id, "Only those of this folder"),
-        may("type", Kind::Choice(&["both", "document", "folder"]), "Which (default: both)"),
+        optional("folder_id", SiteArgumentType::Id, "Only those of this folder"),
+        optional(
+            "type",
+            SiteArgumentType::Choice(&["both", "document", "folder"]),
+            "Which (default: both)",
+        ),
         SEARCH,
         PAGE,
         PER_PAGE,
     ]),
-    one("buddyboss_get_document", "/buddyboss/v1/document/{id}", "Document", "Get one document.")
-        .takes(&[must("id", Kind::Id, "Document ID")]),
-    add(
+    get_tool(
+        "buddyboss_get_document",
+        "/buddyboss/v1/document/{id}",
+        "Document",
+        "Get one document.",
+    )
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Document ID")]),
+    upload_tool(
         "buddyboss_upload_document",
         "/buddyboss/v1/document",
         "Document",
         "Upload a document as yourself, to your profile or to a group.",
     )
-    .takes(&[FILE_NAME, DATA, TO_GROUP, FOLDER, SEEN_BY, CONTENT]),
-    remove(
+    .with_arguments(&[FILE_NAME, DATA, TO_GROUP, FOLDER, SEEN_BY, CONTENT]),
+    delete_tool(
         "buddyboss_delete_document",
         "/buddyboss/v1/document/{id}",
         "Document",
         "Delete a document for good.",
     )
-    .takes(&[must("id", Kind::Id, "Document ID")]),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Document ID")]),
 ];
 
-const fn list(
+const fn list_tool(
     name: &'static str,
     route: &'static str,
     noun: &'static str,
     about: &'static str,
-) -> Spec {
-    tool(Verb::Get, name, route, noun, about).own()
+) -> ToolSpec {
+    tool(Verb::Get, name, route, noun, about).with_per_user_list()
 }
 
-const fn one(
+const fn get_tool(
     name: &'static str,
     route: &'static str,
     noun: &'static str,
     about: &'static str,
-) -> Spec {
+) -> ToolSpec {
     tool(Verb::Get, name, route, noun, about)
 }
 
 /// The platform looks who is logged in before it lets somebody add something.
-const fn add(
+const fn upload_tool(
     name: &'static str,
     route: &'static str,
     noun: &'static str,
     about: &'static str,
-) -> Spec {
-    tool(Verb::Post, name, route, noun, about).early().by(upload)
+) -> ToolSpec {
+    tool(Verb::Post, name, route, noun, about).require_visible_login().with_custom_run(upload)
 }
 
-const fn remove(
+const fn delete_tool(
     name: &'static str,
     route: &'static str,
     noun: &'static str,
     about: &'static str,
-) -> Spec {
-    tool(Verb::Delete, name, route, noun, about).early().by(deleted)
+) -> ToolSpec {
+    tool(Verb::Delete, name, route, noun, about)
+        .require_visible_login()
+        .with_custom_run(delete_and_verify)
 }
 
 /// A file is uploaded first, which shows it to nobody, and then added where it is seen.
-fn upload<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn upload<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let route = errand.spec.route;
-        let uploaded = Asked::new(Method::POST, format!("{route}/upload"));
-        let uploaded = errand.ask(&uploaded.file(file(errand)?)).await?.body;
+        let uploaded = SiteRequest::new(Method::POST, format!("{route}/upload"));
+        let uploaded = errand.request(&uploaded.with_file(read_file_argument(errand)?)).await?.body;
         let id = whole_number(&uploaded["upload_id"]).or_else(|| whole_number(&uploaded["id"]));
         let Some(id) = id.filter(|id| *id > 0) else {
             return Err(ToolError::failed(
@@ -162,19 +186,20 @@ fn upload<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErro
             )),
             other => other,
         };
-        let asked = Asked::new(Method::POST, route).body(Value::Object(added(errand, id)));
-        let added = errand.ask(&asked).await.map_err(half)?;
+        let asked = SiteRequest::new(Method::POST, route)
+            .with_body(Value::Object(attachment_members(errand, id)));
+        let added = errand.request(&asked).await.map_err(half)?;
         let first = if added.body.is_array() { &added.body[0] } else { &added.body };
         let Some(made) = whole_number(&first["id"]).filter(|id| *id > 0) else {
             return Err(half(ToolError::failed("the site names nothing that was made")));
         };
         // What it says is read again.
-        errand.ask(&Asked::get(format!("{route}/{made}"))).await.map_err(half)
+        errand.request(&SiteRequest::get(format!("{route}/{made}"))).await.map_err(half)
     })
 }
 
 /// What is sent to add an upload.
-fn added(errand: &Errand<'_>, upload: u64) -> Map<String, Value> {
+fn attachment_members(errand: &ToolCall<'_>, upload: u64) -> Map<String, Value> {
     let ids = if errand.spec.route.ends_with("document") { "document_ids" } else { "upload_ids" };
     let mut body = Map::from_iter([(ids.to_owned(), json!([upload]))]);
     for name in ["group_id", "album_id", "folder_id", "privacy", "content"] {

@@ -4,12 +4,14 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::json;
 
-use super::errand::{Errand, not_found};
-use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
-use super::things::{MEMBER, THREAD};
-use crate::wordpress::site::{Answered, Asked};
+use super::entities::{MEMBER, THREAD};
+use super::spec::{
+    FixedValue, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
+};
+use super::tool_call::{ToolCall, not_found};
+use crate::wordpress::site::{SiteRequest, SiteResponse};
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Get,
         "buddyboss_list_message_threads",
@@ -17,9 +19,10 @@ pub(super) const TOOLS: &[Spec] = &[
         "Thread",
         "List message threads, yours unless user_id says otherwise.",
     )
-    .takes(&[
-        may("user_id", Kind::Id, "Member ID (default: you)").or(Given::Me),
-        may("search", Kind::Text, "Search threads"),
+    .with_arguments(&[
+        optional("user_id", SiteArgumentType::Id, "Member ID (default: you)")
+            .with_default(FixedValue::CallerId),
+        optional("search", SiteArgumentType::Text, "Search threads"),
         PAGE,
         PER_PAGE,
     ]),
@@ -30,8 +33,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Thread",
         "Get one message thread with its messages.",
     )
-    .takes(&[must("id", Kind::Id, "Thread ID")])
-    .by(get),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Thread ID")])
+    .with_custom_run(get),
     tool(
         Verb::Post,
         "buddyboss_send_message",
@@ -39,14 +42,17 @@ pub(super) const TOOLS: &[Spec] = &[
         "Thread",
         "Send a private message as yourself, in a new thread or in one that you name.",
     )
-    .takes(&[
-        must("recipients", Kind::Ids, "IDs of the members who get it").of(&MEMBER),
-        must("message", Kind::Text, "The message"),
-        may("subject", Kind::Text, "Subject of a new thread"),
-        may("thread_id", Kind::Id, "ID of the thread to answer in").sent_as("id").of(&THREAD),
+    .with_arguments(&[
+        required("recipients", SiteArgumentType::Ids, "IDs of the members who get it")
+            .naming(&MEMBER),
+        required("message", SiteArgumentType::Text, "The message"),
+        optional("subject", SiteArgumentType::Text, "Subject of a new thread"),
+        optional("thread_id", SiteArgumentType::Id, "ID of the thread to answer in")
+            .sent_as("id")
+            .naming(&THREAD),
     ])
     // Whoever calls is the sender; no argument says otherwise.
-    .sends(&[("sender_id", Given::Me)]),
+    .with_fixed_values(&[("sender_id", FixedValue::CallerId)]),
     tool(
         Verb::Delete,
         "buddyboss_delete_message_thread",
@@ -54,8 +60,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Thread",
         "Delete a message thread for every participant, not only for yourself.",
     )
-    .takes(&[must("id", Kind::Id, "Thread ID").of(&THREAD)])
-    .sends(&[("user_id", Given::Me)]),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Thread ID").naming(&THREAD)])
+    .with_fixed_values(&[("user_id", FixedValue::CallerId)]),
     tool(
         Verb::Put,
         "buddyboss_mark_message_read",
@@ -63,18 +69,18 @@ pub(super) const TOOLS: &[Spec] = &[
         "Thread",
         "Mark a message thread as read or unread.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Thread ID").of(&THREAD),
-        may("read", Kind::Flag, "Whether it is read (default: true)").kept(),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Thread ID").naming(&THREAD),
+        optional("read", SiteArgumentType::Flag, "Whether it is read (default: true)").not_sent(),
     ])
-    .early()
-    .by(mark),
+    .require_visible_login()
+    .with_custom_run(mark),
 ];
 
 /// The platform answers an unknown thread with an empty one.
-fn get<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn get<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let answered = errand.plain().await?;
+        let answered = errand.send_single_request().await?;
         match answered.body["message_id"].as_u64() {
             Some(0) => {
                 Err(ToolError::failed(not_found("Thread", errand.number("id").unwrap_or_default())))
@@ -84,10 +90,10 @@ fn get<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>>
     })
 }
 
-fn mark<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn mark<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let is_read = errand.arguments.get("read").is_none_or(|read| *read == true);
-        let asked = Asked::new(Method::POST, errand.path(errand.spec.route));
-        errand.ask(&asked.body(json!({"action": "unread", "value": !is_read}))).await
+        let asked = SiteRequest::new(Method::POST, errand.path(errand.spec.route));
+        errand.request(&asked.with_body(json!({"action": "unread", "value": !is_read}))).await
     })
 }

@@ -3,11 +3,11 @@
 mod activity;
 mod administration;
 mod arguments;
-mod errand;
+mod entities;
 mod feed;
-mod forum;
 mod forums;
 mod friends;
+mod group_forum;
 mod groups;
 mod invitations;
 mod media;
@@ -15,10 +15,10 @@ mod members;
 mod messages;
 mod moderation;
 mod notifications;
-mod profile;
+mod profile_value;
 mod ranks;
 mod spec;
-mod things;
+mod tool_call;
 mod topics;
 mod upload;
 mod xprofile;
@@ -29,9 +29,9 @@ use creole::proto::wire::Raw;
 use creole::{BoxFuture, Context, Server, Tool, ToolError, ToolResult};
 use serde_json::Value;
 
-use self::spec::{Spec, Verb};
+use self::spec::{ToolSpec, Verb};
 use super::site::Site;
-use super::visitors::Visitor;
+use super::users::SiteUser;
 
 /// The sets of tools, each with the phase that it belongs to.
 pub const SETS: &[(&str, &str)] = &[
@@ -54,12 +54,12 @@ pub const SETS: &[(&str, &str)] = &[
 pub const PHASES: &[&str] = &["phase-1", "phase-2"];
 
 /// The tools of a set.
-fn of(set: &str) -> impl Iterator<Item = &'static Spec> {
+fn specs_of_set(set: &str) -> impl Iterator<Item = &'static ToolSpec> {
     let more = if set == "forums" { topics::TOOLS } else { &[] };
-    table(set).iter().chain(more)
+    specs_of_module(set).iter().chain(more)
 }
 
-fn table(set: &str) -> &'static [Spec] {
+fn specs_of_module(set: &str) -> &'static [ToolSpec] {
     match set {
         "members" => members::TOOLS,
         "groups" => groups::TOOLS,
@@ -80,17 +80,18 @@ fn table(set: &str) -> &'static [Spec] {
 
 /// Adds the pack: the tools of the sets that the site's settings name, themselves or by their phase.
 pub(crate) fn add(server: Server, site: &Site) -> Server {
-    let wanted = &site.shared.settings.sets;
+    let wanted = &site.inner.settings.sets;
     let is_wanted = |names: [&str; 2]| wanted.iter().any(|name| names.contains(&name.as_str()));
     let sets = SETS.iter().filter(|(set, phase)| is_wanted([set, phase]));
-    sets.flat_map(|(set, _)| of(set)).fold(server, |server, spec| server.tool(tool(spec, site)))
+    sets.flat_map(|(set, _)| specs_of_set(set))
+        .fold(server, |server, spec| server.tool(build_tool(spec, site)))
 }
 
-fn tool(spec: &'static Spec, site: &Site) -> Tool {
+fn build_tool(spec: &'static ToolSpec, site: &Site) -> Tool {
     let site = Arc::new(site.clone());
     let run = move |arguments: Value, context: Context| -> BoxFuture<'static, _> {
         let site = Arc::clone(&site);
-        Box::pin(async move { run(spec, &site, arguments, &context).await })
+        Box::pin(async move { call_as_principal(spec, &site, arguments, &context).await })
     };
     let tool = Tool::raw(spec.name, spec.about, Raw::from_value(&spec.schema()), run);
     tool.hints(|hints| {
@@ -100,25 +101,25 @@ fn tool(spec: &'static Spec, site: &Site) -> Tool {
     })
 }
 
-async fn run(
-    spec: &'static Spec,
+async fn call_as_principal(
+    spec: &'static ToolSpec,
     site: &Site,
     arguments: Value,
     context: &Context,
 ) -> Result<ToolResult, ToolError> {
-    let visitor = site.visitor(context.principal()).await?;
-    run_as(spec, site, &visitor, arguments).await
+    let visitor = site.user_for(context.principal()).await?;
+    call_as_user(spec, site, &visitor, arguments).await
 }
 
-async fn run_as(
-    spec: &'static Spec,
+async fn call_as_user(
+    spec: &'static ToolSpec,
     site: &Site,
-    visitor: &Visitor,
+    visitor: &SiteUser,
     arguments: Value,
 ) -> Result<ToolResult, ToolError> {
     let Value::Object(arguments) = arguments else { return Err(ToolError::failed("no arguments")) };
-    let arguments = &arguments::normal(spec, &arguments).map_err(ToolError::failed)?;
-    errand::Errand { spec, site, visitor, arguments }.run().await
+    let arguments = &arguments::normalize(spec, &arguments).map_err(ToolError::failed)?;
+    tool_call::ToolCall { spec, site, user: visitor, arguments }.run().await
 }
 
 /// Calls a tool by its name, for tests.
@@ -126,21 +127,22 @@ async fn run_as(
 pub(super) async fn call(
     name: &str,
     site: &Site,
-    visitor: &Visitor,
+    visitor: &SiteUser,
     arguments: Value,
 ) -> Result<ToolResult, ToolError> {
-    let spec = SETS.iter().flat_map(|(set, _)| of(set)).find(|spec| spec.name == name).unwrap();
+    let spec =
+        SETS.iter().flat_map(|(set, _)| specs_of_set(set)).find(|spec| spec.name == name).unwrap();
     let schema = creole::schema::Schema::new(spec.schema().to_string());
     if let Err(violations) = schema.validate(&arguments) {
         return Err(ToolError::failed(format!("{violations:?}")));
     }
-    run_as(spec, site, visitor, arguments).await
+    call_as_user(spec, site, visitor, arguments).await
 }
 
 #[cfg(test)]
-mod asking_tests;
+mod administration_tests;
 #[cfg(test)]
-mod more_tests;
+mod request_tests;
 #[cfg(test)]
 mod safety_tests;
 
@@ -153,7 +155,7 @@ mod tests {
     #[test]
     fn every_tool_has_a_name_of_its_own_and_a_schema_that_holds() {
         let mut names = BTreeSet::new();
-        for spec in SETS.iter().flat_map(|(set, _)| of(set)) {
+        for spec in SETS.iter().flat_map(|(set, _)| specs_of_set(set)) {
             assert!(spec.name.starts_with("buddyboss_") && spec.name.len() <= 48, "{}", spec.name);
             assert!(names.insert(spec.name), "{} stands there twice", spec.name);
             assert!(spec.about.ends_with('.'), "{}", spec.name);

@@ -3,12 +3,12 @@
 use creole::{BoxFuture, ToolError};
 use http::Method;
 
-use super::errand::{Errand, whole_number};
-use super::spec::{Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
-use super::things::MEMBER;
-use crate::wordpress::site::{Answered, Asked};
+use super::entities::MEMBER;
+use super::spec::{PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool};
+use super::tool_call::{ToolCall, whole_number};
+use crate::wordpress::site::{SiteRequest, SiteResponse};
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Get,
         "buddyboss_list_moderation_reports",
@@ -16,8 +16,8 @@ pub(super) const TOOLS: &[Spec] = &[
         "Report",
         "List the members that you block, where the site allows blocking.",
     )
-    .takes(&[PAGE, PER_PAGE])
-    .early(),
+    .with_arguments(&[PAGE, PER_PAGE])
+    .require_visible_login(),
     tool(
         Verb::Post,
         "buddyboss_report_content",
@@ -25,13 +25,13 @@ pub(super) const TOOLS: &[Spec] = &[
         "Content",
         "Report content to the moderators, where the site allows it.",
     )
-    .takes(&[
-        must("item_id", Kind::Id, "ID of what is reported"),
-        must("item_type", Kind::Text, "What it is, such as activity or groups"),
-        must("report_category", Kind::Text, "ID of the category"),
-        may("note", Kind::Text, "Why, for the category other"),
+    .with_arguments(&[
+        required("item_id", SiteArgumentType::Id, "ID of what is reported"),
+        required("item_type", SiteArgumentType::Text, "What it is, such as activity or groups"),
+        required("report_category", SiteArgumentType::Text, "ID of the category"),
+        optional("note", SiteArgumentType::Text, "Why, for the category other"),
     ])
-    .early(),
+    .require_visible_login(),
     tool(
         Verb::Post,
         "buddyboss_block_member",
@@ -39,9 +39,11 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "Block a member, where the site allows it.",
     )
-    .takes(&[must("user_id", Kind::Id, "Member ID").sent_as("item_id").of(&MEMBER)])
-    .early()
-    .by(block),
+    .with_arguments(&[required("user_id", SiteArgumentType::Id, "Member ID")
+        .sent_as("item_id")
+        .naming(&MEMBER)])
+    .require_visible_login()
+    .with_custom_run(block),
     tool(
         Verb::Delete,
         "buddyboss_unblock_member",
@@ -49,31 +51,31 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "End your block of a member.",
     )
-    .takes(&[must("user_id", Kind::Id, "Member ID").sent_as("item_id")])
-    .early()
-    .by(unblock),
+    .with_arguments(&[required("user_id", SiteArgumentType::Id, "Member ID").sent_as("item_id")])
+    .require_visible_login()
+    .with_custom_run(unblock),
 ];
 
-fn block<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn block<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        if errand.number("user_id") == Some(errand.visitor.id) {
+        if errand.number("user_id") == Some(errand.user.id) {
             return Err(ToolError::failed("you cannot block yourself"));
         }
-        errand.plain().await
+        errand.send_single_request().await
     })
 }
 
 /// A block is ended by its own id, which is found by the member.
-fn unblock<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn unblock<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let member = errand.number("user_id").unwrap_or_default();
-        let look = Asked::get(errand.spec.route).with("item_id", member);
-        let Some(block) = found(&errand.ask(&look).await?, member) else {
+        let look = SiteRequest::get(errand.spec.route).with_query("item_id", member);
+        let Some(block) = find_block(&errand.request(&look).await?, member) else {
             return Err(ToolError::failed(format!("you do not block the member with ID {member}")));
         };
-        let ended = Asked::new(Method::DELETE, format!("{}/{block}", errand.spec.route));
-        let ended = errand.ask(&ended).await?;
-        match found(&errand.ask(&look).await?, member) {
+        let ended = SiteRequest::new(Method::DELETE, format!("{}/{block}", errand.spec.route));
+        let ended = errand.request(&ended).await?;
+        match find_block(&errand.request(&look).await?, member) {
             None => Ok(ended),
             Some(_) => Err(ToolError::failed(
                 "the site says that it is done, but the block is still there",
@@ -83,7 +85,7 @@ fn unblock<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolErr
 }
 
 /// The id of the block of a member.
-fn found(blocks: &Answered, member: u64) -> Option<u64> {
+fn find_block(blocks: &SiteResponse, member: u64) -> Option<u64> {
     let mut blocks = blocks.body.as_array().into_iter().flatten();
     let block = blocks.find(|block| whole_number(&block["item_id"]) == Some(member))?;
     whole_number(&block["id"])

@@ -2,11 +2,13 @@
 
 use creole::{BoxFuture, ToolError};
 
-use super::errand::{Errand, whole_number};
-use super::spec::{Given, Kind, PAGE, PER_PAGE, Spec, Verb, may, must, tool};
-use crate::wordpress::site::Answered;
+use super::spec::{
+    FixedValue, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
+};
+use super::tool_call::{ToolCall, whole_number};
+use crate::wordpress::site::SiteResponse;
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Get,
         "buddyboss_list_notifications",
@@ -14,11 +16,13 @@ pub(super) const TOOLS: &[Spec] = &[
         "Notification",
         "List notifications, yours unless user_id says otherwise.",
     )
-    .takes(&[
-        may("user_id", Kind::Id, "Member ID (default: you)").or(Given::Me),
-        may("is_new", Kind::Flag, "Whether they are unread (default: true)"),
-        may("component_name", Kind::Text, "Only notifications of this component"),
-        may("sort", Kind::Choice(&["ASC", "DESC"]), "Direction of the order").sent_as("sort_order"),
+    .with_arguments(&[
+        optional("user_id", SiteArgumentType::Id, "Member ID (default: you)")
+            .with_default(FixedValue::CallerId),
+        optional("is_new", SiteArgumentType::Flag, "Whether they are unread (default: true)"),
+        optional("component_name", SiteArgumentType::Text, "Only notifications of this component"),
+        optional("sort", SiteArgumentType::Choice(&["ASC", "DESC"]), "Direction of the order")
+            .sent_as("sort_order"),
         PAGE,
         PER_PAGE,
     ]),
@@ -29,7 +33,7 @@ pub(super) const TOOLS: &[Spec] = &[
         "Notification",
         "Get one notification.",
     )
-    .takes(&[must("id", Kind::Id, "Notification ID")]),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Notification ID")]),
     tool(
         Verb::Put,
         "buddyboss_mark_notification_read",
@@ -37,11 +41,12 @@ pub(super) const TOOLS: &[Spec] = &[
         "Notification",
         "Mark a notification as read, or as new again.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Notification ID"),
-        may("is_new", Kind::Bit, "Whether it is unread (default: false)").or(Given::Number(0)),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Notification ID"),
+        optional("is_new", SiteArgumentType::ZeroOrOne, "Whether it is unread (default: false)")
+            .with_default(FixedValue::Number(0)),
     ])
-    .by(mark),
+    .with_custom_run(mark),
     tool(
         Verb::Delete,
         "buddyboss_delete_notification",
@@ -49,14 +54,14 @@ pub(super) const TOOLS: &[Spec] = &[
         "Notification",
         "Delete a notification for good.",
     )
-    .takes(&[must("id", Kind::Id, "Notification ID")]),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Notification ID")]),
 ];
 
 /// The answer shows the notification as it is stored.
-fn mark<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn mark<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let wants = u64::from(errand.flag("is_new", false));
-        let marked = errand.plain().await?;
+        let marked = errand.send_single_request().await?;
         let first = if marked.body.is_array() { &marked.body[0] } else { &marked.body };
         match whole_number(&first["is_new"]) {
             Some(is) if is != wants => {

@@ -4,11 +4,11 @@ use creole::ToolError;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::errand::Errand;
-use crate::wordpress::site::{Answered, Asked};
+use super::tool_call::ToolCall;
+use crate::wordpress::site::{SiteRequest, SiteResponse};
 
 /// Refuses what would have no effect.
-pub(super) fn check(errand: &Errand<'_>) -> Result<(), ToolError> {
+pub(super) fn check_has_effect(errand: &ToolCall<'_>) -> Result<(), ToolError> {
     let is_promoted = errand.text("action") == Some("promote");
     match is_promoted && !matches!(errand.text("role"), Some("mod" | "admin")) {
         true => {
@@ -19,27 +19,29 @@ pub(super) fn check(errand: &Errand<'_>) -> Result<(), ToolError> {
 }
 
 /// Changes the rank, and looks whether it is as asked.
-pub(super) async fn change(errand: &Errand<'_>) -> Result<Answered, ToolError> {
+pub(super) async fn change_and_verify(errand: &ToolCall<'_>) -> Result<SiteResponse, ToolError> {
     let changed = match (errand.text("action"), errand.text("role")) {
         // The platform would add the rank of a moderator and leave that of an organizer.
         (Some("demote"), Some("mod")) => {
             put(errand, json!({"action": "demote", "role": "member"})).await?;
             put(errand, json!({"action": "promote", "role": "mod"})).await?
         }
-        _ => errand.plain().await?,
+        _ => errand.send_single_request().await?,
     };
-    match wrong(errand, &changed.body) {
+    match find_mismatch(errand, &changed.body) {
         None => Ok(changed),
         Some(what) => Err(ToolError::failed(format!("the site says that it is done, but {what}"))),
     }
 }
 
-async fn put(errand: &Errand<'_>, body: Value) -> Result<Answered, ToolError> {
-    errand.ask(&Asked::new(Method::PUT, errand.path(errand.spec.route)).body(body)).await
+async fn put(errand: &ToolCall<'_>, body: Value) -> Result<SiteResponse, ToolError> {
+    errand
+        .request(&SiteRequest::new(Method::PUT, errand.path(errand.spec.route)).with_body(body))
+        .await
 }
 
 /// What is otherwise than asked, where the answer tells ranks.
-fn wrong(errand: &Errand<'_>, body: &Value) -> Option<&'static str> {
+fn find_mismatch(errand: &ToolCall<'_>, body: &Value) -> Option<&'static str> {
     let member = if body.is_array() { &body[0] } else { body };
     let has = |key: &str| member[key].as_bool();
     let (admin, moderator, banned) = (has("is_admin"), has("is_mod"), has("is_banned"));

@@ -4,14 +4,14 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::errand::{Errand, deleted, whole_number};
-use super::spec::{Kind, Spec, Verb, may, must, tool};
-use crate::wordpress::site::{Answered, Asked};
+use super::spec::{SiteArgumentType, ToolSpec, Verb, optional, required, tool};
+use super::tool_call::{ToolCall, delete_and_verify, whole_number};
+use crate::wordpress::site::{SiteRequest, SiteResponse};
 
-const WHERE: Kind = Kind::Choice(&["forum", "everywhere", "nowhere"]);
+const WHERE: SiteArgumentType = SiteArgumentType::Choice(&["forum", "everywhere", "nowhere"]);
 const TOPIC: &str = "/buddyboss/v1/topics/{id}";
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Put,
         "buddyboss_update_topic",
@@ -19,13 +19,13 @@ pub(super) const TOOLS: &[Spec] = &[
         "Topic",
         "Change the title or the content of a topic, or move it to another forum.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Topic ID"),
-        may("title", Kind::Text, "New title").kept(),
-        may("content", Kind::Text, "New content").kept(),
-        may("forum_id", Kind::Id, "ID of the forum to move it to").kept(),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Topic ID"),
+        optional("title", SiteArgumentType::Text, "New title").not_sent(),
+        optional("content", SiteArgumentType::Text, "New content").not_sent(),
+        optional("forum_id", SiteArgumentType::Id, "ID of the forum to move it to").not_sent(),
     ])
-    .by(update_topic),
+    .with_custom_run(update_topic),
     tool(
         Verb::Put,
         "buddyboss_close_topic",
@@ -33,11 +33,12 @@ pub(super) const TOOLS: &[Spec] = &[
         "Topic",
         "Close a topic for replies, or open it again.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Topic ID"),
-        may("closed", Kind::Flag, "Whether it is closed (default: true)").kept(),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Topic ID"),
+        optional("closed", SiteArgumentType::Flag, "Whether it is closed (default: true)")
+            .not_sent(),
     ])
-    .by(close),
+    .with_custom_run(close),
     tool(
         Verb::Put,
         "buddyboss_stick_topic",
@@ -45,11 +46,11 @@ pub(super) const TOOLS: &[Spec] = &[
         "Topic",
         "Keep a topic at the top of its forum or of all forums, or no longer.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Topic ID"),
-        must("where", WHERE, "Where it stays at the top").kept(),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Topic ID"),
+        required("where", WHERE, "Where it stays at the top").not_sent(),
     ])
-    .by(stick),
+    .with_custom_run(stick),
     tool(
         Verb::Post,
         "buddyboss_merge_topics",
@@ -57,12 +58,16 @@ pub(super) const TOOLS: &[Spec] = &[
         "Topic",
         "Merge a topic with its replies into another one, for good.",
     )
-    .takes(&[
-        must("id", Kind::Id, "ID of the topic that ends"),
-        must("destination_id", Kind::Id, "ID of the topic that it becomes a part of"),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "ID of the topic that ends"),
+        required(
+            "destination_id",
+            SiteArgumentType::Id,
+            "ID of the topic that it becomes a part of",
+        ),
     ])
-    .destroys()
-    .by(merge),
+    .as_destructive()
+    .with_custom_run(merge),
     tool(
         Verb::Post,
         "buddyboss_split_topic",
@@ -70,14 +75,19 @@ pub(super) const TOOLS: &[Spec] = &[
         "Topic",
         "Split a topic at a reply: this and the later ones go to a new topic, or to another one.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Topic ID"),
-        must("reply_id", Kind::Id, "ID of the first reply that goes"),
-        may("title", Kind::Text, "Title of the new topic").kept(),
-        may("destination_id", Kind::Id, "ID of another topic instead of a new one").kept(),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Topic ID"),
+        required("reply_id", SiteArgumentType::Id, "ID of the first reply that goes"),
+        optional("title", SiteArgumentType::Text, "Title of the new topic").not_sent(),
+        optional(
+            "destination_id",
+            SiteArgumentType::Id,
+            "ID of another topic instead of a new one",
+        )
+        .not_sent(),
     ])
-    .destroys()
-    .by(split),
+    .as_destructive()
+    .with_custom_run(split),
     tool(
         Verb::Put,
         "buddyboss_update_reply",
@@ -85,8 +95,11 @@ pub(super) const TOOLS: &[Spec] = &[
         "Reply",
         "Change the content of a reply.",
     )
-    .takes(&[must("id", Kind::Id, "Reply ID"), must("content", Kind::Text, "New content")])
-    .by(update_reply),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Reply ID"),
+        required("content", SiteArgumentType::Text, "New content"),
+    ])
+    .with_custom_run(update_reply),
     tool(
         Verb::Delete,
         "buddyboss_delete_reply",
@@ -94,31 +107,34 @@ pub(super) const TOOLS: &[Spec] = &[
         "Reply",
         "Delete a reply.",
     )
-    .takes(&[must("id", Kind::Id, "Reply ID")])
-    .by(deleted),
+    .with_arguments(&[required("id", SiteArgumentType::Id, "Reply ID")])
+    .with_custom_run(delete_and_verify),
 ];
 
 /// A text as it was written, of a field that tells it raw and rendered.
-fn raw(field: &Value) -> Value {
+fn raw_text(field: &Value) -> Value {
     field.get("raw").unwrap_or(field).clone()
 }
 
 /// The route takes the whole topic: what is not sent is emptied, and a closed topic opened, so it is read first.
-fn update_topic<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn update_topic<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let given = |name: &str| errand.arguments.get(name).cloned();
         if ["title", "content", "forum_id"].iter().all(|name| given(name).is_none()) {
             return Err(ToolError::failed("nothing to change: give title, content or forum_id"));
         }
-        let before = errand.ask(&Asked::get(errand.path(TOPIC))).await?.body;
+        let before = errand.request(&SiteRequest::get(errand.path(TOPIC))).await?.body;
         let parent =
             whole_number(&before["parent"]).map_or(before["forum_id"].clone(), |it| json!(it));
         let mut body = Map::new();
         body.insert("parent".to_owned(), given("forum_id").unwrap_or(parent));
-        body.insert("title".to_owned(), given("title").unwrap_or_else(|| raw(&before["title"])));
+        body.insert(
+            "title".to_owned(),
+            given("title").unwrap_or_else(|| raw_text(&before["title"])),
+        );
         body.insert(
             "content".to_owned(),
-            given("content").unwrap_or_else(|| raw(&before["content"])),
+            given("content").unwrap_or_else(|| raw_text(&before["content"])),
         );
         if let Some(status) = before["status"].as_str() {
             body.insert("status".to_owned(), json!(status));
@@ -127,8 +143,9 @@ fn update_topic<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, To
         if before["action_states"]["subscribed"] == true {
             body.insert("subscribe".to_owned(), json!(true));
         }
-        let asked = Asked::new(Method::PUT, errand.path(TOPIC)).body(Value::Object(body));
-        let after = errand.ask(&asked).await?;
+        let asked =
+            SiteRequest::new(Method::PUT, errand.path(TOPIC)).with_body(Value::Object(body));
+        let after = errand.request(&asked).await?;
         match whole_number(&after.body["author"]) == whole_number(&before["author"]) {
             true => Ok(after),
             false => Err(ToolError::failed(
@@ -138,12 +155,12 @@ fn update_topic<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, To
     })
 }
 
-async fn act(errand: &Errand<'_>, action: &str, value: bool) -> Result<Answered, ToolError> {
-    let asked = Asked::new(Method::POST, errand.path(errand.spec.route));
-    errand.ask(&asked.body(json!({"action": action, "value": value}))).await
+async fn act(errand: &ToolCall<'_>, action: &str, value: bool) -> Result<SiteResponse, ToolError> {
+    let asked = SiteRequest::new(Method::POST, errand.path(errand.spec.route));
+    errand.request(&asked.with_body(json!({"action": action, "value": value}))).await
 }
 
-fn close<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn close<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let wants = errand.flag("closed", true);
         let topic = act(errand, "close", wants).await?;
@@ -157,10 +174,10 @@ fn close<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError
 }
 
 /// A topic that is at the top somewhere does not move, so it is taken from there first.
-fn stick<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn stick<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let place = errand.text("where").unwrap_or_default();
-        let before = errand.ask(&Asked::get(errand.path(TOPIC))).await?;
+        let before = errand.request(&SiteRequest::get(errand.path(TOPIC))).await?;
         let is_sticky = before.body["sticky"] == true;
         let mut topic = before;
         if is_sticky {
@@ -180,12 +197,12 @@ fn stick<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError
     })
 }
 
-fn merge<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn merge<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         if errand.number("id") == errand.number("destination_id") {
             return Err(ToolError::failed("a topic cannot be merged with itself"));
         }
-        let merged = errand.plain().await?;
+        let merged = errand.send_single_request().await?;
         match whole_number(&merged.body["id"]) == errand.number("destination_id") {
             true => Ok(merged),
             false => {
@@ -195,9 +212,9 @@ fn merge<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError
     })
 }
 
-fn split<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn split<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let mut asked = errand.request();
+        let mut asked = errand.build_request();
         let (title, other) = (errand.text("title"), errand.number("destination_id"));
         if let Some(body) = &mut asked.body {
             match (title, other) {
@@ -215,7 +232,7 @@ fn split<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError
                 }
             }
         }
-        let made = errand.ask(&asked).await?;
+        let made = errand.request(&asked).await?;
         match whole_number(&made.body["id"]) == errand.number("id") {
             true => {
                 Err(ToolError::failed("the site answered with the same topic: it was not split"))
@@ -226,16 +243,16 @@ fn split<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError
 }
 
 /// The route needs the topic, and a reply to a reply loses its place unless it is sent along.
-fn update_reply<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+fn update_reply<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let route = errand.path(errand.spec.route);
-        let before = errand.ask(&Asked::get(&route)).await?.body;
+        let before = errand.request(&SiteRequest::get(&route)).await?.body;
         let topic = whole_number(&before["parent"]).or_else(|| whole_number(&before["topic_id"]));
         let mut body = json!({"content": errand.arguments["content"], "topic_id": topic});
         if let Some(above) = whole_number(&before["reply_to"]).filter(|id| *id > 0) {
             body["reply_to"] = json!(above);
         }
-        let after = errand.ask(&Asked::new(Method::PUT, route).body(body)).await?;
+        let after = errand.request(&SiteRequest::new(Method::PUT, route).with_body(body)).await?;
         match whole_number(&after.body["author"]) == whole_number(&before["author"]) {
             true => Ok(after),
             false => Err(ToolError::failed(

@@ -1,9 +1,9 @@
 //! Profile fields, and the components that a site has.
 
-use super::profile;
-use super::spec::{Kind, Spec, Verb, may, must, tool};
+use super::profile_value;
+use super::spec::{SiteArgumentType, ToolSpec, Verb, optional, required, tool};
 
-pub(super) const TOOLS: &[Spec] = &[
+pub(super) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Get,
         "buddyboss_list_xprofile_groups",
@@ -11,9 +11,9 @@ pub(super) const TOOLS: &[Spec] = &[
         "Profile field group",
         "List the groups of profile fields.",
     )
-    .takes(&[
-        may("fetch_fields", Kind::Flag, "Whether the fields are listed too"),
-        may("user_id", Kind::Id, "Member whose data is meant"),
+    .with_arguments(&[
+        optional("fetch_fields", SiteArgumentType::Flag, "Whether the fields are listed too"),
+        optional("user_id", SiteArgumentType::Id, "Member whose data is meant"),
     ]),
     tool(
         Verb::Get,
@@ -22,10 +22,10 @@ pub(super) const TOOLS: &[Spec] = &[
         "Profile field",
         "List profile fields.",
     )
-    .takes(&[
-        may("profile_group_id", Kind::Id, "Only fields of this group"),
-        may("user_id", Kind::Id, "Member whose data is meant"),
-        may("fetch_field_data", Kind::Flag, "Whether the data is fetched too"),
+    .with_arguments(&[
+        optional("profile_group_id", SiteArgumentType::Id, "Only fields of this group"),
+        optional("user_id", SiteArgumentType::Id, "Member whose data is meant"),
+        optional("fetch_field_data", SiteArgumentType::Flag, "Whether the data is fetched too"),
     ]),
     tool(
         Verb::Get,
@@ -34,9 +34,9 @@ pub(super) const TOOLS: &[Spec] = &[
         "Profile field",
         "Get one profile field.",
     )
-    .takes(&[
-        must("id", Kind::Id, "Field ID"),
-        may("user_id", Kind::Id, "Member whose data is meant"),
+    .with_arguments(&[
+        required("id", SiteArgumentType::Id, "Field ID"),
+        optional("user_id", SiteArgumentType::Id, "Member whose data is meant"),
     ]),
     tool(
         Verb::Get,
@@ -45,7 +45,10 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "Get what a member has in a profile field.",
     )
-    .takes(&[must("field_id", Kind::Id, "Field ID"), must("user_id", Kind::Id, "Member ID")]),
+    .with_arguments(&[
+        required("field_id", SiteArgumentType::Id, "Field ID"),
+        required("user_id", SiteArgumentType::Id, "Member ID"),
+    ]),
     tool(
         Verb::Put,
         "buddyboss_update_xprofile_data",
@@ -53,16 +56,16 @@ pub(super) const TOOLS: &[Spec] = &[
         "Member",
         "Change what a member has in a profile field.",
     )
-    .takes(&[
-        must("field_id", Kind::Id, "Field ID"),
-        must("user_id", Kind::Id, "Member ID"),
-        must(
+    .with_arguments(&[
+        required("field_id", SiteArgumentType::Id, "Field ID"),
+        required("user_id", SiteArgumentType::Id, "Member ID"),
+        required(
             "value",
-            Kind::TextOrTexts,
+            SiteArgumentType::TextOrTexts,
             "The new value, or several for fields that take several; a date as 1990-05-17",
         ),
     ])
-    .by(profile::update),
+    .with_custom_run(profile_value::update),
     tool(
         Verb::Get,
         "buddyboss_list_components",
@@ -70,6 +73,10 @@ pub(super) const TOOLS: &[Spec] = &[
         "Component",
         "List the components of the platform and whether they are active.",
     )
-    .takes(&[may("status", Kind::Choice(&["all", "active", "inactive"]), "Which (default: all)")])
-    .whole(),
+    .with_arguments(&[optional(
+        "status",
+        SiteArgumentType::Choice(&["all", "active", "inactive"]),
+        "Which (default: all)",
+    )])
+    .without_pages(),
 ];

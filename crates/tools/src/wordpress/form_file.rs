@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 /// A file that is sent to the site.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct File {
+pub(super) struct FormFile {
     /// Its name, without quotes and control characters.
     pub(super) name: String,
     pub(super) media_type: &'static str,
@@ -13,9 +13,9 @@ pub(super) struct File {
     pub(super) fields: Vec<(&'static str, &'static str)>,
 }
 
-impl File {
+impl FormFile {
     /// The media type of the form, and the form.
-    pub(super) fn form(&self) -> (String, Vec<u8>) {
+    pub(super) fn to_multipart(&self) -> (String, Vec<u8>) {
         let boundary = self.boundary();
         let mut form = Vec::with_capacity(self.bytes.len() + 512);
         for (name, value) in &self.fields {
@@ -50,8 +50,8 @@ mod tests {
     fn a_form_has_its_fields_and_its_file_between_boundaries_that_nobody_foresees() {
         let fields = vec![("action", "x")];
         let bytes = b"a\r\nb".to_vec();
-        let file = File { name: "a.png".to_owned(), media_type: "image/png", bytes, fields };
-        let (media_type, form) = file.form();
+        let file = FormFile { name: "a.png".to_owned(), media_type: "image/png", bytes, fields };
+        let (media_type, form) = file.to_multipart();
         let boundary = media_type.strip_prefix("multipart/form-data; boundary=").unwrap();
         let expected = format!(
             "--{boundary}\r\nContent-Disposition: form-data; name=\"action\"\r\n\r\nx\r\n\
@@ -59,6 +59,6 @@ mod tests {
              Content-Type: image/png\r\n\r\na\r\nb\r\n--{boundary}--\r\n"
         );
         assert_eq!(String::from_utf8(form).unwrap(), expected);
-        assert_ne!(file.form().0, media_type);
+        assert_ne!(file.to_multipart().0, media_type);
     }
 }

@@ -4,64 +4,65 @@ use creole::proto::fault::{Fault, FaultKind};
 use creole::{BoxFuture, ToolError, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::spec::{Argument, Given, Kind, Spec, Verb, View};
-use crate::wordpress::address::percent;
-use crate::wordpress::answer;
-use crate::wordpress::guard::{LATE, LATE_VIEW};
+use super::spec::{ArgumentSpec, FixedValue, ListView, SiteArgumentType, ToolSpec, Verb};
+use crate::wordpress::address::percent_encode;
 use crate::wordpress::platform::NAMESPACE;
-use crate::wordpress::site::{Answered, Asked, Site};
-use crate::wordpress::trouble::Trouble;
-use crate::wordpress::visitors::Visitor;
+use crate::wordpress::site::{Site, SiteRequest, SiteResponse};
+use crate::wordpress::site_error::SiteError;
+use crate::wordpress::tool_result;
+use crate::wordpress::users::SiteUser;
+use crate::wordpress::write_guard::{LATE_AUTH_ERROR, LATE_AUTH_NOTE};
 
 /// One call.
-pub(super) struct Errand<'a> {
-    pub(super) spec: &'static Spec,
+pub(super) struct ToolCall<'a> {
+    pub(super) spec: &'static ToolSpec,
     pub(super) site: &'a Site,
-    pub(super) visitor: &'a Visitor,
+    pub(super) user: &'a SiteUser,
     pub(super) arguments: &'a Map<String, Value>,
 }
 
-impl Errand<'_> {
+impl ToolCall<'_> {
     /// Runs it.
     pub(super) async fn run(&self) -> Result<ToolResult, ToolError> {
         if !self.site.has_platform().await {
-            return Err(unavailable());
+            return Err(platform_unavailable());
         }
-        if self.spec.needs_early && !self.site.is_early(self.visitor).await {
-            return Err(ToolError::failed(LATE));
+        if self.spec.needs_visible_login && !self.site.is_login_visible(self.user).await {
+            return Err(ToolError::failed(LATE_AUTH_ERROR));
         }
-        self.find_things().await?;
-        let mut answered = match self.spec.course {
+        self.check_entities().await?;
+        let mut answered = match self.spec.custom_run {
             Some(course) => course(self).await?,
-            None => self.plain().await?,
+            None => self.send_single_request().await?,
         };
         if self.spec.verb == Verb::Delete && is_denied(&answered.body["deleted"]) {
             return Err(ToolError::failed("the site answered that nothing was deleted"));
         }
-        if self.spec.is_whole {
-            answered.extent = None;
+        if self.spec.is_unpaged {
+            answered.totals = None;
         }
-        if self.spec.view == View::Own && !self.site.is_early(self.visitor).await {
-            answered = answered.note(LATE_VIEW);
+        if self.spec.list_view == ListView::PerUser && !self.site.is_login_visible(self.user).await
+        {
+            answered = answered.with_note(LATE_AUTH_NOTE);
         }
-        Ok(answer::result(answered, self.number("page").unwrap_or(1)))
+        Ok(tool_result::to_tool_result(answered, self.number("page").unwrap_or(1)))
     }
 
     /// Sends the one request that the tool is described by.
-    pub(super) async fn plain(&self) -> Result<Answered, ToolError> {
-        self.ask(&self.request()).await
+    pub(super) async fn send_single_request(&self) -> Result<SiteResponse, ToolError> {
+        self.request(&self.build_request()).await
     }
 
     /// The request that the tool is described by.
-    pub(super) fn request(&self) -> Asked {
-        let Spec { verb, route, .. } = *self.spec;
-        let asked = Asked::new(verb.method(), self.path(route));
-        let sent = self.sent();
+    pub(super) fn build_request(&self) -> SiteRequest {
+        let ToolSpec { verb, route, .. } = *self.spec;
+        let asked = SiteRequest::new(verb.method(), self.path(route));
+        let sent = self.members();
         match verb {
-            Verb::Post | Verb::Put => asked.body(Value::Object(sent)),
-            Verb::Get | Verb::Delete => {
-                sent.iter().fold(asked, |asked, (key, value)| asked.with(key, in_query(value)))
-            }
+            Verb::Post | Verb::Put => asked.with_body(Value::Object(sent)),
+            Verb::Get | Verb::Delete => sent
+                .iter()
+                .fold(asked, |asked, (key, value)| asked.with_query(key, to_query_text(value))),
         }
     }
 
@@ -71,7 +72,7 @@ impl Errand<'_> {
         for part in route.split('/').skip(1) {
             path.push('/');
             match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
-                Some(name) => percent(&in_query(&self.arguments[name]), &mut path),
+                Some(name) => percent_encode(&to_query_text(&self.arguments[name]), &mut path),
                 None => path.push_str(part),
             }
         }
@@ -79,23 +80,23 @@ impl Errand<'_> {
     }
 
     /// What is sent besides the route.
-    fn sent(&self) -> Map<String, Value> {
-        let given = |given: Given| match given {
-            Given::Me => json!(self.visitor.id),
-            Given::Number(number) => json!(number),
-            Given::Text(text) => json!(text),
-            Given::Flag(flag) => json!(flag),
+    fn members(&self) -> Map<String, Value> {
+        let given = |given: FixedValue| match given {
+            FixedValue::CallerId => json!(self.user.id),
+            FixedValue::Number(number) => json!(number),
+            FixedValue::Text(text) => json!(text),
+            FixedValue::Flag(flag) => json!(flag),
         };
         let mut sent = Map::new();
-        for (key, value) in self.spec.fixed {
+        for (key, value) in self.spec.fixed_values {
             sent.insert((*key).to_owned(), given(*value));
         }
-        let in_route = |it: &&Argument| !self.spec.route.contains(&format!("{{{}}}", it.name));
+        let in_route = |it: &&ArgumentSpec| !self.spec.route.contains(&format!("{{{}}}", it.name));
         for argument in self.spec.arguments.iter().filter(in_route) {
             let Some(key) = argument.sent_as else { continue };
             let written = self.arguments.get(argument.name);
             let value = written.map(|value| match (argument.kind, value) {
-                (Kind::Bit, Value::Bool(flag)) => json!(u8::from(*flag)),
+                (SiteArgumentType::ZeroOrOne, Value::Bool(flag)) => json!(u8::from(*flag)),
                 (_, value) => value.clone(),
             });
             if let Some(value) = value.or_else(|| argument.default.map(given)) {
@@ -106,37 +107,37 @@ impl Errand<'_> {
     }
 
     /// Asks the site as the caller; a refusal is told in the words of this tool.
-    pub(super) async fn ask(&self, asked: &Asked) -> Result<Answered, ToolError> {
-        match self.try_ask(asked).await {
+    pub(super) async fn request(&self, asked: &SiteRequest) -> Result<SiteResponse, ToolError> {
+        match self.try_request(asked).await {
             Ok(answered) => Ok(answered),
-            Err(trouble) => Err(self.told(trouble, asked.is_write()).await),
+            Err(trouble) => Err(self.to_tool_error(trouble, asked.is_write()).await),
         }
     }
 
     /// The same, where a refusal may be what is wanted.
-    pub(super) async fn try_ask(&self, asked: &Asked) -> Result<Answered, Trouble> {
-        self.site.ask(Some(&self.visitor.proof), asked).await
+    pub(super) async fn try_request(&self, asked: &SiteRequest) -> Result<SiteResponse, SiteError> {
+        self.site.request(Some(&self.user.credentials), asked).await
     }
 
     /// What the model is told.
-    pub(super) async fn told(&self, trouble: Trouble, is_write: bool) -> ToolError {
-        let Trouble::Refused(refusal) = &trouble else {
-            return ToolError::failed(trouble.told(is_write));
+    pub(super) async fn to_tool_error(&self, trouble: SiteError, is_write: bool) -> ToolError {
+        let SiteError::Refused(refusal) = &trouble else {
+            return ToolError::failed(trouble.to_message(is_write));
         };
-        if refusal.is_no_route() {
-            return self.no_route().await;
+        if refusal.is_missing_route() {
+            return self.missing_route_error().await;
         }
         if refusal.status == 401 {
-            self.site.shared.visitors.forget(self.visitor);
+            self.site.inner.users.forget(self.user);
         }
-        let told = match self.unknown(refusal) {
+        let told = match self.not_found_message(refusal) {
             Some(told) => told,
-            None => trouble.told(is_write),
+            None => trouble.to_message(is_write),
         };
         let is_forbidden =
             refusal.code == "bp_rest_authorization_required" && matches!(refusal.status, 401 | 403);
-        if is_forbidden && !self.site.is_early(self.visitor).await {
-            return ToolError::failed(format!("{told}; {LATE}"));
+        if is_forbidden && !self.site.is_login_visible(self.user).await {
+            return ToolError::failed(format!("{told}; {LATE_AUTH_ERROR}"));
         }
         // Of an activity that is not there, the platform says that it may not be seen.
         match self.number("id").filter(|_| is_forbidden && self.spec.noun == "Activity") {
@@ -146,9 +147,9 @@ impl Errand<'_> {
     }
 
     /// A route that is not there: the platform is gone, or the part of it that this tool needs.
-    async fn no_route(&self) -> ToolError {
-        if !self.site.look_for_platform().await {
-            return unavailable();
+    async fn missing_route_error(&self) -> ToolError {
+        if !self.site.refresh_platform().await {
+            return platform_unavailable();
         }
         let route = self.spec.route.trim_start_matches('/').trim_start_matches(NAMESPACE);
         let component = route.split('/').nth(1).unwrap_or_default();
@@ -177,11 +178,13 @@ pub(super) fn not_found(noun: &str, id: u64) -> String {
 }
 
 /// Deletes what the route names, and looks whether it is gone: the platform says so in any case.
-pub(super) fn deleted<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+pub(super) fn delete_and_verify<'a>(
+    errand: &'a ToolCall<'a>,
+) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let deleted = errand.plain().await?;
-        let look = Asked::get(errand.path(errand.spec.route));
-        match errand.try_ask(&look).await {
+        let deleted = errand.send_single_request().await?;
+        let look = SiteRequest::get(errand.path(errand.spec.route));
+        match errand.try_request(&look).await {
             Ok(item) if item.body["status"] != "trash" && item.body["id"] != 0 => {
                 Err(ToolError::failed("the site says that it is done, but it is still there"))
             }
@@ -207,16 +210,16 @@ pub(super) fn whole_number(value: &Value) -> Option<u64> {
 }
 
 /// The platform is not active.
-fn unavailable() -> ToolError {
+fn platform_unavailable() -> ToolError {
     let detail = "the site has no BuddyBoss platform; activate it there";
     ToolError::Fault(Box::new(Fault::new(FaultKind::BackendUnavailable, detail)))
 }
 
 /// A value as the site reads it behind an address.
-fn in_query(value: &Value) -> String {
+fn to_query_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(in_query).collect::<Vec<_>>().join(","),
+        Value::Array(items) => items.iter().map(to_query_text).collect::<Vec<_>>().join(","),
         other => other.to_string(),
     }
 }

@@ -5,17 +5,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Longer messages of a site are cut.
-const LONGEST: usize = 2000;
+const MAX_MESSAGE_BYTES: usize = 2000;
 
 /// Why a site gave nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Trouble {
+pub(super) enum SiteError {
     /// There was no connection, so nothing was sent; why.
-    Unconnected(String),
+    NotConnected(String),
     /// It broke off, or what it says is not read; why.
     Unreachable(String),
     /// It took too long.
-    Late(Duration),
+    TimedOut(Duration),
     /// It answered something that is not JSON.
     NotJson {
         /// The status.
@@ -24,12 +24,12 @@ pub(super) enum Trouble {
         media_type: String,
     },
     /// It refused.
-    Refused(Refusal),
+    Refused(WordPressError),
 }
 
 /// What WordPress says of a request that it refuses.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Refusal {
+pub(super) struct WordPressError {
     /// The status.
     pub(super) status: u16,
     /// WordPress's own word for it, such as `rest_invalid_param`.
@@ -42,15 +42,15 @@ pub(super) struct Refusal {
     pub(super) retry_after: Option<u64>,
 }
 
-impl Refusal {
+impl WordPressError {
     /// Reads the body of a refusal.
     pub(super) fn read(status: u16, body: &Value) -> Option<Self> {
         let code = body["code"].as_str()?.to_owned();
-        let message = plain(body["message"].as_str().unwrap_or_default());
+        let message = strip_markup(body["message"].as_str().unwrap_or_default());
         let parameters = match &body["data"]["params"] {
             Value::Object(all) => {
                 let line = |(name, what): (&String, &Value)| {
-                    format!("{name}: {}", plain(what.as_str().unwrap_or_default()))
+                    format!("{name}: {}", strip_markup(what.as_str().unwrap_or_default()))
                 };
                 all.iter().map(line).collect()
             }
@@ -63,7 +63,7 @@ impl Refusal {
     }
 
     /// Whether the site has no such route.
-    pub(super) fn is_no_route(&self) -> bool {
+    pub(super) fn is_missing_route(&self) -> bool {
         self.code == "rest_no_route"
     }
 
@@ -73,14 +73,14 @@ impl Refusal {
     }
 }
 
-impl Trouble {
+impl SiteError {
     /// What the model is told; a write that nobody answered may have been done all the same.
-    pub(super) fn told(&self, is_write: bool) -> String {
+    pub(super) fn to_message(&self, is_write: bool) -> String {
         let doubt = if is_write { "; it may or may not have been done" } else { "" };
         match self {
-            Self::Unconnected(why) => format!("could not reach WordPress: {why}"),
+            Self::NotConnected(why) => format!("could not reach WordPress: {why}"),
             Self::Unreachable(why) => format!("could not reach WordPress: {why}{doubt}"),
-            Self::Late(patience) => {
+            Self::TimedOut(patience) => {
                 let seconds = patience.as_secs();
                 format!("could not reach WordPress: timed out after {seconds} s{doubt}")
             }
@@ -94,13 +94,13 @@ impl Trouble {
                 let doubt = if (400..500).contains(status) { "" } else { doubt };
                 format!("WordPress answered HTTP {status} with {media_type}, not JSON{doubt}")
             }
-            Self::Refused(refusal) => refusal.told(),
+            Self::Refused(refusal) => refusal.to_message(),
         }
     }
 }
 
-impl Refusal {
-    fn told(&self) -> String {
+impl WordPressError {
+    fn to_message(&self) -> String {
         // What fails is told as an error anyway.
         let message = self.message.strip_prefix("Error:").unwrap_or(&self.message);
         let message = message.trim_start().trim_end_matches('.');
@@ -120,10 +120,10 @@ impl Refusal {
 }
 
 /// A text of WordPress without its markup.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn strip_markup(text: &str) -> String {
     let mut out = String::new();
     let mut is_tag = false;
-    for letter in text.chars().take(LONGEST) {
+    for letter in text.chars().take(MAX_MESSAGE_BYTES) {
         match letter {
             '<' => is_tag = true,
             '>' if is_tag => is_tag = false,
@@ -156,30 +156,32 @@ mod tests {
     fn a_refusal_is_told_without_markup_and_with_its_parameters() {
         let body = json!({"code": "rest_invalid_param", "message": "Invalid parameter(s): per_page",
             "data": {"status": 400, "params": {"per_page": "per_page must be between 1 and 100"}}});
-        let told = Trouble::Refused(Refusal::read(400, &body).unwrap()).told(false);
+        let told = SiteError::Refused(WordPressError::read(400, &body).unwrap()).to_message(false);
         let expected = "Invalid parameter(s): per_page (rest_invalid_param, HTTP 400): per_page: per_page must \
                         be between 1 and 100";
         assert_eq!(told, expected);
         let body = json!({"code": "existing_user_login", "data": null,
             "message": "<strong>Error:</strong> Sorry, that username already exists &amp; more!"});
-        let told = Trouble::Refused(Refusal::read(500, &body).unwrap()).told(true);
+        let told = SiteError::Refused(WordPressError::read(500, &body).unwrap()).to_message(true);
         let expected =
             "Sorry, that username already exists & more! (existing_user_login, HTTP 500)";
         assert_eq!(told, expected);
-        assert_eq!(Refusal::read(200, &json!([])), None);
+        assert_eq!(WordPressError::read(200, &json!([])), None);
     }
 
     #[test]
     fn of_a_write_without_an_answer_nobody_knows() {
-        let late = Trouble::Late(Duration::from_secs(30));
-        assert_eq!(late.told(false), "could not reach WordPress: timed out after 30 s");
-        let is_doubted =
-            |trouble: Trouble| trouble.told(true).ends_with("it may or may not have been done");
+        let late = SiteError::TimedOut(Duration::from_secs(30));
+        assert_eq!(late.to_message(false), "could not reach WordPress: timed out after 30 s");
+        let is_doubted = |trouble: SiteError| {
+            trouble.to_message(true).ends_with("it may or may not have been done")
+        };
         assert!(
-            is_doubted(late) && is_doubted(Trouble::Unreachable("the answer broke off".to_owned()))
+            is_doubted(late)
+                && is_doubted(SiteError::Unreachable("the answer broke off".to_owned()))
         );
-        assert!(!is_doubted(Trouble::Unconnected("the connection was refused".to_owned())));
-        let page = |status| Trouble::NotJson { status, media_type: "text/html".to_owned() };
+        assert!(!is_doubted(SiteError::NotConnected("the connection was refused".to_owned())));
+        let page = |status| SiteError::NotJson { status, media_type: "text/html".to_owned() };
         assert!(is_doubted(page(500)) && is_doubted(page(503)) && is_doubted(page(200)));
         assert!(!is_doubted(page(403)) && !is_doubted(page(302)));
     }

@@ -4,22 +4,22 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::wordpress::scripted::{Request, Scripted, ok, refused};
+use crate::wordpress::scripted_site::{ScriptedRequest, ScriptedSite, error_response, ok};
 
-fn starts(request: &Request, line: &str) -> bool {
+fn starts(request: &ScriptedRequest, line: &str) -> bool {
     request.line.replace("/wp-json/buddyboss/v1", "").starts_with(line)
 }
 
 #[tokio::test]
 async fn a_file_is_uploaded_added_and_read() {
-    let site = Scripted::early(|request| match request {
+    let site = ScriptedSite::early(|request| match request {
         it if starts(it, "POST /media/upload") => {
             let is_form =
                 it.body.contains("name=\"file\"; filename=\"a.png\"") && it.body.contains("hello");
             Some(if is_form {
                 ok(json!({"upload_id": 70}))
             } else {
-                refused(400, "no_file", "No file.")
+                error_response(400, "no_file", "No file.")
             })
         }
         it if starts(it, "POST /media") => {
@@ -28,33 +28,35 @@ async fn a_file_is_uploaded_added_and_read() {
         it if starts(it, "GET /media/7") => Some(ok(json!({"id": 7, "title": "a.png"}))),
         it if starts(it, "POST /document/upload") => Some(ok(json!({"id": 80}))),
         it if starts(it, "POST /document") => {
-            Some(refused(403, "bp_rest_authorization_required", "No."))
+            Some(error_response(403, "bp_rest_authorization_required", "No."))
         }
         _ => None,
     });
     let file = json!({"file_name": "a.png", "data": "aGVsbG8=", "privacy": "onlyme"});
-    assert_eq!(site.does("upload_media", file).await["title"], "a.png");
-    let sent = site.asked()[1].json();
+    assert_eq!(site.call_ok("upload_media", file).await["title"], "a.png");
+    let sent = site.requests()[1].json();
     assert_eq!(sent, json!({"upload_ids": [70], "privacy": "onlyme"}));
     let told =
-        site.fails("upload_document", json!({"file_name": "a.txt", "data": "aGVsbG8="})).await;
+        site.call_err("upload_document", json!({"file_name": "a.txt", "data": "aGVsbG8="})).await;
     assert!(told.starts_with("the file was uploaded (attachment 80), but not added: No"), "{told}");
-    assert_eq!(site.asked().last().unwrap().json(), json!({"document_ids": [80]}));
+    assert_eq!(site.requests().last().unwrap().json(), json!({"document_ids": [80]}));
 }
 
 #[tokio::test]
 async fn what_is_still_there_was_not_deleted() {
-    let site = Scripted::early(|request| match request {
+    let site = ScriptedSite::early(|request| match request {
         it if starts(it, "DELETE /media/8") => Some(ok(json!({"deleted": []}))),
         it if it.line.starts_with("DELETE") => Some(ok(json!({"deleted": true}))),
         it if starts(it, "GET /video/7") => Some(ok(json!({"id": 7}))),
         it if starts(it, "GET /topics/7") => Some(ok(json!({"id": 7, "status": "trash"}))),
-        it if starts(it, "GET") => Some(refused(404, "bp_rest_media_invalid_id", "Invalid ID.")),
+        it if starts(it, "GET") => {
+            Some(error_response(404, "bp_rest_media_invalid_id", "Invalid ID."))
+        }
         _ => None,
     });
-    let told = site.fails("delete_video", json!({"id": 7})).await;
+    let told = site.call_err("delete_video", json!({"id": 7})).await;
     assert_eq!(told, "the site says that it is done, but it is still there");
-    let told = site.fails("delete_media", json!({"id": 8})).await;
+    let told = site.call_err("delete_media", json!({"id": 8})).await;
     assert_eq!(told, "the site answered that nothing was deleted");
     for tool in [
         "delete_document",
@@ -63,15 +65,15 @@ async fn what_is_still_there_was_not_deleted() {
         "reject_membership_request",
         "withdraw_group_invite",
     ] {
-        site.does(tool, json!({"id": 7})).await;
+        site.call_ok(tool, json!({"id": 7})).await;
     }
-    site.does("delete_activity_comment", json!({"id": 7, "comment_id": 9})).await;
+    site.call_ok("delete_activity_comment", json!({"id": 7, "comment_id": 9})).await;
 }
 
 #[tokio::test]
 async fn whoever_is_accepted_is_found_in_the_group() {
     let accepted = |is_member: bool| {
-        Scripted::early(move |request| match request {
+        ScriptedSite::early(move |request| match request {
             it if starts(it, "GET /groups/membership-requests/5")
                 || starts(it, "GET /groups/invites/5") =>
             {
@@ -85,30 +87,30 @@ async fn whoever_is_accepted_is_found_in_the_group() {
         })
     };
     for tool in ["accept_membership_request", "accept_group_invite"] {
-        assert_eq!(accepted(true).does(tool, json!({"id": 5})).await["id"], 4);
-        let told = accepted(false).fails(tool, json!({"id": 5})).await;
+        assert_eq!(accepted(true).call_ok(tool, json!({"id": 5})).await["id"], 4);
+        let told = accepted(false).call_err(tool, json!({"id": 5})).await;
         assert_eq!(told, "the site says that it is done, but member 4 is not in group 3");
     }
 }
 
 #[tokio::test]
 async fn an_invitation_is_sent_by_the_caller() {
-    let site = Scripted::early(|request| match request {
+    let site = ScriptedSite::early(|request| match request {
         it if starts(it, "POST /groups/invites") => Some(ok(json!({"id": 5}))),
         it if starts(it, "GET /groups/3") || starts(it, "GET /members/4") => {
             Some(ok(json!({"id": 3})))
         }
         _ => None,
     });
-    site.does("send_group_invite", json!({"group_id": 3, "user_id": 4, "message": "Hi"})).await;
+    site.call_ok("send_group_invite", json!({"group_id": 3, "user_id": 4, "message": "Hi"})).await;
     let expected =
         json!({"group_id": 3, "user_id": 4, "message": "Hi", "inviter_id": 1, "send_invite": true});
-    assert_eq!(site.asked().last().unwrap().json(), expected);
+    assert_eq!(site.requests().last().unwrap().json(), expected);
 }
 
 #[tokio::test]
 async fn a_pin_and_closed_comments_are_looked_at() {
-    let site = Scripted::early(|request| match request {
+    let site = ScriptedSite::early(|request| match request {
         it if it.line.starts_with("PUT") => {
             Some(ok(json!({"feedback": "You are not permitted with the requested operation"})))
         }
@@ -117,17 +119,17 @@ async fn a_pin_and_closed_comments_are_looked_at() {
         }
         _ => None,
     });
-    site.does("pin_activity", json!({"id": 7})).await;
-    assert_eq!(site.asked()[0].json(), json!({"remove_pin": false}));
-    let told = site.fails("close_activity_comments", json!({"id": 7})).await;
+    site.call_ok("pin_activity", json!({"id": 7})).await;
+    assert_eq!(site.requests()[0].json(), json!({"remove_pin": false}));
+    let told = site.call_err("close_activity_comments", json!({"id": 7})).await;
     assert!(told.contains("still false: You are not permitted"), "{told}");
-    site.does("close_activity_comments", json!({"id": 7, "closed": false})).await;
-    assert_eq!(site.asked()[4].json(), json!({"turn_on_comments": true}));
+    site.call_ok("close_activity_comments", json!({"id": 7, "closed": false})).await;
+    assert_eq!(site.requests()[4].json(), json!({"turn_on_comments": true}));
 }
 
 #[tokio::test]
 async fn a_topic_keeps_what_is_not_changed() {
-    let site = Scripted::early(|request| match request {
+    let site = ScriptedSite::early(|request| match request {
         it if starts(it, "GET /topics/7") => {
             Some(ok(json!({"id": 7, "parent": 5, "author": 4, "status": "closed",
             "title": {"raw": "Rules"}, "content": {"raw": "Be kind."}, "action_states": {"subscribed": true}})))
@@ -139,18 +141,18 @@ async fn a_topic_keeps_what_is_not_changed() {
         it if starts(it, "PUT /reply/8") => Some(ok(json!({"id": 8, "author": 4}))),
         _ => None,
     });
-    site.does("update_topic", json!({"id": 7, "title": "New rules"})).await;
+    site.call_ok("update_topic", json!({"id": 7, "title": "New rules"})).await;
     let expected = json!({"parent": 5, "title": "New rules", "content": "Be kind.", "status": "closed", "subscribe": true});
-    assert_eq!(site.asked()[1].json(), expected);
-    site.does("update_reply", json!({"id": 8, "content": "Yes"})).await;
-    assert_eq!(site.asked()[3].json(), json!({"content": "Yes", "topic_id": 7, "reply_to": 6}));
-    let told = site.fails("update_topic", json!({"id": 7})).await;
+    assert_eq!(site.requests()[1].json(), expected);
+    site.call_ok("update_reply", json!({"id": 8, "content": "Yes"})).await;
+    assert_eq!(site.requests()[3].json(), json!({"content": "Yes", "topic_id": 7, "reply_to": 6}));
+    let told = site.call_err("update_topic", json!({"id": 7})).await;
     assert!(told.starts_with("nothing to change"), "{told}");
 }
 
 #[tokio::test]
 async fn topics_are_closed_stuck_merged_and_split() {
-    let site = Scripted::early(|request| match request {
+    let site = ScriptedSite::early(|request| match request {
         it if starts(it, "GET /topics/7") => Some(ok(json!({"id": 7, "sticky": true}))),
         it if starts(it, "POST /topics/action/7") => {
             let sent = it.json();
@@ -166,32 +168,34 @@ async fn topics_are_closed_stuck_merged_and_split() {
         it if starts(it, "POST /topics/split/7") => Some(ok(json!({"id": 20}))),
         _ => None,
     });
-    site.does("close_topic", json!({"id": 7})).await;
-    assert_eq!(site.asked()[0].json(), json!({"action": "close", "value": true}));
-    site.does("stick_topic", json!({"id": 7, "where": "everywhere"})).await;
-    let asked = site.asked();
+    site.call_ok("close_topic", json!({"id": 7})).await;
+    assert_eq!(site.requests()[0].json(), json!({"action": "close", "value": true}));
+    site.call_ok("stick_topic", json!({"id": 7, "where": "everywhere"})).await;
+    let asked = site.requests();
     assert_eq!(asked[2].json(), json!({"action": "sticky", "value": false}), "from where it is");
     assert_eq!(asked[3].json(), json!({"action": "super_sticky", "value": true}));
-    site.does("merge_topics", json!({"id": 7, "destination_id": 9})).await;
-    site.does("split_topic", json!({"id": 7, "reply_id": 8, "title": "Apart"})).await;
+    site.call_ok("merge_topics", json!({"id": 7, "destination_id": 9})).await;
+    site.call_ok("split_topic", json!({"id": 7, "reply_id": 8, "title": "Apart"})).await;
     let expected =
         json!({"reply_id": 8, "split_option": "reply", "new_destination_title": "Apart"});
-    assert_eq!(site.asked().last().unwrap().json(), expected);
+    assert_eq!(site.requests().last().unwrap().json(), expected);
     for wrong in [
         json!({"id": 7, "reply_id": 8}),
         json!({"id": 7, "reply_id": 8, "title": "a", "destination_id": 9}),
     ] {
-        assert!(site.fails("split_topic", wrong).await.contains("give either"));
+        assert!(site.call_err("split_topic", wrong).await.contains("give either"));
     }
     assert!(
-        site.fails("merge_topics", json!({"id": 7, "destination_id": 7})).await.contains("itself")
+        site.call_err("merge_topics", json!({"id": 7, "destination_id": 7}))
+            .await
+            .contains("itself")
     );
 }
 
 #[tokio::test]
 async fn a_block_is_ended_by_its_own_id() {
     let is_blocked = Mutex::new(true);
-    let site = Scripted::early(move |request| match request {
+    let site = ScriptedSite::early(move |request| match request {
         it if starts(it, "GET /moderation?item_id=4") => {
             let blocks = if *is_blocked.lock().unwrap() {
                 json!([{"id": 30, "item_id": 4}])
@@ -207,10 +211,10 @@ async fn a_block_is_ended_by_its_own_id() {
         it if starts(it, "GET /moderation") => Some(ok(json!([]))),
         _ => None,
     });
-    site.does("unblock_member", json!({"user_id": 4})).await;
-    let told = site.fails("unblock_member", json!({"user_id": 9})).await;
+    site.call_ok("unblock_member", json!({"user_id": 4})).await;
+    let told = site.call_err("unblock_member", json!({"user_id": 9})).await;
     assert_eq!(told, "you do not block the member with ID 9");
-    let told = Scripted::early(|_| None).fails("block_member", json!({"user_id": 1})).await;
+    let told = ScriptedSite::early(|_| None).call_err("block_member", json!({"user_id": 1})).await;
     assert_eq!(told, "you cannot block yourself");
 }
 
@@ -221,7 +225,7 @@ async fn settings_of_a_group_are_sent_whole_and_read_again() {
             {"name": "group-invite-status", "value": invites}])
     };
     let stored = Mutex::new("members".to_owned());
-    let site = Scripted::early(move |request| match request {
+    let site = ScriptedSite::early(move |request| match request {
         it if starts(it, "GET /groups/3/settings?nav=group-settings") => {
             Some(ok(fields(&stored.lock().unwrap())))
         }
@@ -235,17 +239,18 @@ async fn settings_of_a_group_are_sent_whole_and_read_again() {
         }
         _ => None,
     });
-    site.does("update_group_settings", json!({"id": 3, "invite_status": "admins"})).await;
-    let sent: Value = site.asked()[1].json();
+    site.call_ok("update_group_settings", json!({"id": 3, "invite_status": "admins"})).await;
+    let sent: Value = site.requests()[1].json();
     assert_eq!(sent["fields"], json!({"group-status": "private", "group-invite-status": "admins"}));
-    let told = site.fails("update_group_settings", json!({"id": 3, "invite_status": "mods"})).await;
+    let told =
+        site.call_err("update_group_settings", json!({"id": 3, "invite_status": "mods"})).await;
     assert_eq!(told, "the site answered, but did not store: invite_status");
 }
 
 #[tokio::test]
 async fn administrators_message_groups_mark_notifications_and_give_roles() {
     let rounds = Mutex::new(3);
-    let site = Scripted::early(move |request| match request {
+    let site = ScriptedSite::early(move |request| match request {
         it if starts(it, "GET /groups/3") => Some(ok(json!({"id": 3}))),
         it if starts(it, "POST /messages/group") => {
             Some(ok(json!({"message": "sent", "errors": []})))
@@ -262,17 +267,20 @@ async fn administrators_message_groups_mark_notifications_and_give_roles() {
         }
         _ => None,
     });
-    site.does("message_group", json!({"group_id": 3, "message": "Hi"})).await;
+    site.call_ok("message_group", json!({"group_id": 3, "message": "Hi"})).await;
     let expected = json!({"group_id": 3, "message": "Hi", "type": "open", "users": "all"});
-    assert_eq!(site.asked()[1].json(), expected);
-    assert_eq!(site.does("mark_all_notifications_read", json!({})).await["unread"], 0);
+    assert_eq!(site.requests()[1].json(), expected);
+    assert_eq!(site.call_ok("mark_all_notifications_read", json!({})).await["unread"], 0);
     let rounds = site.lines().iter().filter(|line| line.contains("bulk/read")).count();
     assert_eq!(rounds, 3);
-    site.does("set_member_role", json!({"id": 4, "roles": ["editor"]})).await;
-    let told = site.fails("set_member_role", json!({"id": 4, "roles": ["author"]})).await;
+    site.call_ok("set_member_role", json!({"id": 4, "roles": ["editor"]})).await;
+    let told = site.call_err("set_member_role", json!({"id": 4, "roles": ["author"]})).await;
     assert!(told.contains("has these roles: editor"), "{told}");
-    let told = site.fails("set_member_role", json!({"id": 1, "roles": ["subscriber"]})).await;
+    let told = site.call_err("set_member_role", json!({"id": 1, "roles": ["subscriber"]})).await;
     assert!(told.starts_with("these are your own roles"), "{told}");
-    site.does("set_group_avatar", json!({"group_id": 3, "file_name": "a.png", "data": "aGVsbG8="}))
-        .await;
+    site.call_ok(
+        "set_group_avatar",
+        json!({"group_id": 3, "file_name": "a.png", "data": "aGVsbG8="}),
+    )
+    .await;
 }

@@ -9,20 +9,20 @@ use creole::{Content, ToolError};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use super::proof::Proof;
-use super::visitors::Visitor;
-use super::{Address, Routes, Settings, Site, tools};
+use super::basic_credentials::BasicCredentials;
+use super::users::SiteUser;
+use super::{AllowedRoutes, Site, SiteAddress, SiteSettings, tools};
 use crate::recipe::secret::Secret;
 
 /// What the site was asked.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct ScriptedRequest {
     /// The method and the target, such as `GET /wp-json/wp/v2/posts`.
     pub(super) line: String,
     pub(super) body: String,
 }
 
-impl Request {
+impl ScriptedRequest {
     /// The body, if it is JSON.
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or(Value::Null)
@@ -30,50 +30,50 @@ impl Request {
 }
 
 /// What the site answers: a status, a media type, more headers, and a body.
-pub(super) struct Answer(u16, &'static str, String, String);
+pub(super) struct ScriptedResponse(u16, &'static str, String, String);
 
 /// Data.
-pub(super) fn ok(body: Value) -> Answer {
-    Answer(200, "application/json", String::new(), body.to_string())
+pub(super) fn ok(body: Value) -> ScriptedResponse {
+    ScriptedResponse(200, "application/json", String::new(), body.to_string())
 }
 
 /// A page of a list, of so many items on so many pages.
-pub(super) fn page(items: Value, total: u64, pages: u64) -> Answer {
+pub(super) fn page(items: Value, total: u64, pages: u64) -> ScriptedResponse {
     let head = format!("X-WP-Total: {total}\r\nX-WP-TotalPages: {pages}\r\n");
-    Answer(200, "application/json", head, items.to_string())
+    ScriptedResponse(200, "application/json", head, items.to_string())
 }
 
 /// A refusal in WordPress's form.
-pub(super) fn refused(status: u16, code: &str, message: &str) -> Answer {
+pub(super) fn error_response(status: u16, code: &str, message: &str) -> ScriptedResponse {
     let body = json!({"code": code, "message": message, "data": {"status": status}});
-    Answer(status, "application/json", String::new(), body.to_string())
+    ScriptedResponse(status, "application/json", String::new(), body.to_string())
 }
 
 /// A page for people.
-pub(super) fn html(status: u16, text: &str) -> Answer {
-    Answer(status, "text/html", String::new(), text.to_owned())
+pub(super) fn html(status: u16, text: &str) -> ScriptedResponse {
+    ScriptedResponse(status, "text/html", String::new(), text.to_owned())
 }
 
-type Script = dyn Fn(&Request) -> Option<Answer> + Send + Sync;
+type ResponseScript = dyn Fn(&ScriptedRequest) -> Option<ScriptedResponse> + Send + Sync;
 
 /// A running site. What its script does not answer is an unknown route.
-pub(super) struct Scripted {
+pub(super) struct ScriptedSite {
     pub(super) site: Site,
-    pub(super) visitor: Visitor,
-    asked: Arc<Mutex<Vec<Request>>>,
+    pub(super) user: SiteUser,
+    requests: Arc<Mutex<Vec<ScriptedRequest>>>,
 }
 
-impl Scripted {
+impl ScriptedSite {
     /// A site whose platform sees who calls: user 1.
     pub(super) fn early(
-        script: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
+        script: impl Fn(&ScriptedRequest) -> Option<ScriptedResponse> + Send + Sync + 'static,
     ) -> Self {
         Self::new(true, script)
     }
 
     /// A site whose platform does not.
     pub(super) fn late(
-        script: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
+        script: impl Fn(&ScriptedRequest) -> Option<ScriptedResponse> + Send + Sync + 'static,
     ) -> Self {
         Self::new(false, script)
     }
@@ -86,12 +86,12 @@ impl Scripted {
 
     fn new(
         is_early: bool,
-        script: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
+        script: impl Fn(&ScriptedRequest) -> Option<ScriptedResponse> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::default();
-        let (noted, script): (Arc<Mutex<Vec<Request>>>, Arc<Script>) =
+        let (noted, script): (Arc<Mutex<Vec<ScriptedRequest>>>, Arc<ResponseScript>) =
             (Arc::clone(&asked), Arc::new(script));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -99,32 +99,32 @@ impl Scripted {
                 std::thread::spawn(move || serve(stream, &noted, &*script));
             }
         });
-        let proof = Proof::new("admin", &Secret("abcd".to_owned())).unwrap();
-        let visitor = Visitor {
+        let proof = BasicCredentials::new("admin", &Secret("abcd".to_owned())).unwrap();
+        let visitor = SiteUser {
             id: 1,
             principal: "wordpress:1".into(),
-            proof,
-            is_early: OnceCell::new_with(Some(is_early)),
+            credentials: proof,
+            is_login_visible: OnceCell::new_with(Some(is_early)),
         };
-        Self { site: site(address), visitor, asked }
+        Self { site: site(address), user: visitor, requests: asked }
     }
 
     /// What was asked so far, but for the look whether the platform is there.
-    pub(super) fn asked(&self) -> Vec<Request> {
-        let asked = self.asked.lock().unwrap().clone();
+    pub(super) fn requests(&self) -> Vec<ScriptedRequest> {
+        let asked = self.requests.lock().unwrap().clone();
         asked.into_iter().filter(|it| !it.line.contains("_fields=namespaces")).collect()
     }
 
     /// The methods and targets of what was asked.
     pub(super) fn lines(&self) -> Vec<String> {
-        let short = |it: Request| it.line.replace("/wp-json", "");
-        self.asked().into_iter().map(short).collect()
+        let short = |it: ScriptedRequest| it.line.replace("/wp-json", "");
+        self.requests().into_iter().map(short).collect()
     }
 
     /// Calls a curated tool: the texts of its result, or why it failed.
     pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Vec<String>, String> {
         let name = format!("buddyboss_{tool}");
-        let called = tools::call(&name, &self.site, &self.visitor, arguments).await;
+        let called = tools::call(&name, &self.site, &self.user, arguments).await;
         let result = called.map_err(|error| match error {
             ToolError::Failed(why) => why.to_string(),
             other => format!("{other:?}"),
@@ -137,29 +137,29 @@ impl Scripted {
     }
 
     /// Calls a curated tool that succeeds: the data that it answers with.
-    pub(super) async fn does(&self, tool: &str, arguments: Value) -> Value {
+    pub(super) async fn call_ok(&self, tool: &str, arguments: Value) -> Value {
         let texts = self.call(tool, arguments).await.unwrap();
         serde_json::from_str(&texts[0]).unwrap()
     }
 
     /// Calls a curated tool that fails: why.
-    pub(super) async fn fails(&self, tool: &str, arguments: Value) -> String {
+    pub(super) async fn call_err(&self, tool: &str, arguments: Value) -> String {
         self.call(tool, arguments).await.unwrap_err()
     }
 }
 
 fn site(address: SocketAddr) -> Site {
-    Site::new(Settings {
-        address: Address::parse(&format!("http://{address}")).unwrap(),
+    Site::new(SiteSettings {
+        address: SiteAddress::parse(&format!("http://{address}")).unwrap(),
         capability: String::new(),
         account: None,
         sets: Vec::new(),
-        routes: Routes::default(),
+        routes: AllowedRoutes::default(),
         timeout: Duration::from_secs(10),
     })
 }
 
-fn serve(stream: TcpStream, noted: &Mutex<Vec<Request>>, script: &Script) {
+fn serve(stream: TcpStream, noted: &Mutex<Vec<ScriptedRequest>>, script: &ResponseScript) {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     if stream.read_line(&mut line).is_err() || line.is_empty() {
@@ -178,16 +178,16 @@ fn serve(stream: TcpStream, noted: &Mutex<Vec<Request>>, script: &Script) {
     let mut body = vec![0; length];
     stream.read_exact(&mut body).unwrap();
     let line = line.trim().trim_end_matches(" HTTP/1.1").to_owned();
-    let request = Request { line, body: String::from_utf8_lossy(&body).into_owned() };
+    let request = ScriptedRequest { line, body: String::from_utf8_lossy(&body).into_owned() };
     noted.lock().unwrap().push(request.clone());
     let namespaces = || ok(json!({"namespaces": ["wp/v2", "buddyboss/v1"]}));
-    let unknown = || refused(404, "rest_no_route", "No route was found.");
+    let unknown = || error_response(404, "rest_no_route", "No route was found.");
     let answer = match (request.line.contains("_fields=namespaces"), script(&request)) {
         // A script that answers everything with data does not mean the index.
-        (true, Some(Answer(_, "application/json", ..)) | None) => namespaces(),
+        (true, Some(ScriptedResponse(_, "application/json", ..)) | None) => namespaces(),
         (_, answer) => answer.unwrap_or_else(unknown),
     };
-    let Answer(status, media, head, body) = answer;
+    let ScriptedResponse(status, media, head, body) = answer;
     let text = format!(
         "HTTP/1.1 {status} X\r\nContent-Type: {media}\r\n{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()

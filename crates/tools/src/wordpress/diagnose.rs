@@ -2,32 +2,32 @@
 
 use serde_json::Value;
 
+use super::basic_credentials::BasicCredentials;
 use super::platform::NAMESPACE;
-use super::proof::Proof;
-use super::site::{Asked, Site};
-use super::trouble::Trouble;
-use super::visitors::{Verdict, Visitor};
+use super::site::{Site, SiteRequest};
+use super::site_error::SiteError;
+use super::users::{SiteUser, UserLookup};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct SiteCheck {
     /// What was looked at.
     pub topic: &'static str,
     /// Whether it is as it should be, if that was tried.
-    pub is_fine: Option<bool>,
+    pub is_ok: Option<bool>,
     /// How it is, and what to do about it.
-    pub told: String,
+    pub message: String,
     /// A file that the site needs.
     pub file: Option<&'static str>,
 }
 
-impl Finding {
-    fn fine(topic: &'static str, told: impl Into<String>) -> Self {
-        Self { topic, is_fine: Some(true), told: told.into(), file: None }
+impl SiteCheck {
+    fn passed(topic: &'static str, told: impl Into<String>) -> Self {
+        Self { topic, is_ok: Some(true), message: told.into(), file: None }
     }
 
-    fn wrong(topic: &'static str, told: impl Into<String>) -> Self {
-        Self { is_fine: Some(false), ..Self::fine(topic, told) }
+    fn failed(topic: &'static str, told: impl Into<String>) -> Self {
+        Self { is_ok: Some(false), ..Self::passed(topic, told) }
     }
 }
 
@@ -36,49 +36,53 @@ impl Site {
     ///
     /// # Errors
     /// Why nothing can be said, when the site does not answer as WordPress does.
-    pub async fn examine(&self) -> Result<Vec<Finding>, String> {
+    pub async fn diagnose(&self) -> Result<Vec<SiteCheck>, String> {
         let fields = "name,namespaces,authentication";
-        let index = self.ask(None, &Asked::get("/").with("_fields", fields)).await;
+        let index = self.request(None, &SiteRequest::get("/").with_query("_fields", fields)).await;
         let index = match index {
             Ok(answered) => answered.body,
-            Err(trouble) => return Err(no_index(&trouble)),
+            Err(trouble) => return Err(index_error(&trouble)),
         };
-        let mut findings = vec![self.permalinks(), self.passwords(&index)];
+        let mut findings = vec![self.check_permalinks(), self.check_passwords(&index)];
         let has_platform = has_platform(&index);
-        findings.push(platform(has_platform));
-        let Some((user, held)) = &self.shared.settings.account else {
+        findings.push(check_platform(has_platform));
+        let Some((user, held)) = &self.inner.settings.account else {
             let told = "not tried: set CREOLE_WORDPRESS_USER and CREOLE_WORDPRESS_PASSWORD";
-            findings.push(Finding { is_fine: None, ..Finding::fine("account", told) });
+            findings.push(SiteCheck { is_ok: None, ..SiteCheck::passed("account", told) });
             return Ok(findings);
         };
-        let Some(proof) = held.get().ok().and_then(|password| Proof::new(user, &password)) else {
-            findings.push(Finding::wrong("account", "the name and the password cannot be sent"));
+        let Some(proof) =
+            held.get().ok().and_then(|password| BasicCredentials::new(user, &password))
+        else {
+            findings.push(SiteCheck::failed("account", "the name and the password cannot be sent"));
             return Ok(findings);
         };
         match self.identify(&proof).await {
-            Err(trouble) => findings.push(Finding::wrong("account", trouble.told(false))),
-            Ok(Verdict::Unknown) => findings.push(Finding::wrong("account", UNKNOWN)),
-            Ok(Verdict::Forbidden) => {
-                let capability = &self.shared.settings.capability;
+            Err(trouble) => findings.push(SiteCheck::failed("account", trouble.to_message(false))),
+            Ok(UserLookup::Unknown) => {
+                findings.push(SiteCheck::failed("account", UNKNOWN_USER_ADVICE))
+            }
+            Ok(UserLookup::Forbidden) => {
+                let capability = &self.inner.settings.capability;
                 let told =
                     format!("`{user}` is known, but may not `{capability}`: callers need that");
-                findings.push(Finding::wrong("account", told));
+                findings.push(SiteCheck::failed("account", told));
             }
-            Ok(Verdict::Welcome(visitor)) => {
+            Ok(UserLookup::Admitted(visitor)) => {
                 let told = format!("`{user}` is let in, with the id {}", visitor.id);
-                findings.push(Finding::fine("account", told));
+                findings.push(SiteCheck::passed("account", told));
                 if has_platform {
-                    findings.push(self.early(&visitor).await);
+                    findings.push(self.check_early_auth(&visitor).await);
                 }
             }
         }
         Ok(findings)
     }
 
-    fn permalinks(&self) -> Finding {
-        match self.is_plain() {
-            false => Finding::fine("permalinks", "routes are found below /wp-json/"),
-            true => Finding::wrong(
+    fn check_permalinks(&self) -> SiteCheck {
+        match self.uses_plain_links() {
+            false => SiteCheck::passed("permalinks", "routes are found below /wp-json/"),
+            true => SiteCheck::failed(
                 "permalinks",
                 "routes are found by ?rest_route= alone, which works; other clients expect /wp-json/: choose another \
                  structure than \"Plain\" in Settings > Permalinks",
@@ -86,12 +90,12 @@ impl Site {
         }
     }
 
-    fn passwords(&self, index: &Value) -> Finding {
+    fn check_passwords(&self, index: &Value) -> SiteCheck {
         let topic = "passwords";
         if index["authentication"].get("application-passwords").is_some() {
-            return Finding::fine(topic, "Application Passwords are taken");
+            return SiteCheck::passed(topic, "Application Passwords are taken");
         }
-        Finding::wrong(
+        SiteCheck::failed(
             topic,
             match self.address().is_encrypted() {
                 true => {
@@ -105,22 +109,25 @@ impl Site {
         )
     }
 
-    async fn early(&self, visitor: &Visitor) -> Finding {
-        match self.is_early(visitor).await {
-            true => Finding::fine("early auth", "BuddyBoss sees who calls"),
-            false => Finding { file: Some(EARLY), ..Finding::wrong("early auth", LATE) },
+    async fn check_early_auth(&self, visitor: &SiteUser) -> SiteCheck {
+        match self.is_login_visible(visitor).await {
+            true => SiteCheck::passed("early auth", "BuddyBoss sees who calls"),
+            false => SiteCheck {
+                file: Some(EARLY_AUTH_PLUGIN),
+                ..SiteCheck::failed("early auth", LATE_AUTH_ADVICE)
+            },
         }
     }
 }
 
 /// What has a site check Application Passwords early; the guide shows the same.
-const EARLY: &str = include_str!("early-auth.php");
+const EARLY_AUTH_PLUGIN: &str = include_str!("early-auth.php");
 
-const LATE: &str = "BuddyBoss looks who is logged in before WordPress checks Application Passwords, so comments, \
+const LATE_AUTH_ADVICE: &str = "BuddyBoss looks who is logged in before WordPress checks Application Passwords, so comments, \
                     friendships and read marks would be lost: those tools refuse. Save these lines of PHP on the site \
                     as wp-content/mu-plugins/early-auth.php";
 
-const UNKNOWN: &str = "the site does not know this name and password. An Application Password is needed (Users > Profile \
+const UNKNOWN_USER_ADVICE: &str = "the site does not know this name and password. An Application Password is needed (Users > Profile \
                        > Application Passwords), not the one to log in with. If it is right, the web server drops the \
                        header Authorization: with Apache and CGI, add `SetEnvIf Authorization \"(.*)\" \
                        HTTP_AUTHORIZATION=$1`";
@@ -130,24 +137,24 @@ fn has_platform(index: &Value) -> bool {
     names.is_some_and(|names| names.iter().any(|name| name == NAMESPACE))
 }
 
-fn platform(is_there: bool) -> Finding {
+fn check_platform(is_there: bool) -> SiteCheck {
     match is_there {
-        true => Finding::fine("platform", "BuddyBoss is active"),
-        false => Finding::wrong(
+        true => SiteCheck::passed("platform", "BuddyBoss is active"),
+        false => SiteCheck::failed(
             "platform",
             "BuddyBoss is not active: the pack `buddyboss-platform` answers -32002, the pack `wordpress` works",
         ),
     }
 }
 
-fn no_index(trouble: &Trouble) -> String {
+fn index_error(trouble: &SiteError) -> String {
     match trouble {
-        Trouble::NotJson { status, .. } if !(300..400).contains(status) => {
-            let told = trouble.told(false);
+        SiteError::NotJson { status, .. } if !(300..400).contains(status) => {
+            let told = trouble.to_message(false);
             format!(
                 "{told}: either this is no WordPress, or something in front of it, such as a firewall, answers"
             )
         }
-        trouble => trouble.told(false),
+        trouble => trouble.to_message(false),
     }
 }

@@ -5,22 +5,24 @@ use std::collections::BTreeSet;
 use creole::ToolError;
 use serde_json::Value;
 
-use super::errand::{Errand, not_found};
-use super::spec::Kind;
-use crate::wordpress::site::Asked;
-use crate::wordpress::trouble::{Refusal, Trouble};
+use super::spec::SiteArgumentType;
+use super::tool_call::{ToolCall, not_found};
+use crate::wordpress::site::SiteRequest;
+use crate::wordpress::site_error::{SiteError, WordPressError};
 
 /// Something that an id names.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Thing {
+pub(super) struct EntityKind {
     pub(super) noun: &'static str,
     /// Where one of them is found, before its id.
     route: &'static str,
 }
 
-pub(super) const GROUP: Thing = Thing { noun: "Group", route: "/buddyboss/v1/groups/" };
-pub(super) const MEMBER: Thing = Thing { noun: "Member", route: "/buddyboss/v1/members/" };
-pub(super) const THREAD: Thing = Thing { noun: "Thread", route: "/buddyboss/v1/messages/" };
+pub(super) const GROUP: EntityKind = EntityKind { noun: "Group", route: "/buddyboss/v1/groups/" };
+pub(super) const MEMBER: EntityKind =
+    EntityKind { noun: "Member", route: "/buddyboss/v1/members/" };
+pub(super) const THREAD: EntityKind =
+    EntityKind { noun: "Thread", route: "/buddyboss/v1/messages/" };
 
 /// The words for what arguments name, where they are not what the tool is about.
 const NOUNS: &[(&str, &str)] = &[
@@ -41,32 +43,35 @@ const NOUNS: &[(&str, &str)] = &[
     ("profile_group_id", "Profile field group"),
 ];
 
-impl Errand<'_> {
+impl ToolCall<'_> {
     /// Looks whether everything is there that the call names.
-    pub(super) async fn find_things(&self) -> Result<(), ToolError> {
+    pub(super) async fn check_entities(&self) -> Result<(), ToolError> {
         for argument in self.spec.arguments {
-            let (Some(thing), Some(value)) = (argument.names, self.arguments.get(argument.name))
+            let (Some(thing), Some(value)) = (argument.entity, self.arguments.get(argument.name))
             else {
                 continue;
             };
             match (argument.kind, value) {
-                (Kind::Ids, Value::Array(ids)) => {
+                (SiteArgumentType::Ids, Value::Array(ids)) => {
                     let ids: Vec<u64> = ids.iter().filter_map(Value::as_u64).collect();
-                    self.find_members(&ids).await?;
+                    self.check_members_exist(&ids).await?;
                 }
-                (_, value) => self.find(thing, value.as_u64().unwrap_or_default()).await?,
+                (_, value) => self.check_exists(thing, value.as_u64().unwrap_or_default()).await?,
             }
         }
         Ok(())
     }
 
     /// Looks whether there is one of this id. A refusal for another reason is left to the call itself.
-    async fn find(&self, thing: &Thing, id: u64) -> Result<(), ToolError> {
-        let asked = Asked::get(format!("{}{id}", thing.route)).with("_fields", "id,message_id");
-        let is_missing = match self.try_ask(&asked).await {
+    async fn check_exists(&self, thing: &EntityKind, id: u64) -> Result<(), ToolError> {
+        let asked =
+            SiteRequest::get(format!("{}{id}", thing.route)).with_query("_fields", "id,message_id");
+        let is_missing = match self.try_request(&asked).await {
             // The platform answers an unknown thread with an empty one.
             Ok(answered) => answered.body["message_id"] == 0,
-            Err(Trouble::Refused(refusal)) => refusal.status == 404 && !refusal.is_no_route(),
+            Err(SiteError::Refused(refusal)) => {
+                refusal.status == 404 && !refusal.is_missing_route()
+            }
             Err(_) => false,
         };
         match is_missing {
@@ -78,11 +83,14 @@ impl Errand<'_> {
     }
 
     /// The same for several members at once; whoever the list leaves out is looked for alone.
-    async fn find_members(&self, ids: &[u64]) -> Result<(), ToolError> {
+    async fn check_members_exist(&self, ids: &[u64]) -> Result<(), ToolError> {
         let list: Vec<String> = ids.iter().map(u64::to_string).collect();
-        let asked = Asked::get("/buddyboss/v1/members").with("include", list.join(","));
-        let asked = asked.with("type", "alphabetical").with("per_page", 100).with("_fields", "id");
-        let found: BTreeSet<u64> = match self.try_ask(&asked).await {
+        let asked = SiteRequest::get("/buddyboss/v1/members").with_query("include", list.join(","));
+        let asked = asked
+            .with_query("type", "alphabetical")
+            .with_query("per_page", 100)
+            .with_query("_fields", "id");
+        let found: BTreeSet<u64> = match self.try_request(&asked).await {
             Ok(answered) => {
                 let members = answered.body.as_array().into_iter().flatten();
                 members.filter_map(|member| member["id"].as_u64()).collect()
@@ -90,20 +98,21 @@ impl Errand<'_> {
             Err(_) => BTreeSet::new(),
         };
         for id in ids.iter().filter(|id| !found.contains(id)) {
-            self.find(&MEMBER, *id).await?;
+            self.check_exists(&MEMBER, *id).await?;
         }
         Ok(())
     }
 
     /// The sentence for something that is not there. Of several things that the call names, the site's code or message
     /// says which it is; where neither does, only the site's own words are right.
-    pub(super) fn unknown(&self, refusal: &Refusal) -> Option<String> {
+    pub(super) fn not_found_message(&self, refusal: &WordPressError) -> Option<String> {
         if !refusal.is_unknown_id() {
             return None;
         }
         let mut named = Vec::new();
         for argument in self.spec.arguments {
-            let (Kind::Id, Some(id)) = (argument.kind, self.number(argument.name)) else {
+            let (SiteArgumentType::Id, Some(id)) = (argument.kind, self.number(argument.name))
+            else {
                 continue;
             };
             let noun =

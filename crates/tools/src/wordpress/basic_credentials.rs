@@ -9,30 +9,30 @@ use http::HeaderValue;
 use crate::recipe::secret::Secret;
 
 /// Longer headers are not passed on.
-const LONGEST: usize = 1024;
+const MAX_HEADER_BYTES: usize = 1024;
 
 /// The header `Authorization: Basic …` of a caller. It goes to the site and nowhere else.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Proof(HeaderValue);
+pub(crate) struct BasicCredentials(HeaderValue);
 
-impl Proof {
+impl BasicCredentials {
     /// The header, if it has the form of a name and a password; whether they are right, the site says.
-    pub(super) fn of(header: &HeaderValue) -> Option<Self> {
-        let text = header.to_str().ok().filter(|text| text.len() <= LONGEST)?;
+    pub(super) fn from_header(header: &HeaderValue) -> Option<Self> {
+        let text = header.to_str().ok().filter(|text| text.len() <= MAX_HEADER_BYTES)?;
         let (scheme, encoded) = text.split_once(' ')?;
         // Some clients leave out the padding.
         let plain = STANDARD_NO_PAD.decode(encoded.trim().trim_end_matches('=')).ok()?;
         let is_basic = scheme.eq_ignore_ascii_case("basic") && plain.contains(&b':');
-        is_basic.then(|| Self::sensitive(header.clone()))
+        is_basic.then(|| Self::mark_sensitive(header.clone()))
     }
 
     /// The header of a name and a password.
     pub(super) fn new(user: &str, Secret(password): &Secret) -> Option<Self> {
         let encoded = STANDARD.encode(format!("{user}:{password}"));
-        HeaderValue::try_from(format!("Basic {encoded}")).ok().map(Self::sensitive)
+        HeaderValue::try_from(format!("Basic {encoded}")).ok().map(Self::mark_sensitive)
     }
 
-    fn sensitive(mut header: HeaderValue) -> Self {
+    fn mark_sensitive(mut header: HeaderValue) -> Self {
         header.set_sensitive(true);
         Self(header)
     }
@@ -43,7 +43,7 @@ impl Proof {
     }
 }
 
-impl fmt::Debug for Proof {
+impl fmt::Debug for BasicCredentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Proof(…)")
     }
@@ -55,11 +55,15 @@ mod tests {
 
     #[test]
     fn only_a_name_and_a_password_are_passed_on() {
-        let right = Proof::new("admin", &Secret("abcd efgh".to_owned())).unwrap();
-        assert_eq!(Proof::of(right.header()), Some(right.clone()));
+        let right = BasicCredentials::new("admin", &Secret("abcd efgh".to_owned())).unwrap();
+        assert_eq!(BasicCredentials::from_header(right.header()), Some(right.clone()));
         assert_eq!(format!("{right:?}"), "Proof(…)");
         for wrong in ["Bearer abc", "Basic", "Basic !!!", "Basic YWJj", ""] {
-            assert_eq!(Proof::of(&HeaderValue::from_static(wrong)), None, "{wrong}");
+            assert_eq!(
+                BasicCredentials::from_header(&HeaderValue::from_static(wrong)),
+                None,
+                "{wrong}"
+            );
         }
     }
 }

@@ -7,9 +7,9 @@ use creole::transport::http::{Head, HeaderValue, Peer, Refusal, StatusCode};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::json;
 
-use super::proof::Proof;
+use super::basic_credentials::BasicCredentials;
 use super::site::Site;
-use super::visitors::Verdict;
+use super::users::UserLookup;
 use crate::ordered_value::OrderedValue;
 
 const CHALLENGE: &str = "Basic realm=\"WordPress Application Password\", charset=\"UTF-8\"";
@@ -19,53 +19,57 @@ impl Site {
     ///
     /// # Errors
     /// What its sender is told.
-    pub async fn identified(&self, head: &mut Head, peer: Peer) -> Result<Principal, Refusal> {
-        let proof = head.headers.only(AUTHORIZATION.as_str()).as_ref().and_then(Proof::of);
+    pub async fn authenticate(&self, head: &mut Head, peer: Peer) -> Result<Principal, Refusal> {
+        let proof = head
+            .headers
+            .only(AUTHORIZATION.as_str())
+            .as_ref()
+            .and_then(BasicCredentials::from_header);
         // Nobody behind this needs the secret in the request.
         head.headers.remove(AUTHORIZATION.as_str());
-        let proof = proof.ok_or_else(unauthorized)?;
+        let proof = proof.ok_or_else(unauthorized_response)?;
         let address = peer.0.ip();
-        let is_known = self.shared.visitors.knows(&proof);
-        if let Some(wait) = self.shared.strikes.wait(address).filter(|_| !is_known) {
-            return Err(too_many(wait));
+        let is_known = self.inner.users.has_recent_lookup(&proof);
+        if let Some(wait) = self.inner.login_throttle.retry_delay(address).filter(|_| !is_known) {
+            return Err(too_many_response(wait));
         }
         match self.identify(&proof).await {
-            Ok(Verdict::Welcome(visitor)) => {
+            Ok(UserLookup::Admitted(visitor)) => {
                 Ok(Principal { id: visitor.principal.clone(), ..Principal::local() })
             }
-            Ok(Verdict::Unknown) => {
+            Ok(UserLookup::Unknown) => {
                 if !is_known {
-                    self.shared.strikes.strike(address);
+                    self.inner.login_throttle.record_failure(address);
                 }
-                Err(unauthorized())
+                Err(unauthorized_response())
             }
-            Ok(Verdict::Forbidden) => {
+            Ok(UserLookup::Forbidden) => {
                 let status = StatusCode::FORBIDDEN;
-                Err(refusal(status, "rest_forbidden", "Insufficient permissions."))
+                Err(error_response(status, "rest_forbidden", "Insufficient permissions."))
             }
             Err(trouble) => {
-                let why = trouble.told(false);
+                let why = trouble.to_message(false);
                 tracing::warn!(%why, "a caller could not be looked up at the site");
-                Err(refusal(StatusCode::BAD_GATEWAY, "site_unreachable", &why))
+                Err(error_response(StatusCode::BAD_GATEWAY, "site_unreachable", &why))
             }
         }
     }
 }
 
-fn unauthorized() -> Refusal {
-    refusal(StatusCode::UNAUTHORIZED, "rest_forbidden", "Authentication required.")
+fn unauthorized_response() -> Refusal {
+    error_response(StatusCode::UNAUTHORIZED, "rest_forbidden", "Authentication required.")
         .header(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE))
 }
 
-fn too_many(wait: Duration) -> Refusal {
+fn too_many_response(wait: Duration) -> Refusal {
     let seconds = wait.as_secs() + 1;
     let said = "There were too many wrong passwords; wait as long as Retry-After says.";
-    refusal(StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", said)
+    error_response(StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", said)
         .header(RETRY_AFTER, HeaderValue::from(seconds))
 }
 
 /// A refusal in the form of WordPress's own.
-fn refusal(status: StatusCode, code: &str, message: &str) -> Refusal {
+fn error_response(status: StatusCode, code: &str, message: &str) -> Refusal {
     let mut body = OrderedValue::from(json!({"code": code}));
     body.insert("message", json!(message).into());
     body.insert("data", json!({"status": status.as_u16()}).into());

@@ -4,20 +4,20 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::errand::{Errand, whole_number};
-use crate::wordpress::guard::LATE;
-use crate::wordpress::site::{Answered, Asked};
+use super::tool_call::{ToolCall, whole_number};
+use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::write_guard::LATE_AUTH_ERROR;
 
 /// Creates a group, and then its forum where one is asked for.
 pub(super) fn create_group<'a>(
-    errand: &'a Errand<'a>,
-) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    errand: &'a ToolCall<'a>,
+) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         // Whether the forum can be made is known before the group is.
-        let wants = is_wanted(errand).await?;
-        let created = errand.plain().await?;
+        let wants = requested_forum(errand).await?;
+        let created = errand.send_single_request().await?;
         match (wants, whole_number(&created.body["id"])) {
-            (Some(true), Some(id)) => set(errand, id, true, "the group was created").await,
+            (Some(true), Some(id)) => set_forum(errand, id, true, "the group was created").await,
             _ => Ok(created),
         }
     })
@@ -25,46 +25,51 @@ pub(super) fn create_group<'a>(
 
 /// Changes a group, and then whether it has a forum.
 pub(super) fn update_group<'a>(
-    errand: &'a Errand<'a>,
-) -> BoxFuture<'a, Result<Answered, ToolError>> {
+    errand: &'a ToolCall<'a>,
+) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let wants = is_wanted(errand).await?;
-        let asked = errand.request();
+        let wants = requested_forum(errand).await?;
+        let asked = errand.build_request();
         let is_empty = asked.body.as_ref().and_then(Value::as_object).is_none_or(Map::is_empty);
         match (wants, is_empty) {
             (None, true) => Err(ToolError::failed(
                 "nothing to change: give name, description, status, enable_forum or parent_id",
             )),
-            (None, false) => errand.ask(&asked).await,
+            (None, false) => errand.request(&asked).await,
             (Some(wants), is_empty) => {
                 if !is_empty {
-                    errand.ask(&asked).await?;
+                    errand.request(&asked).await?;
                 }
                 let done = if is_empty { "nothing was changed" } else { "the group was changed" };
-                set(errand, errand.number("id").unwrap_or_default(), wants, done).await
+                set_forum(errand, errand.number("id").unwrap_or_default(), wants, done).await
             }
         }
     })
 }
 
 /// Whether the group shall have a forum, where the call says so. The platform must see who makes it.
-async fn is_wanted(errand: &Errand<'_>) -> Result<Option<bool>, ToolError> {
+async fn requested_forum(errand: &ToolCall<'_>) -> Result<Option<bool>, ToolError> {
     let wanted = errand.arguments.get("enable_forum").and_then(Value::as_bool);
-    match wanted.is_some() && !errand.site.is_early(errand.visitor).await {
-        true => Err(ToolError::failed(format!("`enable_forum`: {LATE}"))),
+    match wanted.is_some() && !errand.site.is_login_visible(errand.user).await {
+        true => Err(ToolError::failed(format!("`enable_forum`: {LATE_AUTH_ERROR}"))),
         false => Ok(wanted),
     }
 }
 
 /// Gives a group a forum or takes it away, and looks whether that was done.
-async fn set(errand: &Errand<'_>, id: u64, wants: bool, done: &str) -> Result<Answered, ToolError> {
-    let settings = Asked::new(Method::PUT, format!("/buddyboss/v1/groups/{id}/settings"));
+async fn set_forum(
+    errand: &ToolCall<'_>,
+    id: u64,
+    wants: bool,
+    done: &str,
+) -> Result<SiteResponse, ToolError> {
+    let settings = SiteRequest::new(Method::PUT, format!("/buddyboss/v1/groups/{id}/settings"));
     let body = json!({"nav": "forum", "fields": {"bbp-edit-group-forum": wants}});
     let half = |why: String| ToolError::failed(format!("{done}, but its forum was not: {why}"));
-    if let Err(trouble) = errand.try_ask(&settings.body(body)).await {
-        return Err(half(trouble.told(true)));
+    if let Err(trouble) = errand.try_request(&settings.with_body(body)).await {
+        return Err(half(trouble.to_message(true)));
     }
-    let group = errand.ask(&Asked::get(format!("/buddyboss/v1/groups/{id}"))).await?;
+    let group = errand.request(&SiteRequest::get(format!("/buddyboss/v1/groups/{id}"))).await?;
     let has = whole_number(&group.body["forum"]).is_some_and(|forum| forum > 0);
     match has == wants {
         true => Ok(group),

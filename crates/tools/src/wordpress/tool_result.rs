@@ -2,21 +2,22 @@
 
 use creole::{Content, ToolResult};
 
-use super::site::Answered;
+use super::site::SiteResponse;
 use crate::ordered_value::OrderedValue;
 
 /// What no site should tell, and no model should read.
-const SECRET: &[&str] = &["user_pass", "user_activation_key"];
+const SECRET_FIELDS: &[&str] = &["user_pass", "user_activation_key"];
 /// The longest text of a result, in bytes.
-const LONGEST: usize = 100 * 1024;
+const MAX_RESULT_BYTES: usize = 100 * 1024;
 
 /// The result that an answer is, on this page of a list.
-pub(super) fn result(mut answered: Answered, page: u64) -> ToolResult {
-    trim(&mut answered.shown);
-    let mut notes: Vec<String> = place(&answered, page).into_iter().chain(answered.notes).collect();
-    let text = match &answered.shown {
+pub(super) fn to_tool_result(mut answered: SiteResponse, page: u64) -> ToolResult {
+    remove_decoration(&mut answered.display);
+    let mut notes: Vec<String> =
+        page_position(&answered, page).into_iter().chain(answered.notes).collect();
+    let text = match &answered.display {
         OrderedValue::Array(items) => {
-            let (text, shown) = fitting(items);
+            let (text, shown) = take_fitting(items);
             if shown < items.len() {
                 let all = items.len();
                 notes.push(format!(
@@ -27,8 +28,8 @@ pub(super) fn result(mut answered: Answered, page: u64) -> ToolResult {
         }
         body => {
             let mut text = body.to_string();
-            if text.len() > LONGEST {
-                text.truncate(text.floor_char_boundary(LONGEST));
+            if text.len() > MAX_RESULT_BYTES {
+                text.truncate(text.floor_char_boundary(MAX_RESULT_BYTES));
                 notes.push("Truncated: the answer is longer than what is shown.".to_owned());
             }
             text
@@ -39,9 +40,9 @@ pub(super) fn result(mut answered: Answered, page: u64) -> ToolResult {
 }
 
 /// Which part of a list it is. Of a page beyond the end the platform tells neither the total nor the pages.
-fn place(answered: &Answered, page: u64) -> Option<String> {
-    let OrderedValue::Array(items) = &answered.shown else { return None };
-    match answered.extent {
+fn page_position(answered: &SiteResponse, page: u64) -> Option<String> {
+    let OrderedValue::Array(items) = &answered.display else { return None };
+    match answered.totals {
         Some((total, pages)) if page > pages.max(1) => Some(format!(
             "Page {page} is beyond the end: there are {pages} pages, {total} in total."
         )),
@@ -52,11 +53,11 @@ fn place(answered: &Answered, page: u64) -> Option<String> {
 }
 
 /// As many items as fit, and how many they are.
-fn fitting(items: &[OrderedValue]) -> (String, usize) {
+fn take_fitting(items: &[OrderedValue]) -> (String, usize) {
     let mut text = "[".to_owned();
     for (place, item) in items.iter().enumerate() {
         let item = item.to_string();
-        if text.len() + item.len() + 2 > LONGEST {
+        if text.len() + item.len() + 2 > MAX_RESULT_BYTES {
             text.push(']');
             return (text, place);
         }
@@ -70,12 +71,13 @@ fn fitting(items: &[OrderedValue]) -> (String, usize) {
 }
 
 /// Takes out what only themes need: links between routes, pictures, ready-made markup.
-fn trim(value: &mut OrderedValue) {
+fn remove_decoration(value: &mut OrderedValue) {
     match value {
-        OrderedValue::Array(items) => items.iter_mut().for_each(trim),
+        OrderedValue::Array(items) => items.iter_mut().for_each(remove_decoration),
         OrderedValue::Object(members) => {
-            members.retain(|(key, _)| !is_decoration(key) && !SECRET.contains(&key.as_str()));
-            members.iter_mut().for_each(|(_, value)| trim(value));
+            members
+                .retain(|(key, _)| !is_decoration(key) && !SECRET_FIELDS.contains(&key.as_str()));
+            members.iter_mut().for_each(|(_, value)| remove_decoration(value));
         }
         OrderedValue::Leaf(_) => {}
     }
@@ -98,7 +100,11 @@ mod tests {
             Content::Text { text, .. } => text.clone(),
             other => panic!("{other:?}"),
         };
-        result(Answered { extent, ..Answered::made(shown) }, 1).content.iter().map(text).collect()
+        to_tool_result(SiteResponse { totals: extent, ..SiteResponse::from_display(shown) }, 1)
+            .content
+            .iter()
+            .map(text)
+            .collect()
     }
 
     #[test]
@@ -114,8 +120,9 @@ mod tests {
     #[test]
     fn a_page_beyond_the_end_is_not_told_as_if_it_existed() {
         let told = |extent| {
-            let list = Answered { extent, ..Answered::made(json!([]).into()) };
-            place(&list, 5)
+            let list =
+                SiteResponse { totals: extent, ..SiteResponse::from_display(json!([]).into()) };
+            page_position(&list, 5)
         };
         let known = "Page 5 is beyond the end: there are 3 pages, 25 in total.";
         assert_eq!(told(Some((25, 3))).as_deref(), Some(known));
@@ -131,6 +138,6 @@ mod tests {
         let shown: Vec<Value> = serde_json::from_str(&told[0]).unwrap();
         assert_eq!(shown.len(), 3);
         assert_eq!(told[1], "Only the first 3 of 9 are shown: ask for fewer with per_page.");
-        assert_eq!(texts(json!("ä".repeat(LONGEST)).into(), None).len(), 2);
+        assert_eq!(texts(json!("ä".repeat(MAX_RESULT_BYTES)).into(), None).len(), 2);
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use creole::{BoxFuture, ToolError};
 use serde_json::{Value, json};
 
-use super::errand::Errand;
-use crate::wordpress::site::{Answered, Asked};
-use crate::wordpress::trouble::plain;
+use super::tool_call::ToolCall;
+use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::site_error::strip_markup;
 
 /// Types of fields that hold several choices. The site reads their value as the text of a JSON array: an array itself ends
 /// in a PHP fatal, and any other text deletes the choices.
@@ -18,21 +18,24 @@ const DATE: &str = "datebox";
 const NETWORKS: &str = "socialnetworks";
 
 /// Reads the type of the field, sends the value in the form of that type, and compares what the site stored.
-pub(super) fn update<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answered, ToolError>> {
+pub(super) fn update<'a>(
+    errand: &'a ToolCall<'a>,
+) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let field = Asked::get(errand.path("/buddyboss/v1/xprofile/fields/{field_id}"));
-        let field = errand.ask(&field.with("_fields", "id,type")).await?.body;
+        let field = SiteRequest::get(errand.path("/buddyboss/v1/xprofile/fields/{field_id}"));
+        let field = errand.request(&field.with_query("_fields", "id,type")).await?.body;
         let kind = field["type"].as_str().unwrap_or_default();
-        let wanted = Wanted::of(kind, &errand.arguments["value"]).map_err(ToolError::failed)?;
-        let mut asked = errand.request();
+        let wanted = FieldValue::for_field_type(kind, &errand.arguments["value"])
+            .map_err(ToolError::failed)?;
+        let mut asked = errand.build_request();
         if let Some(body) = &mut asked.body {
-            body["value"] = wanted.sent();
+            body["value"] = wanted.to_json();
         }
-        let answered = errand.ask(&asked).await?;
+        let answered = errand.request(&asked).await?;
         match wanted.is_stored(&answered.body["value"]) {
             true => Ok(answered),
             false => {
-                let stored = shown(&answered.body["value"]);
+                let stored = display_value(&answered.body["value"]);
                 Err(ToolError::failed(format!(
                     "the site answered, but the field now holds `{stored}`, not what was sent"
                 )))
@@ -43,25 +46,25 @@ pub(super) fn update<'a>(errand: &'a Errand<'a>) -> BoxFuture<'a, Result<Answere
 
 /// What a field shall hold.
 #[derive(Clone, Debug, PartialEq)]
-enum Wanted {
+enum FieldValue {
     One(String),
     Several(Vec<String>),
     /// In a form of its own: only whether something is stored can be seen.
-    AsItIs(Value),
+    Raw(Value),
 }
 
-impl Wanted {
+impl FieldValue {
     /// The value of a call, for a field of this type.
-    fn of(kind: &str, value: &Value) -> Result<Self, String> {
+    fn for_field_type(kind: &str, value: &Value) -> Result<Self, String> {
         let texts = |items: &[Value]| -> Vec<String> {
             items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
         };
         match value {
-            value if kind == NETWORKS => Ok(Self::AsItIs(value.clone())),
+            value if kind == NETWORKS => Ok(Self::Raw(value.clone())),
             Value::Array(items) if CHOICES.contains(&kind) => Ok(Self::Several(texts(items))),
             Value::Array(items) => match &texts(items)[..] {
                 [] => Ok(Self::One(String::new())),
-                [one] => Ok(Self::One(dated(kind, one))),
+                [one] => Ok(Self::One(to_site_date(kind, one))),
                 _ => Err(format!(
                     "this field (of type `{kind}`) takes one value; send a text, not a list"
                 )),
@@ -72,33 +75,35 @@ impl Wanted {
                     one => serde_json::from_str(one).unwrap_or_else(|_| vec![one.to_owned()]),
                 }))
             }
-            Value::String(text) => Ok(Self::One(dated(kind, text))),
+            Value::String(text) => Ok(Self::One(to_site_date(kind, text))),
             _ => Err("`value` must be a text or a list of texts".to_owned()),
         }
     }
 
-    fn sent(&self) -> Value {
+    fn to_json(&self) -> Value {
         match self {
             Self::One(text) => json!(text),
             Self::Several(texts) => json!(json!(texts).to_string()),
-            Self::AsItIs(value) => value.clone(),
+            Self::Raw(value) => value.clone(),
         }
     }
 
     /// Whether the site's answer holds it. The order of choices does not matter, and neither does markup, which the site
     /// may add or take out.
     fn is_stored(&self, value: &Value) -> bool {
-        let (all, raw) = stored(value);
+        let (all, raw) = stored_values(value);
         match self {
             Self::One(text) => {
-                words(text) == words(&raw) || all.iter().any(|one| words(one) == words(text))
+                strip_to_words(text) == strip_to_words(&raw)
+                    || all.iter().any(|one| strip_to_words(one) == strip_to_words(text))
             }
             Self::Several(texts) => {
-                let set =
-                    |texts: &[String]| texts.iter().map(|it| words(it)).collect::<BTreeSet<_>>();
+                let set = |texts: &[String]| {
+                    texts.iter().map(|it| strip_to_words(it)).collect::<BTreeSet<_>>()
+                };
                 set(texts) == set(&all)
             }
-            Self::AsItIs(sent) => {
+            Self::Raw(sent) => {
                 let is_empty =
                     sent.as_str() == Some("") || sent.as_array().is_some_and(Vec::is_empty);
                 is_empty || !all.is_empty() || !raw.is_empty()
@@ -108,7 +113,7 @@ impl Wanted {
 }
 
 /// What an answer says that is stored: each value, and the text as it is kept.
-fn stored(value: &Value) -> (Vec<String>, String) {
+fn stored_values(value: &Value) -> (Vec<String>, String) {
     let texts = |items: &Vec<Value>| -> Vec<String> {
         items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
     };
@@ -128,20 +133,20 @@ fn stored(value: &Value) -> (Vec<String>, String) {
     }
 }
 
-fn shown(value: &Value) -> String {
-    let (all, raw) = stored(value);
+fn display_value(value: &Value) -> String {
+    let (all, raw) = stored_values(value);
     match all.is_empty() {
         true => raw,
         false => all.join(", "),
     }
 }
 
-fn words(text: &str) -> String {
-    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
+fn strip_to_words(text: &str) -> String {
+    strip_markup(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A date as the site takes it, where the text is a plain one.
-fn dated(kind: &str, text: &str) -> String {
+fn to_site_date(kind: &str, text: &str) -> String {
     let parts: Vec<&str> = text.trim().split('-').collect();
     let is_number = |part: &&str, most: usize| {
         (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
@@ -160,7 +165,9 @@ mod tests {
 
     #[test]
     fn a_value_is_sent_in_the_form_of_its_field() {
-        let sent = |kind: &str, value: Value| Wanted::of(kind, &value).map(|it| it.sent());
+        let sent = |kind: &str, value: Value| {
+            FieldValue::for_field_type(kind, &value).map(|it| it.to_json())
+        };
         assert_eq!(sent("checkbox", json!(["a", "b"])), Ok(json!("[\"a\",\"b\"]")));
         assert_eq!(sent("checkbox", json!("a")), Ok(json!("[\"a\"]")));
         assert_eq!(sent("multiselectbox", json!("")), Ok(json!("[]")));
@@ -174,16 +181,16 @@ mod tests {
 
     #[test]
     fn what_the_site_stored_is_compared_with_what_was_sent() {
-        let several = Wanted::of("checkbox", &json!(["A & B", "C"])).unwrap();
+        let several = FieldValue::for_field_type("checkbox", &json!(["A & B", "C"])).unwrap();
         let answer = |all: Value| json!({"raw": "a:2:{…}", "unserialized": all, "rendered": ""});
         assert!(several.is_stored(&answer(json!(["C", "A &amp; B"]))));
         assert!(several.is_stored(&answer(json!({"0": "C", "2": "A & B"}))));
         assert!(!several.is_stored(&answer(json!([]))));
         assert!(!several.is_stored(&answer(json!(["C"]))));
-        let date = Wanted::of("datebox", &json!("1990-05-17")).unwrap();
+        let date = FieldValue::for_field_type("datebox", &json!("1990-05-17")).unwrap();
         let stored = json!({"raw": "1990-05-17 00:00:00", "unserialized": ["1990-05-17 00:00:00"]});
         assert!(date.is_stored(&stored));
-        let empty = Wanted::of("textbox", &json!("")).unwrap();
+        let empty = FieldValue::for_field_type("textbox", &json!("")).unwrap();
         assert!(empty.is_stored(&json!({"raw": "", "unserialized": []})));
         assert!(!date.is_stored(&json!({"raw": "", "unserialized": []})));
     }

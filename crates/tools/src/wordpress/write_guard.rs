@@ -1,19 +1,19 @@
 //! What keeps a caller from a write that the site would only pretend to do, or that no caller can want.
 
 /// What is said where the platform would say that it did what it did not.
-pub(super) const LATE: &str = "this site checks Application Passwords too late for BuddyBoss to see who is logged in, so this \
+pub(super) const LATE_AUTH_ERROR: &str = "this site checks Application Passwords too late for BuddyBoss to see who is logged in, so this \
                     would not be done; `creole check --wordpress` says what to add to the site";
 
 /// What is said of a list that the platform fills for somebody who is not logged in.
-pub(super) const LATE_VIEW: &str = "This is what a logged-out visitor sees: the site checks Application Passwords too late for \
+pub(super) const LATE_AUTH_NOTE: &str = "This is what a logged-out visitor sees: the site checks Application Passwords too late for \
                     BuddyBoss to see who is logged in. `creole check --wordpress` says what to add to the site.";
 
 /// What is said to callers who would delete themselves.
-pub(super) const OWN_ACCOUNT: &str = "this is your own account: the site could lose its only administrator, and you \
+pub(super) const OWN_ACCOUNT_ERROR: &str = "this is your own account: the site could lose its only administrator, and you \
                                      your access; ask another administrator to delete it. Nothing was changed";
 
 /// Whether the deletion of this route deletes the account of the user with this id.
-pub(super) fn deletes(route: &str, user: u64) -> bool {
+pub(super) fn deletes_user(route: &str, user: u64) -> bool {
     let parts: Vec<&str> = route.trim_matches('/').split('/').collect();
     match &parts[..] {
         [_, _, "users" | "members", who] => *who == "me" || who.parse() == Ok(user),
@@ -22,13 +22,13 @@ pub(super) fn deletes(route: &str, user: u64) -> bool {
 }
 
 /// Whether a route is one of the platform, which remembers who is logged in before WordPress checks passwords.
-pub(super) fn is_of_platform(route: &str) -> bool {
+pub(super) fn is_platform_route(route: &str) -> bool {
     let rest = route.trim_start_matches('/').strip_prefix(super::platform::NAMESPACE);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Whether a route is one post of the feed.
-pub(super) fn is_post_of_feed(route: &str) -> bool {
+pub(super) fn is_activity_route(route: &str) -> bool {
     let rest = route.trim_start_matches('/').strip_prefix(super::platform::NAMESPACE);
     let id = rest.and_then(|rest| rest.strip_prefix("/activity/"));
     id.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
@@ -41,17 +41,17 @@ mod tests {
     #[test]
     fn the_account_of_the_caller_is_recognized_in_a_route() {
         for own in ["/wp/v2/users/7", "/wp/v2/users/me", "/buddyboss/v1/members/007"] {
-            assert!(deletes(own, 7), "{own}");
+            assert!(deletes_user(own, 7), "{own}");
         }
         for other in ["/wp/v2/users/8", "/wp/v2/posts/7", "/buddyboss/v1/groups/3/members/7"] {
-            assert!(!deletes(other, 7), "{other}");
+            assert!(!deletes_user(other, 7), "{other}");
         }
-        assert!(is_of_platform("/buddyboss/v1/activity/3/comment"));
-        assert!(is_post_of_feed("/buddyboss/v1/activity/3"));
+        assert!(is_platform_route("/buddyboss/v1/activity/3/comment"));
+        assert!(is_activity_route("/buddyboss/v1/activity/3"));
         assert!(
-            !is_post_of_feed("/buddyboss/v1/activity/3/pin")
-                && !is_post_of_feed("/wp/v2/activity/3")
+            !is_activity_route("/buddyboss/v1/activity/3/pin")
+                && !is_activity_route("/wp/v2/activity/3")
         );
-        assert!(!is_of_platform("/buddyboss/v10/x") && !is_of_platform("/wp/v2/posts"));
+        assert!(!is_platform_route("/buddyboss/v10/x") && !is_platform_route("/wp/v2/posts"));
     }
 }

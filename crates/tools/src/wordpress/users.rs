@@ -1,0 +1,299 @@
+//! Who callers are at the site: their own header is shown there, and the answer is remembered for a moment.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use creole::ToolError;
+use serde_json::Value;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::Instant;
+
+use super::basic_credentials::BasicCredentials;
+use super::site::{Site, SiteRequest};
+use super::site_error::SiteError;
+
+/// How long somebody who was let in need not be looked up again; a password that is taken back works that long.
+const LOOKUP_TTL: Duration = Duration::from_secs(10);
+/// How long somebody who was refused is refused without being looked up again.
+const REJECTION_TTL: Duration = Duration::from_secs(5);
+/// How long the calls of somebody who was let in may take to begin.
+const ADMISSION_TTL: Duration = Duration::from_secs(900);
+/// How many are remembered.
+const MAX_ENTRIES: usize = 1024;
+/// How many are looked up at the same time.
+const MAX_CONCURRENT_LOOKUPS: usize = 16;
+
+/// Somebody whom the site knows and who has the capability that is asked for.
+#[derive(Debug)]
+pub(super) struct SiteUser {
+    /// The id of the user at the site.
+    pub(super) id: u64,
+    /// Who it is for sessions and states.
+    pub(super) principal: Arc<str>,
+    /// What is shown to the site.
+    pub(super) credentials: BasicCredentials,
+    /// Whether the platform sees who is logged in, once that was asked.
+    pub(super) is_login_visible: OnceCell<bool>,
+}
+
+/// What the site says of somebody.
+#[derive(Clone, Debug)]
+pub(super) enum UserLookup {
+    /// May come in.
+    Admitted(Arc<SiteUser>),
+    /// Is not known.
+    Unknown,
+    /// Is known, and lacks the capability.
+    Forbidden,
+}
+
+/// What came of asking the site, and when; empty while it is asked.
+type LookupCell = OnceCell<(Instant, UserLookup)>;
+
+/// Who was let in last under a name, and when.
+type AdmittedUser = (Instant, Arc<SiteUser>);
+
+/// What is known of callers.
+pub(super) struct UserCache {
+    /// By what they showed.
+    lookups: Mutex<HashMap<Vec<u8>, Arc<LookupCell>>>,
+    /// Whose calls may be on their way, by their names for sessions and states.
+    admitted: Arc<Mutex<HashMap<Arc<str>, AdmittedUser>>>,
+    /// What those showed who were let in, and when: wrong passwords from the same address do not shut them out.
+    recent_logins: Mutex<HashMap<Vec<u8>, Instant>>,
+    lookup_permits: Semaphore,
+}
+
+impl Default for UserCache {
+    fn default() -> Self {
+        Self::with_admitted(Arc::default())
+    }
+}
+
+impl UserCache {
+    fn with_admitted(admitted: Arc<Mutex<HashMap<Arc<str>, AdmittedUser>>>) -> Self {
+        let (shown, welcomed) = Default::default();
+        Self {
+            lookups: shown,
+            admitted,
+            recent_logins: welcomed,
+            lookup_permits: Semaphore::new(MAX_CONCURRENT_LOOKUPS),
+        }
+    }
+
+    /// Nothing is known of anybody, but whoever was let in already may still begin a call.
+    pub(super) fn for_new_settings(&self) -> Self {
+        Self::with_admitted(Arc::clone(&self.admitted))
+    }
+
+    /// Somebody who was let in a moment ago, by the name for sessions and states.
+    pub(super) fn find_admitted(&self, principal: &str) -> Option<Arc<SiteUser>> {
+        lock(&self.admitted).get(principal).map(|(_, visitor)| Arc::clone(visitor))
+    }
+
+    fn admit(&self, visitor: &Arc<SiteUser>) {
+        let now = Instant::now();
+        let mut admitted = lock(&self.admitted);
+        admitted.retain(|_, (since, _)| since.elapsed() < ADMISSION_TTL);
+        evict_oldest(&mut admitted, |(since, _)| Some(*since));
+        admitted.insert(Arc::clone(&visitor.principal), (now, Arc::clone(visitor)));
+        drop(admitted);
+        let mut welcomed = lock(&self.recent_logins);
+        welcomed.retain(|_, since| since.elapsed() < ADMISSION_TTL);
+        evict_oldest(&mut welcomed, |since| Some(*since));
+        welcomed.insert(visitor.credentials.header().as_bytes().to_vec(), now);
+    }
+
+    /// Whether whoever shows this guesses nothing: the site said a moment ago what it says of them, or let them in before.
+    pub(super) fn has_recent_lookup(&self, proof: &BasicCredentials) -> bool {
+        let key = proof.header().as_bytes();
+        let is_answered = |cell: &Arc<LookupCell>| cell.get().is_some() && is_fresh(cell);
+        lock(&self.lookups).get(key).is_some_and(is_answered)
+            || lock(&self.recent_logins)
+                .get(key)
+                .is_some_and(|since| since.elapsed() < ADMISSION_TTL)
+    }
+
+    /// Has somebody looked up again the next time, as one who was never seen before.
+    pub(super) fn forget(&self, visitor: &SiteUser) {
+        let key = visitor.credentials.header().as_bytes();
+        lock(&self.lookups).remove(key);
+        lock(&self.recent_logins).remove(key);
+    }
+
+    fn cell(&self, proof: &BasicCredentials) -> Arc<LookupCell> {
+        let mut shown = lock(&self.lookups);
+        let key = proof.header().as_bytes();
+        if let Some(cell) = shown.get(key).filter(|cell| is_fresh(cell)) {
+            return Arc::clone(cell);
+        }
+        shown.retain(|_, cell| is_fresh(cell));
+        evict_oldest(&mut shown, |cell| cell.get().map(|(since, _)| *since));
+        let cell = Arc::default();
+        shown.insert(key.to_vec(), Arc::clone(&cell));
+        cell
+    }
+}
+
+/// Takes the oldest out of what is full.
+fn evict_oldest<K: Clone + Eq + Hash, V>(
+    map: &mut HashMap<K, V>,
+    since: impl Fn(&V) -> Option<Instant>,
+) {
+    if map.len() >= MAX_ENTRIES {
+        let oldest = map.iter().min_by_key(|(_, value)| since(value)).map(|(key, _)| key.clone());
+        oldest.and_then(|key| map.remove(&key));
+    }
+}
+
+/// Whether what is known still holds; what is being looked up does.
+fn is_fresh(cell: &LookupCell) -> bool {
+    cell.get().is_none_or(|(since, verdict)| {
+        let kept =
+            if matches!(verdict, UserLookup::Admitted(_)) { LOOKUP_TTL } else { REJECTION_TTL };
+        since.elapsed() < kept
+    })
+}
+
+impl Site {
+    /// Says who shows this. Callers that show the same at the same time share one look-up.
+    pub(super) async fn identify(&self, proof: &BasicCredentials) -> Result<UserLookup, SiteError> {
+        let cell = self.inner.users.cell(proof);
+        let look_up = || async {
+            // Nobody closes it.
+            let _place = self.inner.users.lookup_permits.acquire().await;
+            self.look_up(proof).await.map(|verdict| (Instant::now(), verdict))
+        };
+        let (_, verdict) = cell.get_or_try_init(look_up).await?;
+        if let UserLookup::Admitted(visitor) = verdict {
+            self.inner.users.admit(visitor);
+        }
+        Ok(verdict.clone())
+    }
+
+    /// Who calls: somebody who came in by the door, or the account of the configuration.
+    pub(super) async fn user_for(&self, principal: &str) -> Result<Arc<SiteUser>, ToolError> {
+        if let Some(visitor) = self.inner.users.find_admitted(principal) {
+            return Ok(visitor);
+        }
+        let Some((user, password)) = &self.inner.settings.account else {
+            return Err(ToolError::failed(
+                "nobody is signed in at the site: call over HTTP with an Application Password, or configure `user` \
+                 and `password_file` in `[wordpress]`",
+            ));
+        };
+        let proof = BasicCredentials::new(user, &password.get()?);
+        let proof =
+            proof.ok_or_else(|| ToolError::failed("the configured account cannot be sent"))?;
+        match self.identify(&proof).await {
+            Ok(UserLookup::Admitted(visitor)) => Ok(visitor),
+            Ok(UserLookup::Unknown) => {
+                Err(ToolError::failed("the site does not know the configured account"))
+            }
+            Ok(UserLookup::Forbidden) => Err(ToolError::failed("Insufficient permissions")),
+            Err(trouble) => Err(ToolError::failed(trouble.to_message(false))),
+        }
+    }
+
+    /// A wrong password is an anonymous visitor on public routes, so it is asked who "me" is.
+    async fn look_up(&self, proof: &BasicCredentials) -> Result<UserLookup, SiteError> {
+        let me = SiteRequest::get("/wp/v2/users/me").with_query("context", "edit");
+        let me = me.with_query("_fields", "id,capabilities");
+        let me = match self.request(Some(proof), &me).await {
+            Ok(answered) => answered.body,
+            Err(SiteError::Refused(refusal)) if refusal.status == 401 => {
+                return Ok(UserLookup::Unknown);
+            }
+            Err(SiteError::Refused(refusal)) if refusal.status == 403 => {
+                return Ok(UserLookup::Forbidden);
+            }
+            Err(trouble) => return Err(trouble),
+        };
+        let Some(id) = me["id"].as_u64().filter(|id| *id > 0) else {
+            return Ok(UserLookup::Unknown);
+        };
+        let capability = &self.inner.settings.capability;
+        let has = match capability.as_str() {
+            "" => true,
+            name if me["capabilities"][name] == Value::Bool(true) => true,
+            // Super administrators and plugins for roles: only the site itself can say.
+            "manage_options" => self.may_manage(proof).await?,
+            _ => false,
+        };
+        if !has {
+            return Ok(UserLookup::Forbidden);
+        }
+        let principal = format!("wordpress:{id}").into();
+        let (proof, is_early) = (proof.clone(), OnceCell::new());
+        Ok(UserLookup::Admitted(Arc::new(SiteUser {
+            id,
+            principal,
+            credentials: proof,
+            is_login_visible: is_early,
+        })))
+    }
+
+    async fn may_manage(&self, proof: &BasicCredentials) -> Result<bool, SiteError> {
+        let settings = SiteRequest::get("/wp/v2/settings").with_query("_fields", "title");
+        match self.request(Some(proof), &settings).await {
+            Ok(_) => Ok(true),
+            Err(SiteError::Refused(_)) => Ok(false),
+            Err(trouble) => Err(trouble),
+        }
+    }
+}
+
+impl fmt::Debug for UserCache {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Visitors").finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::secret::Secret;
+
+    fn visitor(password: &str) -> Arc<SiteUser> {
+        let proof = BasicCredentials::new("admin", &Secret(password.to_owned())).unwrap();
+        let (principal, is_early) = ("wordpress:1".into(), OnceCell::new());
+        Arc::new(SiteUser { id: 1, principal, credentials: proof, is_login_visible: is_early })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_site_said_is_asked_again_after_a_moment() {
+        let (visitors, somebody) = (UserCache::default(), visitor("word"));
+        let welcome = (Instant::now(), UserLookup::Admitted(Arc::clone(&somebody)));
+        let cell = || visitors.cell(&somebody.credentials);
+        cell().set(welcome).unwrap();
+        tokio::time::advance(LOOKUP_TTL - Duration::from_millis(1)).await;
+        assert!(cell().get().is_some());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(cell().get().is_none());
+        cell().set((Instant::now(), UserLookup::Unknown)).unwrap();
+        assert!(visitors.has_recent_lookup(&somebody.credentials));
+        tokio::time::advance(REJECTION_TTL).await;
+        assert!(!visitors.has_recent_lookup(&somebody.credentials) && cell().get().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_let_in_guesses_nothing_until_the_site_refuses() {
+        let (visitors, somebody) = (UserCache::default(), visitor("word"));
+        assert!(!visitors.has_recent_lookup(&somebody.credentials));
+        visitors.admit(&somebody);
+        tokio::time::advance(LOOKUP_TTL * 2).await;
+        assert!(
+            visitors.has_recent_lookup(&somebody.credentials)
+                && !visitors.has_recent_lookup(&visitor("other").credentials)
+        );
+        visitors.forget(&somebody);
+        assert!(!visitors.has_recent_lookup(&somebody.credentials));
+    }
+}
